@@ -1,0 +1,23 @@
+"""The grader protocol: how an episode ended, decided on the host from facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from mappa_env.types import ActionRecord, Outcome, Task
+
+if TYPE_CHECKING:
+    from mappa_env.workspace import Workspace
+
+
+class Grader(Protocol):
+    def grade(
+        self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None
+    ) -> Outcome:
+        """Never raises for anything an agent wrote: a bad file or answer is a status with a reason.
+
+        ``actions`` holds every action of the episode, the closing one included (its verdict is a
+        placeholder). ``workspace`` is None when no code ever ran.
+        """
+        ...

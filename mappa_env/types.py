@@ -1,0 +1,245 @@
+"""The nouns of the project: frozen records that travel between the parts.
+
+Nothing here does anything; a reader who knows these classes can read every other file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Message = dict[str, str]
+"""A chat message: ``{"role": "user" | "assistant" | "system", "content": text}``."""
+
+RunStatus = Literal[
+    "ok", "error", "timeout", "memory", "killed", "output_limit", "disk_limit", "unavailable"
+]
+FileOp = Literal["created", "modified", "deleted", "renamed", "type_changed"]
+VerdictStatus = Literal["ok", "abstain", "error", "suspect"]
+
+_FAMILIES = {
+    "exact_match": "math",
+    "accuracy": "classification", "f1": "classification", "macro_f1": "classification",
+    "roc_auc": "classification", "log_loss": "classification", "qwk": "classification",
+    "rmse": "regression", "rmsle": "regression", "mse": "regression", "mae": "regression",
+    "median_ae": "regression", "r2": "regression", "smape": "regression",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One problem instance.
+
+    ``prompt`` is the full problem text, ``compact`` a short form for small vocabularies (empty: use
+    ``prompt``). ``files`` are the public files, by workspace-relative name: bytes, or a host path to copy.
+    ``truth`` is hidden: it reaches the grader, and the coach only where the card says so; never an agent or
+    a sandbox. ``topic`` is a label for reports; statistics are keyed by ``family``, which follows from
+    ``metric``. ``meta`` holds public extras for prompts and scripted teams (numbers, column names).
+    """
+
+    id: str
+    prompt: str
+    metric: str
+    compact: str = ""
+    topic: str = ""
+    split: str = ""
+    files: Mapping[str, bytes | Path] = field(default_factory=dict)
+    truth: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def family(self) -> str:
+        """Task family, derived from the metric (never from a label in the data)."""
+        return _FAMILIES.get(self.metric, self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """One seat of a team. ``name`` is ``<role>_<n>``; ``requires`` are the files its stay must write."""
+
+    name: str
+    title: str
+    max_turns: int = 1
+    tools: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    @property
+    def role(self) -> str:
+        return self.name.rsplit("_", 1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The ordered agents of a card."""
+
+    agents: tuple[AgentSpec, ...]
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(self.agents)
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(agent.name for agent in self.agents)
+
+    def __getitem__(self, name: str) -> AgentSpec:
+        return next(agent for agent in self.agents if agent.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One entry of the trail: what an action did to one path of its workspace (host-attested).
+
+    ``sha256`` is the hex digest or ``"skipped: <why>"``; ``kind`` is ``file``, ``dir``, ``link``, ``fifo``,
+    ``socket`` or ``device``. ``agent`` and ``step`` (index of the action in its episode) say who did it.
+    """
+
+    path: str
+    op: FileOp
+    size: int
+    sha256: str
+    kind: str = "file"
+    agent: str = ""
+    step: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What running an action's code really did. Times in seconds, ``peak_rss`` in bytes.
+
+    ``truncated`` is the number of output bytes that were dropped. ``isolation`` names the level the code ran
+    under; ``trust`` says who vouches for the facts: ``"kernel"`` (this host) or ``"sandbox"`` (a remote one).
+    """
+
+    status: RunStatus
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    truncated: int = 0
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_rss: int = 0
+    files: tuple[FileChange, ...] = ()
+    isolation: str = "none"
+    trust: str = "kernel"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the whole episode ended. ``score`` in [0, 1]; ``status`` is ``ok`` or says what was wrong."""
+
+    score: float
+    success: bool
+    status: str
+    reason: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One line of a verdict: ``score`` in [0, 1] of ``weight``, with its reason."""
+
+    name: str
+    score: float
+    weight: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The coach's answer about one action. ``score`` is 0-10, and None unless ``status`` is ok or suspect.
+
+    ``blame`` names the agent the coach holds responsible for what went wrong in this action (None: nobody).
+    """
+
+    status: VerdictStatus
+    score: float | None
+    reasoning: str = ""
+    criteria: tuple[Criterion, ...] = ()
+    blame: str | None = None
+    corrected_action: str | None = None
+    coach: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All a coach may rely on about one action.
+
+    Host-attested: ``tool`` (status, exit code, files), ``present`` (path -> last change of every file now in
+    the workspace, with its writer; files of the task have ``agent=""``), ``missing`` (files this agent's
+    inputs need and that nobody wrote), ``claims`` (files that the text claims were saved and that this
+    action did not write), ``probe`` (facts from the separate sandboxed probe, None when none ran),
+    ``outcome`` (only for the closing action). Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``.
+    ``truth`` is the task's hidden truth where the card allows this role's verdict to use it, else None.
+    ``last_turn`` says that the stay ended with this action.
+    """
+
+    task: Task
+    agent: AgentSpec
+    turn: int
+    step: int
+    prompt: str
+    action: str
+    code: str | None
+    tool: ToolResult | None
+    last_turn: bool
+    history: tuple[ActionRecord, ...] = ()
+    present: Mapping[str, FileChange] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    probe: Mapping[str, Any] | None = None
+    outcome: Outcome | None = None
+    truth: Mapping[str, Any] | None = None
+
+    @property
+    def stratum(self) -> tuple[str, str, int]:
+        return (self.task.family, self.agent.role, self.turn)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRecord:
+    """One action, whole: what the agent saw, wrote and did, and what it earned.
+
+    ``reward`` is what ``step()`` hands out (0.0 where ``reward_valid`` is False: never train on it).
+    ``thinking`` and ``answer`` are the two halves of ``action``; ``code`` is what ran (None: no tool call).
+    """
+
+    step: int
+    agent: str
+    turn: int
+    messages: tuple[Message, ...]
+    action: str
+    thinking: str
+    answer: str
+    code: str | None
+    tool: ToolResult | None
+    verdict: Verdict
+    reward: float
+    reward_valid: bool
+    stratum: tuple[str, str, int]
+    seed: int
+    last_turn: bool
+    claims: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    probe: Mapping[str, Any] | None = None
+
+    @property
+    def role(self) -> str:
+        return self.agent.rsplit("_", 1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """The full record of an episode. ``outcome`` is None until the episode is over."""
+
+    env_id: str
+    task: Task
+    seed: int
+    actions: tuple[ActionRecord, ...]
+    outcome: Outcome | None
+    settings: Mapping[str, Any] = field(default_factory=dict)
