@@ -1,0 +1,275 @@
+"""The one state machine: whose turn, what it sees, run its code, collect evidence, ask the coach, next."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mappa_env.cards import Card
+from mappa_env.coach import make_coach
+from mappa_env.coach.evidence import missing_inputs, unbacked_claims
+from mappa_env.data import load_tasks
+from mappa_env.errors import CoachError, EpisodeError, OptionError, nearest
+from mappa_env.grading import make_grader
+from mappa_env.parsing import parse
+from mappa_env.probing import probe
+from mappa_env.prompting import Prompter
+from mappa_env.sandbox import make_sandbox
+from mappa_env.sandbox.base import Limits
+from mappa_env.shaping import make_shaping
+from mappa_env.stays import Stay, earlier_stays
+from mappa_env.types import (
+    ActionRecord,
+    AgentSpec,
+    Evidence,
+    Message,
+    Outcome,
+    Task,
+    ToolResult,
+    Trajectory,
+    Verdict,
+)
+from mappa_env.workspace import Workspace
+
+_PENDING = Verdict("abstain", None, "not judged yet")
+FEEDBACK = ("off", "agents")
+
+
+class Episode:
+    """The whole team working once on one task, one action at a time.
+
+    ``reset`` starts it; then ``agent`` says whose turn it is (None: over), ``messages()`` what that agent
+    sees and ``act(text)`` carries its action out. Any text is a legal action. ``reset`` may be called again
+    at any time. One episode is used from one thread at a time.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        *,
+        coach: str | Mapping[str, Any] = "rubric",
+        sandbox: str | Mapping[str, Any] = "process",
+        tasks: str = "train",
+        task_options: Mapping[str, Any] | None = None,
+        prompts: str = "full",
+        coach_feedback: str = "off",
+        shaping: str | Mapping[str, Any] = "process",
+        limits: Mapping[str, float] | None = None,
+    ) -> None:
+        """See ``docs/environments.md`` for every option. Raises OptionError, DataMissingError, CardError."""
+        if coach_feedback not in FEEDBACK:
+            raise OptionError(
+                f"coach_feedback={coach_feedback!r} is not offered; use one of {FEEDBACK}."
+                + nearest(str(coach_feedback), FEEDBACK)
+            )
+        self.card = card
+        self.tasks = load_tasks(card.loader, tasks, {**card.loader_options, **(task_options or {})})
+        self.settings = {
+            "coach": coach, "sandbox": sandbox, "tasks": tasks, "task_options": dict(task_options or {}),
+            "prompts": prompts, "coach_feedback": coach_feedback, "shaping": shaping,
+        }  # fmt: skip
+        self.agent: str | None = None
+        self.turn = 0
+        self.outcome: Outcome | None = None
+        self._prompter = Prompter(card, prompts)
+        self._feedback = coach_feedback == "agents"
+        self._limits = _override(card.limits, limits or {})
+        self._grader = make_grader(card.grader, card.grader_options)
+        self._shaping = make_shaping(shaping)
+        self._coach = make_coach(coach, card)
+        self._sandbox = make_sandbox(sandbox)
+        self._task: Task | None = None
+        self._workspace: Workspace | None = None
+        self._actions: list[ActionRecord] = []
+        self._messages: list[Message] = []
+        self._position = 0
+        self._seed = 0
+
+    @property
+    def over(self) -> bool:
+        """True once the closing action was taken (and before the first ``reset``)."""
+        return self.agent is None
+
+    @property
+    def task(self) -> Task:
+        if self._task is None:
+            raise EpisodeError("the episode has no task yet: call reset() first.")
+        return self._task
+
+    @property
+    def actions(self) -> tuple[ActionRecord, ...]:
+        return tuple(self._actions)
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """All that happened so far; complete once ``over``."""
+        return Trajectory(
+            self.card.id, self.task, self._seed, tuple(self._actions), self.outcome, self.settings
+        )
+
+    @property
+    def credit(self) -> list[tuple[float, bool]]:
+        """(reward, valid) of every action as the shaping hands it to a learner once the episode is over."""
+        if not self.over:
+            raise EpisodeError("credit is known only when the episode is over.")
+        return self._shaping.credit(self.trajectory)
+
+    def reset(self, *, seed: int, task_id: str | None = None) -> None:
+        """Start over on ``task_id``, or on a task drawn with ``seed``. Raises UnknownTaskError."""
+        if task_id is None:
+            ids = self.tasks.ids
+            task_id = ids[int(np.random.default_rng(seed).integers(len(ids)))]
+        task = self.tasks.get(task_id)
+        self._discard()
+        self._task, self._seed, self._position = task, int(seed), 0
+        self._actions, self.outcome = [], None
+        self._open_stay()
+
+    def messages(self) -> list[Message]:
+        """What the acting agent sees, as fresh chat messages; within a stay each turn's extend the last's."""
+        return [dict(message) for message in self._messages]
+
+    def prompt(self) -> str:
+        """The same as one text."""
+        if len(self._messages) == 1:
+            return self._messages[0]["content"]
+        return "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in self._messages)
+
+    def act(self, text: str) -> ActionRecord:
+        """Carry out the acting agent's action and hand the turn on. Raises EpisodeError when over."""
+        if self.agent is None:
+            raise EpisodeError("the episode is over (or not started): call reset() first.")
+        spec, step = self._spec, len(self._actions)
+        parsed = parse(text, tools="python" in spec.tools)
+        seed = _action_seed(self._seed, spec.name, self.turn)
+        tool, missing = None, ()
+        if parsed.code is not None:
+            workspace = self._open_workspace()
+            missing = missing_inputs(spec, workspace.present)
+            tool = self._sandbox.run(workspace, parsed.code, self._limits, seed=seed)
+            workspace.record(tool.files, spec.name, step)
+            tool = dataclasses.replace(
+                tool, files=tuple(dataclasses.replace(f, agent=spec.name, step=step) for f in tool.files)
+            )
+        last_turn = parsed.code is None or self.turn + 1 >= spec.max_turns
+        draft = ActionRecord(
+            step, spec.name, self.turn, tuple(self._messages), parsed.text, parsed.thinking, parsed.answer,
+            parsed.code, tool, _PENDING, 0.0, False, (self.task.family, spec.role, self.turn), seed, last_turn,
+            unbacked_claims(parsed.answer, tool.stdout if tool else "", _written(tool)), missing,
+        )  # fmt: skip
+        closing = last_turn and self._position + 1 == len(self.card.team)
+        if closing:
+            self.outcome = self._grade(draft)
+        record = self._judge(draft, spec)
+        self._actions.append(record)
+        self._advance(record)
+        return record
+
+    def close(self) -> None:
+        """Remove the workspace and let sandbox and coach go. May be called twice."""
+        self._discard()
+        self._sandbox.close()
+        self._coach.close()
+        self.agent = None
+
+    # -- one action, step by step -------------------------------------------------------------------------
+
+    def _grade(self, draft: ActionRecord) -> Outcome:
+        actions = (*self._actions, draft)
+        if any(a.tool is not None and a.tool.status == "unavailable" for a in actions):
+            return Outcome(0.0, False, "unavailable", "the sandbox was unavailable: not the team's doing")
+        return self._grader.grade(self.task, actions, self._workspace)
+
+    def _judge(self, draft: ActionRecord, spec: AgentSpec) -> ActionRecord:
+        workspace = self._workspace
+        facts = None
+        if self.card.probe and workspace is not None and _written(draft.tool) and self._coach.name != "off":
+            facts = probe(self._sandbox, workspace, self.card.probe, self._limits)
+        evidence = Evidence(
+            task=self.task, agent=spec, turn=draft.turn, step=draft.step, prompt=self.prompt(),
+            action=draft.action, code=draft.code, tool=draft.tool, last_turn=draft.last_turn,
+            history=tuple(self._actions), present=dict(workspace.present) if workspace else {},
+            missing=draft.missing, claims=draft.claims, probe=facts, outcome=self.outcome,
+            truth=self.task.truth if spec.name in self.card.truth else None,
+        )  # fmt: skip
+        try:
+            verdict = self._coach.judge(evidence)
+        except CoachError as error:  # an unreachable coach is a missing score, never a number
+            verdict = Verdict("error", None, str(error), coach=self._coach.name)
+        reward, valid = self._shaping.step(verdict, self.outcome)
+        return dataclasses.replace(draft, verdict=verdict, reward=reward, reward_valid=valid, probe=facts)
+
+    def _advance(self, record: ActionRecord) -> None:
+        if record.last_turn:
+            self._position += 1
+            self.turn = 0
+            self._open_stay()
+            return
+        self.turn += 1
+        assert record.tool is not None  # a stay only goes on after a tool call
+        feedback = record.verdict.reasoning if self._feedback else ""
+        context = {**self._context(), "tool": record.tool, "feedback": feedback}
+        self._messages = [
+            *self._messages,
+            {"role": "assistant", "content": record.action},
+            self._prompter.render("tool", context),
+        ]
+
+    # -- stays and the workspace --------------------------------------------------------------------------
+
+    @property
+    def _spec(self) -> AgentSpec:
+        return self.card.team.agents[self._position]
+
+    def _open_stay(self) -> None:
+        if self._position >= len(self.card.team):
+            self.agent, self._messages = None, []
+            return
+        self.agent, self.turn = self._spec.name, 0
+        self._messages = [self._prompter.render(self._spec.role, self._context())]
+
+    def _context(self) -> dict[str, Any]:
+        spec = self._spec
+        names = set(self._workspace.present if self._workspace else self.task.files)
+        earlier: list[Stay] = earlier_stays(self.card.team, self._actions, spec.name, self._feedback)
+        return {
+            "task": self.task, "agent": spec, "turns_left": spec.max_turns - self.turn,
+            "files": sorted(names), "missing": [name for name in spec.reads if name not in names],
+            "earlier": earlier,
+        }  # fmt: skip
+
+    def _open_workspace(self) -> Workspace:
+        if self._workspace is None:
+            self._workspace = Workspace()
+            for name, content in self.task.files.items():
+                self._workspace.put(name, content)
+        return self._workspace
+
+    def _discard(self) -> None:
+        if self._workspace is not None:
+            self._workspace.remove()
+            self._workspace = None
+
+
+def _written(tool: ToolResult | None) -> tuple[str, ...]:
+    return tuple(f.path for f in tool.files if f.op != "deleted") if tool else ()
+
+
+def _action_seed(seed: int, agent: str, turn: int) -> int:
+    """31 bits from (episode seed, agent, turn): the same action of the same episode always draws the same."""
+    digest = hashlib.blake2b(f"{seed}/{agent}/{turn}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def _override(limits: Limits, changes: Mapping[str, float]) -> Limits:
+    known = {f.name for f in dataclasses.fields(Limits)}
+    for key, value in changes.items():
+        if key not in known:
+            raise OptionError(f"unknown limit {key!r}; known are {sorted(known)}." + nearest(key, known))
+        if value <= 0:
+            raise OptionError(f"limits[{key!r}] must be positive, found {value!r}.")
+    return dataclasses.replace(limits, **changes)

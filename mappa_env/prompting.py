@@ -1,0 +1,58 @@
+"""Jinja templates of a card -> chat messages."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jinja2
+from jinja2.sandbox import SandboxedEnvironment
+
+from mappa_env.cards import LENGTHS, Card
+from mappa_env.errors import CardError, OptionError, nearest
+from mappa_env.types import Message
+
+
+def clip(text: object, limit: int = 400) -> str:
+    """Keep head and tail of ``text`` within ``limit`` characters (a template filter)."""
+    text = str(text)
+    if len(text) <= limit:
+        return text
+    half = max((limit - 5) // 2, 1)
+    return f"{text[:half]} ... {text[-half:]}"
+
+
+class Prompter:
+    """Renders the opening message of a stay and the message that answers a tool call."""
+
+    def __init__(self, card: Card, length: str = "full") -> None:
+        if length not in LENGTHS:
+            raise OptionError(
+                f"prompts={length!r} is not offered; use one of {LENGTHS}." + nearest(str(length), LENGTHS)
+            )
+        self._templates = {}
+        for role in {agent.role for agent in card.team} | {"tool"}:
+            try:
+                self._templates[role] = _environment().from_string(card.prompts[length, role])
+            except jinja2.TemplateSyntaxError as error:
+                raise CardError(
+                    f"{card.folder}/prompts/{length}/{role}.jinja line {error.lineno}: {error.message}"
+                ) from None
+
+    def render(self, name: str, context: Mapping[str, Any]) -> Message:
+        """``name`` is a role or ``"tool"``. Raises CardError when the template names what does not exist."""
+        try:
+            return {"role": "user", "content": self._templates[name].render(context).strip()}
+        except jinja2.TemplateError as error:
+            raise CardError(f"prompt template {name!r} failed: {error}") from None
+
+
+@functools.cache
+def _environment() -> SandboxedEnvironment:
+    # Cards may come from anyone, so their templates get the sandboxed environment.
+    environment = SandboxedEnvironment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
+    environment.filters["clip"] = clip
+    return environment
