@@ -72,6 +72,7 @@ class Episode:
             "coach": coach, "sandbox": sandbox, "tasks": tasks, "task_options": dict(task_options or {}),
             "prompts": prompts, "coach_feedback": coach_feedback, "shaping": shaping,
         }  # fmt: skip
+        self._artifacts = {name for spec in card.team for name in spec.reads}
         self.agent: str | None = None
         self.turn = 0
         self.outcome: Outcome | None = None
@@ -158,8 +159,8 @@ class Episode:
         last_turn = parsed.code is None or self.turn + 1 >= spec.max_turns
         draft = ActionRecord(
             step, spec.name, self.turn, tuple(self._messages), parsed.text, parsed.thinking, parsed.answer,
-            parsed.code, tool, _PENDING, 0.0, False, (self.task.family, spec.role, self.turn), seed, last_turn,
-            unbacked_claims(parsed.answer, tool.stdout if tool else "", _written(tool)), missing,
+            parsed.code, tool, _PENDING, 0.0, False, (self.task.family, spec.role, self.turn), seed,
+            last_turn, unbacked_claims(parsed.answer, tool.stdout if tool else "", _written(tool)), missing,
         )  # fmt: skip
         closing = last_turn and self._position + 1 == len(self.card.team)
         if closing:
@@ -187,7 +188,8 @@ class Episode:
     def _judge(self, draft: ActionRecord, spec: AgentSpec) -> ActionRecord:
         workspace = self._workspace
         facts = None
-        if self.card.probe and workspace is not None and _written(draft.tool) and self._coach.name != "off":
+        handed_on = self._artifacts.intersection(_written(draft.tool))
+        if self.card.probe and workspace is not None and handed_on and self._coach.name != "off":
             facts = probe(self._sandbox, workspace, self.card.probe, self._limits)
         evidence = Evidence(
             task=self.task, agent=spec, turn=draft.turn, step=draft.step, prompt=self.prompt(),

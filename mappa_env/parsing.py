@@ -83,7 +83,7 @@ def _tool_calls(answer: str) -> list[str]:
 
 
 def _fences(answer: str) -> list[str]:
-    """Closed ```` ```python ```` fences, by lines: a regular expression would be quadratic on hostile text."""
+    """Closed ```` ```python ```` fences, line by line: a regular expression can be made quadratic."""
     blocks: list[str] = []
     block: list[str] | None = None
     skipping = False

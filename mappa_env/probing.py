@@ -1,4 +1,4 @@
-"""Facts from inside files: the card's probe, run in a sandboxed scratch copy, never in the agent's process."""
+"""Facts from inside files: the card's probe, run in a sandboxed scratch copy, apart from the agent."""
 
 from __future__ import annotations
 
