@@ -1,0 +1,107 @@
+r"""Math answers: the last ``\boxed{}`` after the thinking against the accepted golds, exactly.
+
+Integers are compared here; everything else is asked of math-verify in a worker process that is killed when
+it takes too long, because an answer is hostile text and computer algebra can be made to run for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from mappa_env.parsing import last_boxed, split_thinking
+from mappa_env.types import ActionRecord, Outcome, Task
+
+if TYPE_CHECKING:
+    from mappa_env.workspace import Workspace
+
+MathStatus = Literal["ok", "no_answer", "no_box", "too_long", "unreadable", "timeout", "error"]
+
+MAX_TEXT = 20_000
+"""Characters at the end of an action in which the box is looked for."""
+MAX_BOX = 300
+
+_OR = re.compile(r"\s+or\s+|\\text\{\s*or\s*\}")
+_REMARK = re.compile(r"\((?:[a-z]+ ?){2,}\)")  # "(both were accepted)"
+_DECORATION = re.compile(r"\\[,;:! ]|\^\{?\\circ\}?|\\degree|\\left|\\right|[\s$]")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:(?:,|\{,\})[0-9]{3})+")
+
+
+@dataclass(frozen=True, slots=True)
+class MathGrade:
+    """``status`` other than ``ok`` says why the answer could not be judged; it is then not correct.
+
+    ``extracted`` is what stood in the box (None: there was none).
+    """
+
+    correct: bool
+    status: MathStatus
+    extracted: str | None
+
+
+def alternatives(gold: str) -> list[str]:
+    """The accepted answers of a gold: ``"080 or 081 (both were accepted)"`` gives ``["80", "81"]``."""
+    parts = [part.strip() for part in _OR.split(_REMARK.sub("", str(gold)).strip())]
+    return [_integer(part) or part for part in parts if part] or [str(gold)]
+
+
+def grade_answer(pred_text: str, gold: str) -> MathGrade:
+    """Judge the last box of a whole reply (thinking is skipped). Never raises, takes at most two seconds."""
+    _, answer = split_thinking(pred_text)
+    if not answer.strip():
+        return MathGrade(False, "no_answer", None)
+    box = last_boxed(answer[-MAX_TEXT:])
+    if box is None:
+        return MathGrade(False, "no_box", None)
+    if len(box) > MAX_BOX:
+        return MathGrade(False, "too_long", box[:MAX_BOX])
+    golds = alternatives(gold)
+    whole = _integer(box)
+    if whole is not None and all(_integer(g) is not None for g in golds):
+        return MathGrade(whole in golds, "ok", box)
+    from mappa_env.grading.math_pool import shared_pool
+
+    status, correct = shared_pool().verify(box, golds)
+    return MathGrade(correct, status, box)
+
+
+def _integer(text: str) -> str | None:
+    """The canonical decimal of a plainly written integer (``" 080. "``, ``"1{,}292"``, ``"336^\\circ"``)."""
+    text = _DECORATION.sub("", text)
+    if _GROUPED.fullmatch(text):
+        text = re.sub(r"[{},]", "", text)
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return None
+    sign, digits = match.groups()
+    return f"-{digits}" if sign == "-" and digits != "0" else digits
+
+
+class MathGrader:
+    """Grades the last action of ``agent`` (default: the agent who closed the episode)."""
+
+    def __init__(self, agent: str | None = None) -> None:
+        self._agent = agent
+
+    def grade(self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None) -> Outcome:
+        last = next((a for a in reversed(actions) if self._agent in (None, a.agent)), None)
+        gold = str(task.truth["answer"])
+        grade = grade_answer(last.action if last else "", gold)
+        score = float(grade.correct)
+        return Outcome(score, grade.correct, grade.status, _reason(grade, gold), {"accuracy": score})
+
+
+def _reason(grade: MathGrade, gold: str) -> str:
+    if grade.status == "ok":
+        return f"boxed {grade.extracted!r}, which is {'right' if grade.correct else f'not {gold!r}'}"
+    return {
+        "no_answer": "the closing action holds no answer",
+        "no_box": r"the closing action holds no \boxed{}",
+        "too_long": f"the box holds more than {MAX_BOX} characters",
+        "unreadable": f"the box {grade.extracted!r} is not a mathematical expression",
+        "timeout": f"the box {grade.extracted!r} took too long to evaluate",
+        "error": f"the box {grade.extracted!r} broke the evaluation",
+    }[grade.status]

@@ -1,0 +1,51 @@
+"""Small, real mistakes: changes to an expression or a number that surely change its value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from mappa_env.grading.expression import Number, safe_value
+
+_OPERATORS = re.compile(r"\*\*|//|[+\-*/%]|gcd|lcm")
+_MISTAKEN = {
+    "**": "*", "//": "*", "/": "*", "*": "+", "+": "-", "-": "+", "%": "//", "gcd": "lcm", "lcm": "gcd",
+}  # fmt: skip
+
+
+def wrong_operator(expr: str, avoid: Collection[Number | None]) -> str | None:
+    """``expr`` with its first operator mistaken that yields a value outside ``avoid``; None: there is none.
+
+    Without chance on purpose: a habit should look the same every time.
+    """
+    for match in _OPERATORS.finditer(expr):
+        changed = expr[: match.start()] + _MISTAKEN[match.group()] + expr[match.end() :]
+        if _differs(changed, avoid):
+            return changed
+    return None
+
+
+def wrong_digit(expr: str, avoid: Collection[Number | None], rng: np.random.Generator) -> str:
+    """``expr`` (or a plain number) with one digit changed at random so that its value is not in ``avoid``.
+
+    Text without such a digit gets one appended, so that the result always differs.
+    """
+    changed = [text for text in _digit_changes(expr) if _differs(text, avoid)]
+    return changed[int(rng.integers(len(changed)))] if changed else f"{expr}1"
+
+
+def _digit_changes(expr: str) -> Iterator[str]:
+    for i, old in enumerate(expr):
+        if not ("0" <= old <= "9"):
+            continue
+        leads = (i == 0 or not expr[i - 1].isdigit()) and expr[i + 1 : i + 2].isdigit()
+        for new in "123456789" if leads else "0123456789":
+            if new != old:
+                yield expr[:i] + new + expr[i + 1 :]
+
+
+def _differs(expr: str, avoid: Collection[Number | None]) -> bool:
+    value = safe_value(expr)
+    return value is not None and value not in avoid
