@@ -69,6 +69,8 @@ def read_card(folder: str | Path) -> Card:
     rubric = _find(folders, coach["rubric"], where, "coach.rubric") if coach.get("rubric") else None
     probe = raw.get("probe")
     options = dict(tasks.get("options") or {})
+    if tasks.get("loader") == "jsonl":  # a card's own tasks lie beside it
+        options["folder"] = str(folder / options.get("folder", "tasks"))
     return Card(
         id=card_id,
         title=_get(where, raw, "title", str),

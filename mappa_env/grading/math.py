@@ -25,7 +25,12 @@ MAX_BOX = 300
 
 _OR = re.compile(r"\s+or\s+|\\text\{\s*or\s*\}")
 _REMARK = re.compile(r"\((?:[a-z]+ ?){2,}\)")  # "(both were accepted)"
-_DECORATION = re.compile(r"\\[,;:! ]|\^\{?\\circ\}?|\\degree|\\left|\\right|[\s$]")
+_DECORATION = re.compile(
+    r"\\[,;:! ]|\^\{?\\circ\}?|\\degree|\\left(?![a-z])|\\right(?![a-z])|\\?%|\$|(?<![0-9])\s+|\s+(?![0-9])"
+)
+"""Spacing (save between digits), dollars, degree and percent signs: ignored on both sides, so that
+``2300\\%`` is 2300 and never 23."""
+_PERCENT = re.compile(r"\\?%")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:(?:,|\{,\})[0-9]{3})+")
 
@@ -59,12 +64,17 @@ def grade_answer(pred_text: str, gold: str) -> MathGrade:
     if len(box) > MAX_BOX:
         return MathGrade(False, "too_long", box[:MAX_BOX])
     golds = alternatives(gold)
-    whole = _integer(box)
+    bare, whole = _DECORATION.sub("", box), _integer(box)
+    if bare and (whole in golds or bare in [_DECORATION.sub("", g) for g in golds]):
+        return MathGrade(True, "ok", box)
     if whole is not None and all(_integer(g) is not None for g in golds):
-        return MathGrade(whole in golds, "ok", box)
+        return MathGrade(False, "ok", box)
+    if not bare:
+        return MathGrade(False, "unreadable", box)
     from mappa_env.grading.math_pool import shared_pool
 
-    status, correct = shared_pool().verify(box, golds)
+    without = _PERCENT.sub("", box)
+    status, correct = shared_pool().verify(without, [_PERCENT.sub("", g) for g in golds])
     return MathGrade(correct, status, box)
 
 

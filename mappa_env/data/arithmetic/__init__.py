@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from random import Random
 
 from mappa_env.data.arithmetic.families import FAMILIES, Problem
-from mappa_env.data.base import unknown_task
+from mappa_env.data.base import TaskSet, unknown_task
+from mappa_env.data.contest import load_contest
+from mappa_env.data.store import is_split
 from mappa_env.errors import OptionError, nearest
 from mappa_env.grading.expression import safe_value
 from mappa_env.types import Task
@@ -84,14 +86,15 @@ def load(
     train_size: int = 4096,
     eval_size: int = 128,
     seed: int = 0,
-) -> ArithmeticTasks:
+) -> TaskSet:
     """The generated task set ``split`` (``"train"`` or ``"eval"``); sizes count problems per family.
 
-    Problem ``i`` of a family has level ``levels[i % len(levels)]``. Raises OptionError.
+    Problem ``i`` of a family has level ``levels[i % len(levels)]``. A path reads the problems of that file
+    instead, as the AIME and AMC loaders do. Raises OptionError, DataMissingError, DataError.
     """
+    if not is_split(split):
+        return load_contest("math", split)
     sizes = {"train": train_size, "eval": eval_size}
-    if split not in sizes:
-        raise OptionError(f"arithmetic has the splits 'train' and 'eval', not {split!r}.")
     for family in families:
         if family not in FAMILIES:
             raise OptionError(

@@ -1,0 +1,67 @@
+"""A card's own tasks: ``tasks/train.jsonl`` and ``tasks/eval.jsonl`` beside its ``card.yaml``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mappa_env.data.base import ListTaskSet
+from mappa_env.data.leaks import check_disjoint
+from mappa_env.data.rows import Row, answer_of, read_rows
+from mappa_env.data.store import SPLITS, is_split
+from mappa_env.errors import DataError
+from mappa_env.types import Task
+
+_FIELDS = ("id", "prompt", "answer", "compact", "topic", "metric")
+
+
+def load(split: str, *, folder: str = "tasks") -> ListTaskSet:
+    """Rows of ``{id, prompt, answer}`` and, if wanted, ``compact, topic, metric``; every further key is
+    public and lands in ``Task.meta``.
+
+    ``split`` names ``<folder>/<split>.jsonl`` or is the path of such a file. ``train`` and ``eval`` of one
+    folder must not share a problem. Raises DataMissingError, DataError.
+    """
+    if not is_split(split):
+        return ListTaskSet("jsonl", split, _read(Path(split), ""))
+    tasks = {name: _read(_file(folder, name), name) for name in SPLITS if name == split or _has(folder, name)}
+    if len(tasks) == 2:
+        check_disjoint(tasks["train"], tasks["eval"], f"Remove them from {_file(folder, 'train')}.")
+    return ListTaskSet("jsonl", split, tasks[split])
+
+
+def _file(folder: str, split: str) -> Path:
+    return Path(folder) / f"{split}.jsonl"
+
+
+def _has(folder: str, split: str) -> bool:
+    return _file(folder, split).is_file()
+
+
+def _read(path: Path, split: str) -> list[Task]:
+    tasks = [_task(path, i, row, split) for i, row in enumerate(read_rows(path), 1)]
+    seen: set[str] = set()
+    for task in tasks:
+        if task.id in seen:
+            raise DataError(f"{path}: the id {task.id!r} is there twice; ids must be unique.")
+        seen.add(task.id)
+    return tasks
+
+
+def _task(path: Path, number: int, row: Row, split: str) -> Task:
+    where = f"{path}, row {number}"
+    texts = {key: row.get(key, default) for key, default in _DEFAULTS.items()}
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise DataError(f"{where}: {key!r} must be a text, found {value!r:.60}.")
+    if not texts["id"]:
+        raise DataError(f"{where}: 'id' is missing; give every task one of its own.")
+    return Task(
+        **texts,
+        prompt=row["prompt"],
+        split=split,
+        truth={"answer": answer_of(row, where)},
+        meta={key: value for key, value in row.items() if key not in _FIELDS},
+    )
+
+
+_DEFAULTS = {"id": "", "compact": "", "topic": "", "metric": "exact_match"}

@@ -1,0 +1,55 @@
+"""Are two sets of problems disjoint? By their texts, and for contests also by (year, part, number)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from mappa_env.errors import DataError
+from mappa_env.types import Task
+
+_NOISE = re.compile(r"[\W_]+")
+_COMMANDS = re.compile(r"\\(?:d|t)?frac|\\(?:left|right|displaystyle|text|mathrm|,|;|!|:)(?![a-z])")
+
+
+def normalise(text: str) -> str:
+    """The letters and digits of a problem, in order: what survives other spacing, dollars and TeX habits."""
+    return _NOISE.sub("", _COMMANDS.sub(" ", unicodedata.normalize("NFKC", text)).casefold())
+
+
+def fingerprints(task: Task) -> tuple[str, ...]:
+    """Two tasks that share any of these are the same problem."""
+    marks = [f"text:{normalise(task.prompt)}"]
+    if {"year", "number"} <= task.meta.keys():
+        marks.append(f"contest:{task.meta['year']}-{task.meta.get('part') or ''}-{task.meta['number']}")
+    return tuple(marks)
+
+
+def overlap(first: Iterable[Task], second: Iterable[Task]) -> list[tuple[str, str]]:
+    """Pairs of ids (of ``first``, of ``second``) that are the same problem."""
+    known = {mark: task.id for task in second for mark in fingerprints(task)}
+    pairs = []
+    for task in first:
+        other = next((known[mark] for mark in fingerprints(task) if mark in known), None)
+        if other is not None:
+            pairs.append((task.id, other))
+    return pairs
+
+
+def distinct(tasks: Iterable[Task]) -> Iterator[Task]:
+    """The tasks without those that repeat an earlier one."""
+    seen: set[str] = set()
+    for task in tasks:
+        marks = fingerprints(task)
+        if seen.isdisjoint(marks):
+            yield task
+        seen.update(marks)
+
+
+def check_disjoint(train: Sequence[Task], held_out: Sequence[Task], remedy: str) -> None:
+    """Raise DataError when a training task is also held out."""
+    pairs = overlap(train, held_out)
+    if pairs:
+        shown = ", ".join(f"{a} = {b}" for a, b in pairs[:3])
+        raise DataError(f"{len(pairs)} of {len(train)} training tasks are also held out ({shown}). {remedy}")
