@@ -20,7 +20,7 @@ _PROBE = "assistantreplyprobe"
 
 
 class ChatTokenizer:
-    """A Hugging Face tokenizer with a chat template, seen as a pair of functions: messages to ids, ids to text.
+    """A Hugging Face tokenizer with a chat template, seen as two functions: messages to ids, ids to text.
 
     ``stop_ids`` end a generation (default: the tokenizer's end token). Texts of messages can never produce
     special tokens: a special token's spelling inside a message is broken by a space after its first letter,
@@ -60,10 +60,10 @@ class ChatTokenizer:
     ) -> list[int] | None:
         """Ids of the next prompt of the same stay, or ``None`` where the past no longer is a prefix.
 
-        ``ids`` is the previous prompt and ``before`` its messages; ``action_ids`` was sampled on it; ``after``
-        is ``before`` + the assistant's reply + what is new. The answer starts with ``ids`` + ``action_ids``,
-        followed by the end of the assistant's turn (unless sampled), the new messages and the next opening.
-        White space around the reply may differ: the sampled ids hold the truth.
+        ``ids`` is the previous prompt and ``before`` its messages; ``action_ids`` was sampled on it;
+        ``after`` is ``before`` + the assistant's reply + what is new. The answer starts with ``ids`` +
+        ``action_ids``, followed by the end of the assistant's turn (unless sampled), the new messages and
+        the next opening. White space around the reply may differ: the sampled ids hold the truth.
         """
         start = len(before)
         if len(after) <= start or list(after[:start]) != list(before) or after[start]["role"] != "assistant":
@@ -86,7 +86,7 @@ class ChatTokenizer:
         return [*ids, *action_ids, *new]
 
     def decode(self, action_ids: Sequence[int]) -> str:
-        """Text of an action, without end and other special tokens. Any ids decode; bad UTF-8 becomes U+FFFD."""
+        """Text of an action without special tokens. Any ids decode; bad UTF-8 becomes U+FFFD."""
         text: str = self.tokenizer.decode(
             list(action_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )

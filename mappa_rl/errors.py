@@ -21,3 +21,11 @@ class ContextError(MappaRLError, AssertionError):
 
 class TokenizerError(MappaRLError, ValueError):
     """A tokenizer or chat template cannot be used as asked."""
+
+
+class ConfigError(MappaRLError, ValueError):
+    """A recipe or an override has an unknown key or a value that is not allowed."""
+
+
+class RunError(MappaRLError, RuntimeError):
+    """A folder does not hold the run that was asked for, or a run could not be carried to its end."""

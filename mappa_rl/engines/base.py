@@ -15,8 +15,8 @@ class Request:
     """One prompt to continue.
 
     ``ids`` is the prompt (at least one token); ``max_tokens`` bounds the new tokens (>= 1); ``temperature``
-    0 means greedy; ``stop_ids`` end the generation. The draw depends on ``seed`` and the prompt alone, never on
-    the other requests of a batch (up to the rounding of the forward pass).
+    0 means greedy; ``stop_ids`` end the generation. The draw depends on ``seed`` (>= 0) and the prompt alone,
+    never on the other requests of a batch (up to the rounding of the forward pass).
     """
 
     ids: Sequence[int]
@@ -41,7 +41,7 @@ class Generation:
 
 @runtime_checkable
 class Engine(Protocol):
-    """A sampler of one policy. ``version`` counts weight updates; ``max_len`` bounds prompt plus new tokens."""
+    """A sampler of one policy. ``version`` counts weight updates; ``max_len`` bounds prompt plus reply."""
 
     version: int
     max_len: int

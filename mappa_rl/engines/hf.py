@@ -7,8 +7,9 @@ a key-value cache written in place, finished rows dropped from the batch.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,85 +18,13 @@ import torch
 import torch.nn.functional as F
 from numpy.random import Generator, Philox
 from torch import Tensor, nn
-from transformers import AttentionInterface
 
 from mappa_rl.engines.base import Generation, Request
+from mappa_rl.engines.cache import ATTENTION, Cache, Filled
 from mappa_rl.errors import EngineError
 
-_ATTENTION = "mappa_decode"
 _SPARE = 64  # tokens of room the cache starts with beyond the prompts
-
-
-def _attend(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float | None = None,
-    **unused: Any,
-) -> tuple[Tensor, None]:
-    """Grouped-query attention that never repeats the cache.
-
-    With one query token per row, the heads of a group are laid along the query axis (all see the same mask).
-    """
-    rows, heads, length, dim = query.shape
-    groups = key.shape[1]
-    if length == 1:
-        folded = query.reshape(rows, groups, heads // groups, dim)
-        out = F.scaled_dot_product_attention(folded, key, value, attn_mask=attention_mask, scale=scaling)
-        return out.reshape(rows, 1, heads, dim), None
-    out = F.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=attention_mask,
-        scale=scaling,
-        is_causal=attention_mask is None,
-        enable_gqa=True,
-    )
-    return out.transpose(1, 2), None
-
-
-# No mask function goes with it: transformers then passes prepared 4-D masks on and builds none of its own.
-AttentionInterface.register(_ATTENTION, _attend)
-
-
-class _Cache:
-    """Keys and values of all layers, written in place; grows by doubling its spare room."""
-
-    def __init__(self, room: int) -> None:
-        self.room = room
-        self.length = 0
-        self.layers: list[tuple[Tensor, Tensor]] = []
-
-    def update(
-        self, keys: Tensor, values: Tensor, layer: int, *args: Any, **kwargs: Any
-    ) -> tuple[Tensor, Tensor]:
-        """Append ``[rows, heads, n, dim]`` and return everything so far; ``length`` moves after the forward."""
-        end = self.length + keys.shape[2]
-        if layer == len(self.layers):
-            self.layers.append((self._empty(keys, end), self._empty(values, end)))
-        if self.layers[layer][0].shape[2] < end:
-            old = self.layers[layer]
-            wider = (self._empty(keys, 2 * end), self._empty(values, 2 * end))
-            for new, kept in zip(wider, old, strict=True):
-                new[:, :, : self.length] = kept[:, :, : self.length]
-            self.layers[layer] = wider
-        all_keys, all_values = self.layers[layer]
-        all_keys[:, :, self.length : end] = keys
-        all_values[:, :, self.length : end] = values
-        return all_keys[:, :, :end], all_values[:, :, :end]
-
-    def keep(self, rows: Tensor) -> None:
-        self.layers = [(k[rows], v[rows]) for k, v in self.layers]
-
-    def get_seq_length(self, layer_idx: int = 0) -> int:
-        return self.length
-
-    def _empty(self, like: Tensor, end: int) -> Tensor:
-        rows, heads, _, dim = like.shape
-        return like.new_empty(rows, heads, max(end, self.room), dim)
+_PREFILL = 1024  # tokens of one prefill slice
 
 
 @dataclass(slots=True)
@@ -165,8 +94,8 @@ class HFEngine:
     """Samples from ``model``, which may be the learner's own module (then ``load_weights`` copies nothing).
 
     ``max_batch`` bounds the rows of one forward pass; requests are sorted by length first, so that little is
-    padding. Models with sliding-window or recurrent layers are refused. Not to be called while another thread
-    uses the same module.
+    padding. Calls from several threads take turns; another thread must not train the same module meanwhile.
+    Models with sliding-window or recurrent layers are refused with ``EngineError``.
     """
 
     def __init__(self, model: nn.Module, max_batch: int = 128) -> None:
@@ -182,6 +111,7 @@ class HFEngine:
         self.max_batch = max_batch
         self.max_len: int = config.max_position_embeddings
         self.version = 0
+        self._turn = threading.Lock()
 
     def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
         """Copy the weights of a module or state dict in place; the shared module needs no copy."""
@@ -198,7 +128,7 @@ class HFEngine:
         limits = [self._limit(request) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: len(requests[i].ids))
         done: dict[int, Generation] = {}
-        with self._ready():
+        with self._turn, self._ready():
             for start in range(0, len(order), self.max_batch):
                 chunk = order[start : start + self.max_batch]
                 out = self._run([requests[i] for i in chunk], [limits[i] for i in chunk])
@@ -224,7 +154,7 @@ class HFEngine:
         config, training = self.model.config, self.model.training
         attention = config._attn_implementation
         self.model.eval()
-        config._attn_implementation = _ATTENTION
+        config._attn_implementation = ATTENTION
         try:
             with torch.inference_mode():
                 yield
@@ -236,7 +166,8 @@ class HFEngine:
         """Generate for one batch, to the end of its last row."""
         like = next(self.model.parameters())
         batch, most = _Batch.of(requests, limits, like), max(limits)
-        cache = _Cache(room=batch.mask.shape[-1] if most <= _SPARE else batch.mask.shape[-1] - most + _SPARE)
+        room = batch.mask.shape[-1] - max(0, most - _SPARE)
+        cache = Cache(len(requests), room, self.model.config.num_hidden_layers)
         self._prefill(requests, cache, like.device)
         ids = torch.zeros(len(requests), most, dtype=torch.long, device=like.device)
         logprobs = torch.zeros(len(requests), most, device=like.device)
@@ -251,6 +182,7 @@ class HFEngine:
             ended = (tokens[:, None] == batch.stops).any(1) | (batch.limits <= step + 1)
             counts[batch.slot[batch.alive & ended]] = step + 1
             batch.alive &= ~ended
+            cache.length += 1
             left = int(batch.alive.sum())
             if not left:
                 break
@@ -264,18 +196,31 @@ class HFEngine:
             for r, i, p, n in zip(requests, ids.tolist(), logprobs.tolist(), counts.tolist(), strict=True)
         ]
 
-    def _prefill(self, requests: Sequence[Request], cache: _Cache, device: torch.device) -> None:
-        """Put all but the last token of each prompt into the cache. Causal, so padding on the right is unseen."""
-        width = max(len(r.ids) for r in requests) - 1
-        if not width:
-            return
-        tokens = torch.tensor(
-            [[*r.ids[:-1], *[0] * (width + 1 - len(r.ids))] for r in requests], device=device
-        )
-        self._forward(tokens, torch.arange(width, device=device)[None], None, cache)
+    def _prefill(self, requests: Sequence[Request], cache: Cache, device: torch.device) -> None:
+        """Put all but the last token of each prompt into the cache.
 
-    def _forward(self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: _Cache) -> Tensor:
-        """Logits ``[rows, vocabulary]`` (fp32) after the last column; the cache grows by ``tokens``."""
+        Causal attention, so padding on the right goes unseen. Slices of the (length-sorted) batch keep both
+        the padding and the working set small: on a CPU a third faster than one wide forward pass. With few
+        layers, leaving out what comes after the last keys and values saves as much again.
+        """
+        lengths = [len(r.ids) - 1 for r in requests]
+        cache.filling = True
+        start = 0
+        while start < len(requests):
+            stop = start + 1
+            while stop < len(requests) and (stop + 1 - start) * lengths[stop] <= _PREFILL:
+                stop += 1
+            if width := lengths[stop - 1]:
+                prompts = [[*r.ids[:-1], *[0] * (width + 1 - len(r.ids))] for r in requests[start:stop]]
+                cache.rows = slice(start, stop)
+                with suppress(Filled):
+                    positions = torch.arange(width, device=device)[None]
+                    self._forward(torch.tensor(prompts, device=device), positions, None, cache)
+            start = stop
+        cache.filling, cache.rows, cache.length = False, slice(None), lengths[-1]
+
+    def _forward(self, tokens: Tensor, positions: Tensor, mask: Tensor | None, cache: Cache) -> Tensor:
+        """Logits ``[rows, vocabulary]`` (fp32) after the last column; ``tokens`` go into the cache."""
         out = self.model(
             input_ids=tokens,
             position_ids=positions,
@@ -284,6 +229,5 @@ class HFEngine:
             use_cache=True,
             logits_to_keep=1,
         )
-        cache.length += tokens.shape[1]
         logits: Tensor = out.logits[:, -1].float()
         return logits

@@ -1,0 +1,186 @@
+"""The plain engine: exact log-probs, draws that ignore the neighbours, stops, limits, weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+from mappa_rl.engines import Engine, Request
+from mappa_rl.engines.hf import HFEngine
+from mappa_rl.errors import EngineError
+
+VOCAB, STOP = 40, 1
+
+
+def qwen(seed: int = 0, init: float = 0.3, max_len: int = 96) -> Qwen3ForCausalLM:
+    torch.manual_seed(seed)
+    config = Qwen3Config(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        head_dim=8, intermediate_size=48, initializer_range=init, max_position_embeddings=max_len,
+        tie_word_embeddings=True, attn_implementation="sdpa",
+    )  # fmt: skip
+    return Qwen3ForCausalLM(config)
+
+
+def llama() -> LlamaForCausalLM:
+    torch.manual_seed(3)
+    config = LlamaConfig(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4,
+        intermediate_size=48, initializer_range=0.3, max_position_embeddings=96, attn_implementation="eager",
+    )  # fmt: skip
+    return LlamaForCausalLM(config)
+
+
+def requests(n: int = 30, temperature: float = 1.0, max_tokens: int = 20) -> list[Request]:
+    rng = np.random.default_rng(7)
+    return [
+        Request(
+            tuple(rng.integers(2, VOCAB, rng.integers(1, 50)).tolist()), i, max_tokens, temperature, (STOP,)
+        )
+        for i in range(n)
+    ]
+
+
+def plain_logprobs(model: torch.nn.Module, request: Request, ids: tuple[int, ...]) -> list[float]:
+    """Log-probs of ``ids`` by one forward pass over the whole text, nothing shared with the engine."""
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([[*request.ids, *ids]])).logits[0].float()
+    table = torch.log_softmax(logits / (request.temperature or 1.0), -1)
+    return [table[len(request.ids) - 1 + k, token].item() for k, token in enumerate(ids)]
+
+
+@pytest.mark.parametrize("make", [qwen, llama])
+@pytest.mark.parametrize("temperature", [1.0, 0.6, 0.0])
+def test_logprobs_are_those_of_a_plain_forward(make, temperature):
+    model = make()
+    asked = requests(temperature=temperature)
+    for request, out in zip(asked, HFEngine(model, max_batch=16).generate(asked), strict=True):
+        assert len(out.ids) == len(out.logprobs) >= 1
+        assert np.abs(np.subtract(plain_logprobs(model, request, out.ids), out.logprobs)).max() < 1e-4
+
+
+def test_a_draw_depends_on_its_seed_alone():
+    engine = HFEngine(qwen())
+    asked = requests()
+    together = engine.generate(asked)
+    alone = [engine.generate([request])[0] for request in asked]
+    reordered = HFEngine(qwen(), max_batch=7).generate(asked[::-1])[::-1]
+    assert [g.ids for g in together] == [g.ids for g in alone] == [g.ids for g in reordered]
+    again = Request(asked[0].ids, seed=99, max_tokens=20, stop_ids=(STOP,))
+    assert engine.generate([again])[0].ids != together[0].ids
+
+
+def test_stops_limits_and_order():
+    engine = HFEngine(qwen())
+    asked = [Request((2, 3, 4 + i % 5), i, 1 + i % 23, 1.0, (STOP, 5)) for i in range(80)]
+    out = engine.generate(asked)
+    assert {g.stopped for g in out} == {"eos", "length"}
+    for request, g in zip(asked, out, strict=True):
+        ends = [t in request.stop_ids for t in g.ids]
+        assert not any(ends[:-1])
+        assert (g.stopped == "eos") == ends[-1]
+        assert len(g.ids) == request.max_tokens if g.stopped == "length" else len(g.ids) <= request.max_tokens
+
+
+def test_stop_ids_are_per_request_and_may_be_empty():
+    engine = HFEngine(qwen())
+    free = Request((2, 3), 5, 40, 1.0, ())
+    ids = engine.generate([free])[0].ids
+    assert len(ids) == 40
+    stopped = engine.generate([free, Request((2, 3), 5, 40, 1.0, (ids[6],))])
+    assert stopped[0].ids == ids
+    assert stopped[1].ids == ids[: ids.index(ids[6]) + 1]
+    assert stopped[1].stopped == "eos"
+
+
+def test_samples_follow_the_distribution():
+    model = qwen(init=0.15)
+    asked = [Request((2, 3, 4), seed, 1, 0.8) for seed in range(4000)]
+    counts = np.bincount([g.ids[0] for g in HFEngine(model, 512).generate(asked)], minlength=VOCAB)
+    with torch.no_grad():
+        expected = torch.softmax(model(torch.tensor([[2, 3, 4]])).logits[0, -1] / 0.8, -1).numpy() * 4000
+    chi2 = ((counts - expected) ** 2 / expected).sum()
+    assert chi2 < 75  # 99.95 % quantile at 39 degrees of freedom
+
+
+def test_greedy_takes_the_most_likely_token_whatever_the_seed():
+    model = qwen()
+    first, second = HFEngine(model).generate([Request((4, 5, 6), s, 8, 0.0, (STOP,)) for s in (1, 2)])
+    assert first.ids == second.ids
+    with torch.no_grad():
+        assert first.ids[0] == model(torch.tensor([[4, 5, 6]])).logits[0, -1].argmax().item()
+
+
+def test_cache_grows_past_its_first_room():
+    model = qwen(max_len=400)
+    out = HFEngine(model).generate([Request((2, 3), 0, 300, 1.0), Request((2,), 1, 90, 1.0)])
+    assert [len(g.ids) for g in out] == [300, 90]
+    assert (
+        np.abs(np.subtract(plain_logprobs(model, Request((2, 3), 0, 300), out[0].ids), out[0].logprobs)).max()
+        < 1e-4
+    )
+
+
+def test_max_tokens_is_cut_to_the_room_left():
+    (out,) = HFEngine(qwen(max_len=32)).generate([Request(tuple(range(2, 30)), 0, 100, 1.0)])
+    assert (len(out.ids), out.stopped) == (4, "length")
+
+
+@pytest.mark.parametrize(
+    ("request_", "word"),
+    [
+        (Request((), 0, 5), "0 tokens"),
+        (Request((2,) * 96, 0, 5), "96 tokens"),
+        (Request((2,), 0, 0), "max_tokens=0"),
+        (Request((2,), 0, 5, -1.0), "temperature=-1.0"),
+        (Request((2,), 0, 5, float("nan")), "temperature=nan"),
+    ],
+)
+def test_bad_requests_are_refused(request_, word):
+    with pytest.raises(EngineError, match=word):
+        HFEngine(qwen()).generate([request_])
+
+
+def test_no_requests_no_answers():
+    assert HFEngine(qwen()).generate([]) == []
+
+
+def test_the_shared_module_is_left_as_it_was_and_still_trains():
+    model = qwen().train()
+    engine = HFEngine(model)
+    engine.generate(requests(4))
+    assert model.training
+    assert model.config._attn_implementation == "sdpa"
+    model(torch.tensor([[2, 3, 4]]), labels=torch.tensor([[2, 3, 4]])).loss.backward()
+    before = engine.generate(requests(4, 0.0))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.neg_()
+    engine.load_weights(model)
+    assert engine.version == 1
+    assert [g.ids for g in engine.generate(requests(4, 0.0))] != [g.ids for g in before]
+
+
+def test_weights_are_copied_from_another_module_or_state_dict():
+    engine, teacher = HFEngine(qwen(0)), qwen(1)
+    wanted = HFEngine(teacher).generate(requests(4))
+    engine.load_weights(teacher)
+    assert engine.generate(requests(4)) == wanted
+    engine.load_weights(qwen(0).state_dict())
+    assert engine.generate(requests(4)) != wanted
+    engine.load_weights(teacher.state_dict(), version=7)
+    assert (engine.generate(requests(4)) == wanted, engine.version) == (True, 7)
+    with pytest.raises(EngineError, match="do not fit"):
+        engine.load_weights(llama())
+
+
+def test_only_models_it_can_serve():
+    assert isinstance(HFEngine(qwen()), Engine)
+    with pytest.raises(EngineError, match="max_batch=0"):
+        HFEngine(qwen(), max_batch=0)
+    config = qwen().config
+    config.layer_types = ["full_attention", "sliding_attention"]
+    with pytest.raises(EngineError, match="sliding_attention"):
+        HFEngine(Qwen3ForCausalLM(config))
