@@ -1,0 +1,86 @@
+"""Tabular tasks in DSBench's own layout: train.csv, test.csv, sample_submission.csv and hidden answers.
+
+Real tables that scikit-learn ships and generated untidy ones. No row of a real table serves both splits:
+``wine`` is kept for eval as a whole, ``iris`` for train, the others are cut in two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mappa_env.data.base import unknown_task
+from mappa_env.data.tabular.instance import build
+from mappa_env.data.tabular.names import Pool
+from mappa_env.data.tabular.sources import SOURCES
+from mappa_env.data.tabular.weak import WEAK
+from mappa_env.errors import OptionError, nearest
+from mappa_env.types import Task
+
+__all__ = ["SOURCES", "TabularTasks", "load"]
+
+SPLITS = ("train", "eval")
+NAMES = ("split", "shared")
+_ID = re.compile(r"(?P<split>[a-z]+)-(?P<source>[a-z]+)-(?P<index>[0-9]{3})")
+
+
+def candidates(split: str) -> list[str]:
+    """All ids before the weak ones are left out, sources taking turns, so that any head is a mixture."""
+    at = SPLITS.index(split)
+    rows = [
+        ((i + 0.5) / source.counts[at], name, i)
+        for name, source in SOURCES.items()
+        for i in range(source.counts[at])
+    ]
+    return [f"{split}-{name}-{i:03d}" for _, name, i in sorted(rows)]
+
+
+class TabularTasks:
+    """``ids`` is a fixed list; tasks whose reference model hardly beats the constant are not in it."""
+
+    name = "tabular"
+
+    def __init__(self, split: str, ids: Sequence[str], names: Pool) -> None:
+        self.split, self._names = split, names
+        self._ids = tuple(ids)
+        self._known = frozenset(self._ids)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        return self._ids
+
+    def get(self, task_id: str) -> Task:
+        match = _ID.fullmatch(task_id)
+        if match is None or task_id not in self._known:
+            raise unknown_task(task_id, self)
+        return build(SOURCES[match["source"]], self.split, int(match["index"]), self._names)
+
+
+def load(
+    split: str, *, size: int | None = None, sources: Sequence[str] | None = None, names: str = "split"
+) -> TabularTasks:
+    """``split`` is ``train`` or ``eval``; ``size`` keeps the first so many tasks, ``sources`` those of some.
+
+    ``names="split"`` gives eval tasks column names that no training task has, ``"shared"`` those of training
+    (for policies too small to copy a name they never saw). Raises OptionError.
+    """
+    if split not in SPLITS:
+        raise OptionError(
+            f"tasks={split!r} is no split of tabular; use one of {SPLITS}. A folder of real DSBench tasks is read "
+            "by the loader 'dsbench'." + nearest(str(split), SPLITS)
+        )
+    if names not in NAMES:
+        raise OptionError(f"names={names!r} is not offered; use one of {NAMES}." + nearest(str(names), NAMES))
+    for source in sources or ():
+        if source not in SOURCES:
+            raise OptionError(
+                f"no source {source!r}; there are {sorted(SOURCES)}." + nearest(source, SOURCES)
+            )
+    if size is not None and size < 1:
+        raise OptionError(f"size={size!r} must be at least 1.")
+    ids = [i for i in candidates(split) if i not in WEAK]
+    if sources is not None:
+        ids = [i for i in ids if i.split("-")[1] in sources]
+    if not ids:
+        raise OptionError(f"sources={sources!r} have no task in the split {split!r}.")
+    return TabularTasks(split, ids[:size], "eval" if split == "eval" and names == "split" else "train")

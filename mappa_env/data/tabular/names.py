@@ -1,0 +1,79 @@
+"""Made-up names for columns: those of the two splits are disjoint.
+
+Names of ids and targets are built from two parts; every part occurs in both splits, no whole name does.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from mappa_env.types import Task
+
+Pool = Literal["train", "eval"]
+TaskType = Literal["classification", "regression"]
+
+_ID_HEADS = ("case", "row", "item", "unit", "entry", "sample", "user", "order")
+_ID_TAILS = ("_id", "_no", "_key", "_ref")
+_TARGET_HEADS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel")
+_CLASS_TAILS = ("_class", "_type", "_flag", "_group")
+_VALUE_TAILS = ("_value", "_cost", "_score", "_level")
+
+_COLUMNS: dict[Pool, tuple[str, ...]] = {
+    "train": (
+        "age", "size", "rooms", "width", "height", "depth", "speed", "power", "weight", "length", "income",
+        "visits", "clicks", "pages", "hours", "days", "stock", "demand", "wind", "rain", "salt", "sugar",
+        "acid", "iron", "heat", "noise", "light", "color", "city", "brand", "shape", "model", "region", "team",
+    ),
+    "eval": (
+        "area", "floor", "angle", "radius", "volume", "mass", "budget", "orders", "views", "weeks", "supply",
+        "cloud", "snow", "fiber", "zinc", "pulse", "gloss", "sound", "metal", "state", "maker", "form",
+        "branch", "club",
+    ),
+}  # fmt: skip
+
+LEVELS = (
+    ("red", "blue", "green", "gray"),
+    ("low", "mid", "high", "top"),
+    ("north", "south", "east", "west"),
+    ("basic", "plus", "pro", "max"),
+)
+"""Values of made-up categorical columns."""
+
+LABELS = (
+    ("A", "B", "C", "D", "E"),
+    ("alpha", "beta", "gamma", "delta", "omega"),
+    ("bronze", "silver", "gold", "jade", "ruby"),
+)
+"""Class labels of targets that are text."""
+
+
+class Names(NamedTuple):
+    ids: tuple[str, ...]
+    targets: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def names_for(pool: Pool, task_type: TaskType) -> Names:
+    tails = _CLASS_TAILS if task_type == "classification" else _VALUE_TAILS
+    return Names(_pairs(_ID_HEADS, _ID_TAILS, pool), _pairs(_TARGET_HEADS, tails, pool), _COLUMNS[pool])
+
+
+def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[str, ...]:
+    """Three in four pairs are for training, along the diagonals, so that each part is in both pools."""
+    return tuple(
+        head + tail
+        for i, head in enumerate(heads)
+        for j, tail in enumerate(tails)
+        if ((i + j) % 4 == 3) == (pool == "eval")
+    )
+
+
+def describe(task: Task) -> str:
+    """The compact problem text: quoted names (quotes make them the same tokens as in code)."""
+    columns = task.meta["columns"]
+    lines = [
+        f"task: {task.meta['task_type']} {task.metric}",
+        f"id: '{task.meta['id']}' target: '{task.meta['target']}'",
+    ]
+    lines += [f"{kind}: {' '.join(columns[kind])}" for kind in ("num", "cat", "missing") if columns[kind]]
+    return "\n".join([*lines, "files: train.csv test.csv"])

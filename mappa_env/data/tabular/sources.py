@@ -1,0 +1,209 @@
+"""Where the rows come from: real tables that scikit-learn ships, and seeded generators of untidy ones."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mappa_env.data.tabular.names import TaskType
+
+Floats = NDArray[np.float64]
+Rng = np.random.Generator
+
+
+class Draw(NamedTuple):
+    """Rows in random order: numbers, the target (class numbers from 0, or values) and where the text goes.
+
+    ``categories``: column -> number of levels, for columns whose values are level numbers. ``useless``:
+    columns without any relation to the target.
+    """
+
+    x: Floats
+    y: Floats
+    categories: dict[int, int]
+    useless: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``counts``: tasks of (train, eval) before weak ones are left out. ``draw(split, metric, rng)``."""
+
+    name: str
+    task_type: TaskType
+    real: bool
+    metrics: tuple[str, ...]
+    counts: tuple[int, int]
+    about: str
+    draw: Callable[[str, str, Rng], Draw]
+
+
+# -- real tables ------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _table(name: str) -> tuple[Floats, Floats]:
+    import sklearn.datasets
+
+    bunch: Any = getattr(sklearn.datasets, f"load_{name}")(
+        **({"scaled": False} if name == "diabetes" else {})
+    )
+    return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target, dtype=float)
+
+
+def _rows(name: str, split: str, rng: Rng) -> tuple[Floats, Floats]:
+    """Rows of one split in random order. Tables that serve both splits give three fifths to training."""
+    x, y = _table(name)
+    if name not in ("iris", "wine"):
+        order = np.random.default_rng(20_260).permutation(len(y))
+        cut = len(y) * 3 // 5
+        part = order[:cut] if split == "train" else order[cut:]
+        x, y = x[part], y[part]
+    order = rng.permutation(len(y))
+    return x[order], y[order]
+
+
+def _columns(x: Floats, k: int, rng: Rng) -> Floats:
+    varied = np.flatnonzero(x.std(axis=0) > 0)
+    return x[:, rng.choice(varied, size=min(k, len(varied)), replace=False)]
+
+
+def _classes(name: str, low: int, high: int) -> Callable[[str, str, Rng], Draw]:
+    def draw(split: str, metric: str, rng: Rng) -> Draw:
+        x, y = _rows(name, split, rng)
+        return Draw(_columns(x, int(rng.integers(low, high + 1)), rng), y, {})
+
+    return draw
+
+
+def _digits(split: str, metric: str, rng: Rng) -> Draw:
+    """Two to four of the ten digits by a few pixels near the middle of the image."""
+    x, y = _rows("digits", split, rng)
+    n = 2 if metric in ("f1", "roc_auc") else int(rng.integers(3, 5))
+    chosen = rng.choice(10, size=n, replace=False)
+    keep = np.isin(y, chosen)
+    y = np.searchsorted(np.sort(chosen), y[keep]).astype(float)
+    inner = [8 * i + j for i in range(1, 7) for j in range(2, 6)]
+    return Draw(_columns(x[keep][:, inner], int(rng.integers(6, 9)), rng), y, {})
+
+
+def _values(name: str, targets: tuple[int, ...] = (), twins: tuple[int, ...] = ()) -> Any:
+    """A real regression: the table's own target, or one of its columns (``twins`` nearly repeat it)."""
+
+    def draw(split: str, metric: str, rng: Rng) -> Draw:
+        x, y = _rows(name, split, rng)
+        k = int(rng.integers(4, 9))
+        if targets:
+            target = int(rng.choice(targets))
+            y = x[:, target]
+            x = np.delete(x, [target, *twins], axis=1)
+        elif name == "diabetes":  # body mass, blood pressure and one serum value carry most of it
+            k = max(k, 6)
+        return Draw(_columns(x, k, rng), y, {})
+
+    return draw
+
+
+# -- generated tables -------------------------------------------------------------------------------------
+
+_ROWS = 280
+
+
+def _features(rng: Rng) -> tuple[Floats, Floats, dict[int, int], tuple[int, ...]]:
+    """Untidy columns on different scales, their standardised effects, categories and useless columns."""
+    n_num, n_cat = int(rng.integers(3, 6)), int(rng.integers(1, 3))
+    columns, effects, categories = [], [], {}
+    for _ in range(n_num):
+        z = rng.standard_normal(_ROWS)
+        kind = int(rng.integers(3))
+        scale, shift = 10.0 ** int(rng.integers(0, 4)), float(rng.integers(0, 50))
+        raw = (z * scale + shift, np.exp(0.7 * z) * scale, np.round(5 * z + 20))[kind]
+        columns.append(raw)
+        effects.append(z)
+    for _ in range(n_cat):
+        levels = int(rng.integers(2, 5))
+        codes = rng.integers(levels, size=_ROWS)
+        categories[len(columns)] = levels
+        columns.append(codes.astype(float))
+        effects.append(rng.permutation(np.linspace(-1.2, 1.2, levels))[codes])
+    useless = (len(columns),) if len(columns) < 7 and rng.random() < 0.5 else ()
+    if useless:
+        columns.append(np.full(_ROWS, 3.0) if rng.random() < 0.3 else rng.standard_normal(_ROWS))
+    return np.column_stack(columns), np.column_stack(effects), categories, useless
+
+
+def _signal(effects: Floats, rng: Rng) -> Floats:
+    """A smooth part, an interaction and a threshold, standardised, with a little noise."""
+    weights = rng.choice((-1.0, 1.0), size=effects.shape[1]) * rng.uniform(0.4, 1.4, size=effects.shape[1])
+    a, b = rng.choice(effects.shape[1], size=2, replace=False)
+    signal = effects @ weights + 0.5 * effects[:, a] * effects[:, b] + 0.8 * (effects[:, a] > 0.3)
+    signal = (signal - signal.mean()) / signal.std()
+    noise = rng.uniform(0.1, 0.4)
+    return np.asarray((signal + noise * rng.standard_normal(len(signal))) / np.hypot(1.0, noise))
+
+
+def _churn(split: str, metric: str, rng: Rng) -> Draw:
+    """Two classes; the positive one is rare (15 to 35 % of the rows)."""
+    x, effects, categories, useless = _features(rng)
+    signal = _signal(effects, rng)
+    return Draw(
+        x, (signal > np.quantile(signal, 1 - rng.uniform(0.15, 0.35))).astype(float), categories, useless
+    )
+
+
+def _grades(split: str, metric: str, rng: Rng) -> Draw:
+    """Three to five ordered classes of unequal size."""
+    x, effects, categories, useless = _features(rng)
+    signal = _signal(effects, rng)
+    cuts = np.cumsum(rng.dirichlet(np.full(int(rng.integers(3, 6)), 6.0)))[:-1]
+    return Draw(x, np.searchsorted(np.quantile(signal, cuts), signal).astype(float), categories, useless)
+
+
+def _prices(split: str, metric: str, rng: Rng) -> Draw:
+    """Positive values with a long right tail."""
+    x, effects, categories, useless = _features(rng)
+    return Draw(x, np.exp(0.8 * _signal(effects, rng) + rng.uniform(2.0, 6.0)), categories, useless)
+
+
+def _sensor(split: str, metric: str, rng: Rng) -> Draw:
+    """Readings on an arbitrary scale."""
+    x, effects, categories, useless = _features(rng)
+    return Draw(x, _signal(effects, rng) * rng.uniform(1, 40) + rng.uniform(50, 200), categories, useless)
+
+
+_CLS, _REG = "classification", "regression"
+SOURCES: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Source("cancer", _CLS, True, ("accuracy", "f1", "roc_auc"), (48, 18),
+               "measurements of cell nuclei, by diagnosis", _classes("breast_cancer", 4, 8)),
+        Source("iris", _CLS, True, ("accuracy", "macro_f1"), (28, 0),
+               "measurements of flowers, by species", _classes("iris", 3, 4)),
+        Source("wine", _CLS, True, ("accuracy", "macro_f1"), (0, 24),
+               "chemical analyses of wines, by grower", _classes("wine", 4, 8)),
+        Source("digits", _CLS, True, ("accuracy", "f1", "macro_f1", "roc_auc"), (52, 18),
+               "pixels of handwritten digits, by digit", _digits),
+        Source("churn", _CLS, False, ("f1", "roc_auc", "log_loss"), (40, 16),
+               "a generated table with a rare positive class", _churn),
+        Source("grades", _CLS, False, ("accuracy", "macro_f1", "qwk"), (40, 14),
+               "a generated table with ordered classes", _grades),
+        Source("diabetes", _REG, True, ("rmse", "mae"), (40, 16),
+               "patients' measurements, with the progress of their disease a year later", _values("diabetes")),
+        Source("nuclei", _REG, True, ("rmse", "mae", "rmsle"), (36, 14),
+               "measurements of cell nuclei, one of which is asked for",
+               _values("breast_cancer", (3, 13, 23), (0, 2, 3, 10, 12, 13, 20, 22, 23))),
+        Source("petals", _REG, True, ("rmse", "mae"), (20, 0),
+               "measurements of flowers, one of which is asked for", _values("iris", (2, 3))),
+        Source("cellar", _REG, True, ("rmse", "mae"), (0, 22),
+               "chemical analyses of wines, one value of which is asked for", _values("wine", (5, 6, 9, 12))),
+        Source("prices", _REG, False, ("rmsle", "mae", "smape"), (38, 14),
+               "a generated table with a skewed target", _prices),
+        Source("sensor", _REG, False, ("rmse", "r2", "median_ae"), (38, 14),
+               "a generated table of readings", _sensor),
+    )
+}  # fmt: skip
+"""``wine`` and ``cellar`` (one real table) are in eval only, ``iris`` and ``petals`` in train only."""
