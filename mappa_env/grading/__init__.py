@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,20 +11,18 @@ from mappa_env.grading.base import Grader
 
 __all__ = ["GRADERS", "Grader", "make_grader"]
 
-GRADERS = ("math", "submission")
+GRADERS = {"math": "MathGrader", "submission": "SubmissionGrader"}
+"""Name, also of the module, and class."""
 
 
 def make_grader(name: str, options: Mapping[str, Any] | None = None) -> Grader:
     """The grader of that name; ``options`` are its keywords. Raises OptionError."""
-    kind: Any
-    if name == "math":
-        from mappa_env.grading.math import MathGrader as kind
-    elif name == "submission":
-        from mappa_env.grading.submission import SubmissionGrader as kind
-    else:
-        raise OptionError(f"no grader {name!r}; there are {GRADERS}." + nearest(str(name), GRADERS))
+    if name not in GRADERS:
+        known = ", ".join(GRADERS)
+        raise OptionError(f"no grader {name!r}; there are {known}." + nearest(str(name), GRADERS))
+    module: Any = importlib.import_module(f"mappa_env.grading.{name}")
     try:
-        grader: Grader = kind(**(options or {}))
+        grader: Grader = getattr(module, GRADERS[name])(**(options or {}))
     except TypeError as error:
         raise OptionError(f"the grader {name!r} does not take these options: {error}") from None
     return grader

@@ -70,7 +70,7 @@ def _binary(op: ast.operator, left: Number, right: Number) -> Number:
     if isinstance(op, ast.Pow):
         if not isinstance(right, int) or not 0 <= right <= MAX_BITS or _bits(left) * right > 2 * MAX_BITS:
             raise _NoValue
-        return left**right
+        return Fraction(left) ** right if isinstance(left, Fraction) else int(left**right)
     if type(op) not in _OPERATORS:
         raise _NoValue
     return _OPERATORS[type(op)](left, right)
@@ -85,7 +85,7 @@ def _call(name: str, nodes: list[ast.expr], depth: int) -> Number:
     if name in ("min", "max") and len(values) > 1:
         return min(values) if name == "min" else max(values)
     if name == "abs" and len(values) == 1:
-        return abs(values[0])
+        return values[0] if values[0] >= 0 else -values[0]
     whole = [value for value in values if isinstance(value, int)]
     if len(whole) < len(values):
         raise _NoValue
