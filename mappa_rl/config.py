@@ -1,0 +1,275 @@
+"""The settings of a run: one typed schema. ``mappa-rl recipes --keys`` prints it with its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mappa_rl.errors import ConfigError
+from mappa_rl.overrides import apply_overrides, read_yaml, validate, write_yaml
+
+RECIPES = Path(__file__).parent / "recipes"
+ALIASES = {"out": "run.out"}
+"""Short forms of override keys."""
+
+Count = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are errors, values do not change after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Env(Section):
+    """The environment. ``options`` turns it into the keywords of ``gym.make``."""
+
+    id: str = "mappa/MathChat-v0"
+    """Environment id, as in ``gym.make(id)``."""
+    tasks_train: str = "train"
+    """Split of the card, or a path to task files, to train on."""
+    tasks_eval: str = "eval"
+    """Split of the card, or a path to task files, that is held out for evaluation."""
+    task_options: dict[str, Any] = {}
+    """Options of the card's task loader, for both splits (for instance ``levels: [1, 2]``)."""
+    prompts: Literal["full", "compact"] = "compact"
+    """Length of the prompts: ``full`` for real models, ``compact`` for small vocabularies."""
+    coach: str | dict[str, Any] = "rubric"
+    """Who scores actions: ``rubric``, ``off``, or another coach's name or mapping."""
+    coach_feedback: Literal["off", "agents"] = "off"
+    """``agents``: the agents see what the coach said of earlier actions."""
+    sandbox: str | dict[str, Any] = "process"
+    """Where the agents' code runs: a backend's name or mapping."""
+    shaping: str | dict[str, Any] = "process"
+    """What an action is paid: ``process`` (its own score), ``outcome``, ``mixed``, or a mapping."""
+
+    def options(self, split: Literal["train", "eval"]) -> dict[str, Any]:
+        """The keywords of ``gym.make`` for one of the two task sets."""
+        keywords = self.model_dump(exclude={"id", "tasks_train", "tasks_eval"})
+        return {**keywords, "tasks": self.tasks_train if split == "train" else self.tasks_eval}
+
+
+class Policies(Section):
+    """Which agent is played by which trainable weights."""
+
+    map: Literal["separate", "shared"] | dict[str, str] = "separate"
+    """One policy per agent, one for all, or a mapping agent -> policy name."""
+    frozen: list[str] = []
+    """Policies that play but are not trained (by name; with ``separate`` an agent's name is its policy's)."""
+
+
+class Model(Section):
+    """The policies' model. All keys but ``kind`` and ``max_len`` matter for ``kind: tiny`` alone."""
+
+    kind: str = "tiny"
+    """``tiny``: a random Qwen3 with a tokenizer trained on the demonstrations; else a model folder."""
+    hidden: Count = 128
+    """Width."""
+    layers: Count = 2
+    """Number of layers."""
+    heads: Count = 4
+    """Attention heads."""
+    kv_heads: Count = 2
+    """Key-value heads; must divide ``heads``."""
+    head_dim: Count = 32
+    """Width of a head."""
+    mlp: Count = 256
+    """Inner width of the feed-forward block."""
+    init: Positive = 0.08
+    """Standard deviation of the random weights."""
+    rope_theta: Positive = 1000.0
+    """Base of the rotary position encoding."""
+    vocab_size: Annotated[int, Field(ge=261)] = 320
+    """Tokens of the trained vocabulary, at most; all bytes and five special tokens are in it."""
+    tokenizer_style: Literal["math", "code"] = "math"
+    """How text is cut before merging: ``math`` isolates symbols, ``code`` keeps dotted names whole."""
+    max_len: Count = 512
+    """Longest sequence of the model, in tokens."""
+
+    @model_validator(mode="after")
+    def _heads(self) -> Self:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"model.kv_heads={self.kv_heads} must divide model.heads={self.heads}.")
+        return self
+
+
+class WarmStart(Section):
+    """Supervised steps on a scripted team's episodes, before reinforcement learning."""
+
+    path: str = ""
+    """Folder of a warm start that an earlier run saved (``<run>/warmstart``); empty: make one."""
+    episodes: Count = 16000
+    """Episodes of demonstrations; the tokenizer of a tiny model is trained on them too."""
+    team: Literal["expert", "faulty"] = "faulty"
+    """The scripted team to imitate."""
+    steps: Annotated[int, Field(ge=0)] = 3000
+    """Optimizer steps; 0: no warm start."""
+    batch: Count = 16
+    """Demonstrated actions per step."""
+    lr: Positive = 3e-3
+    """Peak learning rate; falls linearly to 0."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 50
+    """Steps over which the learning rate rises."""
+    prompt_weight: Fraction = 0.1
+    """Weight of prompt tokens in the loss; action tokens have 1."""
+
+
+class Rollout(Section):
+    """How episodes are played for training."""
+
+    episodes_per_step: Count = 128
+    """Episodes per training step."""
+    groups: Count = 2
+    """Groups of episodes that take turns: one generates while the others run code."""
+    workers: Count = 8
+    """Threads that step environments."""
+    temperature: Positive = 1.0
+    """Sampling temperature."""
+    max_new_tokens: Count = 96
+    """Longest action, in tokens."""
+    max_context: Count = 512
+    """Longest context with its action, in tokens; at most ``model.max_len``."""
+
+
+class Algo(Section):
+    """From rewards to advantages to the loss."""
+
+    name: str = "reinforce_pp"
+    """The algorithm, by its registered name."""
+    mode: Literal["per_action", "return_to_go"] = "per_action"
+    """``per_action``: an action earns its own reward; ``return_to_go``: also the later ones of its agent."""
+    gamma: Fraction = 1.0
+    """Discount per action (only ``return_to_go``)."""
+    reward_scale: Positive = 0.1
+    """Factor on rewards before all else (scores are 0-10)."""
+    reward_clip: Positive = 10.0
+    """Scaled rewards are clipped to plus and minus this."""
+    kl_coef: NotNegative = 0.01
+    """Weight of the k1 KL penalty to the warm start, per token, in the reward."""
+    clip: Positive = 0.2
+    """The probability ratio's clip range is [1 - clip, 1 + clip]."""
+
+
+class Optim(Section):
+    """The learner's optimizer (AdamW), one per policy."""
+
+    lr: Positive = 3e-4
+    """Peak learning rate."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Course of the learning rate after its rise, over all training steps."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Optimizer steps over which the learning rate rises."""
+    betas: tuple[Fraction, Fraction] = (0.9, 0.95)
+    """AdamW's two decay rates."""
+    weight_decay: NotNegative = 0.0
+    """AdamW's weight decay."""
+    grad_clip: Positive = 1.0
+    """Largest norm of a policy's gradient."""
+    epochs: Count = 1
+    """Passes over a step's episodes."""
+    minibatches: Count = 2
+    """Optimizer steps per pass."""
+    tokens_per_micro_batch: Count = 8192
+    """Most tokens in one forward pass; changes memory and speed, never the gradient."""
+    zero_stage: Literal[0, 1, 2, 3] = 0
+    """DeepSpeed's ZeRO stage."""
+
+
+class Eval(Section):
+    """Evaluation on the held-out tasks, before and after, with the same tasks and seeds."""
+
+    episodes: Count = 400
+    """Episodes per evaluation; the task set starts again when it runs out."""
+    temperatures: Annotated[list[NotNegative], Field(min_length=1)] = [1.0]
+    """Temperatures that are always evaluated; 0 is greedy."""
+    calibration_temperatures: list[NotNegative] = [0.2, 0.4, 0.6, 0.8]
+    """Tried on the warm start to find its own best temperature, which is evaluated too; empty: not."""
+    calibration_episodes: Count = 200
+    """Training tasks per calibration temperature."""
+    every: Annotated[int, Field(ge=0)] = 0
+    """Training steps between evaluations on the way; 0: none."""
+
+
+class Run(Section):
+    """The run itself."""
+
+    steps: Annotated[int, Field(ge=0)] = 40
+    """Training steps."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of everything random."""
+    out: str = ""
+    """Folder of the run; empty: ``runs/<recipe>-<time>``."""
+    checkpoint_every: Annotated[int, Field(ge=0)] = 10
+    """Training steps between checkpoints; 0: only after the last."""
+    keep: Count = 2
+    """Checkpoints to keep, the newest first."""
+    torch_threads: Annotated[int, Field(ge=0)] = 1
+    """Threads of torch; 0: as many as torch likes."""
+    tensorboard: bool = True
+    """Write TensorBoard files beside ``metrics.jsonl``."""
+
+
+class Config(Section):
+    """All settings of a run. Read one with ``load_config``."""
+
+    env: Env = Env()
+    policies: Policies = Policies()
+    model: Model = Model()
+    warmstart: WarmStart = WarmStart()
+    rollout: Rollout = Rollout()
+    algo: Algo = Algo()
+    optim: Optim = Optim()
+    eval: Eval = Eval()
+    run: Run = Run()
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        rollout = self.rollout
+        if rollout.max_context > self.model.max_len:
+            raise ValueError(
+                f"rollout.max_context={rollout.max_context} exceeds model.max_len={self.model.max_len}."
+            )
+        if rollout.max_new_tokens >= rollout.max_context:
+            raise ValueError(
+                f"rollout.max_new_tokens={rollout.max_new_tokens} leaves no room for a prompt in "
+                f"rollout.max_context={rollout.max_context}."
+            )
+        if rollout.groups > rollout.episodes_per_step:
+            raise ValueError(
+                f"rollout.groups={rollout.groups} needs at least as many rollout.episodes_per_step, "
+                f"found {rollout.episodes_per_step}."
+            )
+        return self
+
+    def dump(self) -> str:
+        """The whole config as YAML text that ``load_config`` reads back to an equal config."""
+        return write_yaml(self.model_dump(mode="json"))
+
+    def with_overrides(self, overrides: Sequence[str]) -> Config:
+        """A copy with ``["a.b=c", ...]`` laid over it. Raises ConfigError."""
+        data = apply_overrides(Config, self.model_dump(mode="json"), overrides, ALIASES)
+        return validate(Config, data, "override")
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with the package."""
+    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
+
+
+def load_config(recipe: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a recipe by name, or any YAML file by path, and lay overrides over it. Raises ConfigError."""
+    path = RECIPES / f"{recipe}.yaml" if str(recipe) in recipe_names() else Path(recipe)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{str(recipe)!r} is neither a recipe ({', '.join(recipe_names())}) nor a readable file: {error}"
+        ) from None
+    data = validate(Config, read_yaml(text, str(path)) or {}, str(path))
+    return data.with_overrides(overrides) if overrides else data

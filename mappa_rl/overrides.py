@@ -1,0 +1,173 @@
+"""From YAML text and ``a.b=c`` overrides to a checked pydantic model, with errors that name the remedy."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from mappa_rl.errors import ConfigError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+_RULES = (
+    ("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), "tf"),
+    ("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$"), "-+0123456789"),
+    (
+        "tag:yaml.org,2002:float",
+        re.compile(r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.inf$|^\.nan$"),
+        "-+0123456789.",
+    ),
+)
+_REPLACED = (":bool", ":float", ":int", ":timestamp")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2 scalars: only true and false are booleans (``off`` is a word), and ``1e-4`` is a number."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that either set of rules would read as something else."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in rules if not tag.endswith(_REPLACED)]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _tag, _regexp, _first in _RULES:
+    _Loader.add_implicit_resolver(_tag, _regexp, list(_first))
+    _Dumper.add_implicit_resolver(_tag, _regexp, list(_first))
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))  # no octals
+
+
+def write_yaml(data: Any) -> str:
+    """YAML text that ``read_yaml`` reads back to the same data."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
+
+
+def read_yaml(text: str, where: str) -> Any:
+    """Parse YAML text. Raises ConfigError that names ``where``."""
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where} is not valid YAML: {error}") from None
+
+
+def dotted_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every leaf key of ``model`` as ``section.key``, in the order of the schema."""
+    for name, field in model.model_fields.items():
+        if _is_section(field.annotation):
+            yield from dotted_names(field.annotation, f"{prefix}{name}.")  # type: ignore[arg-type]
+        else:
+            yield f"{prefix}{name}"
+
+
+def apply_overrides(
+    model: type[BaseModel], data: Mapping[str, Any], overrides: Sequence[str], aliases: Mapping[str, str]
+) -> dict[str, Any]:
+    """``data`` with ``a.b=value`` laid over it (values are YAML). Raises ConfigError for an unknown key."""
+    result: dict[str, Any] = copy.deepcopy(dict(data))
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        key = aliases.get(key.strip(), key.strip())
+        if not equals or not key:
+            raise ConfigError(f"override {text!r} must look like section.key=value, as in algo.kl_coef=0.02.")
+        _check_key(model, key)
+        node = result
+        *parents, last = key.split(".")
+        for part in parents:
+            if not isinstance(node.get(part), dict):
+                node[part] = {}
+            node = node[part]
+        node[last] = read_yaml(value, f"the value of {key}")
+    return result
+
+
+def validate(model: type[M], data: Any, where: str) -> M:
+    """``data`` as a ``model``. Raises ConfigError naming every unknown key and every bad value."""
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{where} must hold sections of keys, found {data!r}.")
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        found: dict[str, list[str]] = {}
+        for entry in error.errors():
+            what, why = _explain(model, entry)
+            found.setdefault(what, []).extend([why] if why else [])
+        lines = [
+            f"{where}: {what}" + (f": {'; or '.join(why)}." if why else "") for what, why in found.items()
+        ]
+        raise ConfigError("\n".join(lines)) from None
+
+
+def _check_key(model: type[BaseModel], key: str) -> None:
+    """Refuse keys outside the schema; below a free-form mapping (``env.task_options``) all are allowed."""
+    current: Any = model
+    for part in key.split("."):
+        if not _is_section(current):
+            if dict in _origins(current):
+                return
+            raise ConfigError(unknown_key(model, key))
+        if part not in current.model_fields:
+            raise ConfigError(unknown_key(model, key))
+        current = current.model_fields[part].annotation
+    if _is_section(current):
+        inner = ", ".join(dotted_names(current, f"{key}."))
+        raise ConfigError(f"{key!r} is a section, not a key; its keys are {inner}.")
+
+
+def unknown_key(model: type[BaseModel], key: str) -> str:
+    """The message for a key that is not in the schema, with the dotted name that was probably meant."""
+    names = list(dotted_names(model))
+    leaf = key.rsplit(".", 1)[-1]
+    same_leaf = [name for name in names if name.rsplit(".", 1)[-1] == leaf]
+    by_leaf = difflib.get_close_matches(leaf, {n.rsplit(".", 1)[-1] for n in names}, n=1, cutoff=0.7)
+    near = (
+        same_leaf
+        or difflib.get_close_matches(key, names, n=1, cutoff=0.6)
+        or [name for name in names if by_leaf and name.rsplit(".", 1)[-1] == by_leaf[0]]
+        or difflib.get_close_matches(key, names, n=1, cutoff=0.4)
+    )
+    remedy = f"Did you mean {near[0]!r}?" if near else f"The sections are {', '.join(model.model_fields)}."
+    return f"unknown key {key!r}. {remedy}"
+
+
+def _explain(model: type[BaseModel], entry: Any) -> tuple[str, str]:
+    """What is wrong, and with what: the parts of a message (the first is equal for branches of one union)."""
+    key, current, inside = "", model, False
+    for part in entry["loc"]:
+        if isinstance(part, int):
+            key += f"[{part}]"
+        elif _is_section(current):
+            key += f".{part}" if key else part
+            field = current.model_fields.get(part)
+            current = field.annotation if field is not None else None  # type: ignore[assignment]
+            inside = current is not None and not _is_section(current)
+        # any other part names the branch of a union
+    if entry["type"] == "extra_forbidden" and not inside:
+        return unknown_key(model, key), ""
+    message = entry["msg"].removeprefix("Value error, ")
+    if not inside:  # a rule over several keys: its message names them
+        return message, ""
+    if entry["type"] == "missing":
+        return f"{key} is missing", ""
+    message = message.replace("Input should be", "it must be")
+    return f"{key}={entry['input']!r} is not allowed", message[:1].lower() + message[1:]
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _origins(annotation: Any) -> set[Any]:
+    """``dict`` and friends, also from inside a union."""
+    origin = get_origin(annotation) or annotation
+    return (
+        {origin}.union(*(_origins(arg) for arg in get_args(annotation))) if get_args(annotation) else {origin}
+    )

@@ -1,0 +1,102 @@
+"""Where the numbers of a run go: ``metrics.jsonl``, and TensorBoard files beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mappa_rl.errors import RunError
+
+METRICS = "metrics.jsonl"
+
+
+class Metrics:
+    """One JSON object per training step, appended and flushed at once.
+
+    ``resumed_at`` is the last step that the resumed state includes: later lines, and a line that a kill cut
+    short, are dropped, so that an interrupted and resumed run leaves what an uninterrupted one does. None
+    starts afresh. Numbers that are not finite are written as ``null``: JSON has no word for them.
+    """
+
+    def __init__(self, out: Path, *, resumed_at: int | None = None, tensorboard: bool = True) -> None:
+        self.path = out / METRICS
+        out.mkdir(parents=True, exist_ok=True)
+        kept = [] if resumed_at is None else [row for row in read_metrics(out) if row["step"] <= resumed_at]
+        _replace(self.path, "".join(_line(row) for row in kept))
+        self._file = self.path.open("a", encoding="utf-8")
+        self._board = _board(out / "tensorboard", resumed_at) if tensorboard else None
+
+    def __enter__(self) -> Metrics:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Write one step's numbers. Names are ``group/name``, as in ``reward/solver_0``."""
+        self._file.write(_line({"step": step, **{name: float(value) for name, value in values.items()}}))
+        self._file.flush()
+        if self._board is not None:
+            for name, value in values.items():
+                self._board.add_scalar(name, float(value), step)
+            self._board.flush()
+
+    def close(self) -> None:
+        self._file.close()
+        if self._board is not None:
+            self._board.close()
+
+
+def read_metrics(out: Path) -> list[dict[str, Any]]:
+    """The rows of a run's ``metrics.jsonl`` so far, without a last line that was cut short.
+
+    Raises RunError for a file that holds anything else.
+    """
+    path = out / METRICS
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    rows = []
+    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is cut short
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise RunError(f"{path}, line {number} is not JSON ({error}): remove it to go on.") from None
+        if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+            raise RunError(f"{path}, line {number} has no 'step': remove it to go on.")
+        rows.append(row)
+    return rows
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    finite = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in row.items()}
+    return json.dumps(finite, allow_nan=False) + "\n"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write all or nothing."""
+    draft = path.with_name(path.name + ".new")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def _board(folder: Path, resumed_at: int | None) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise RunError(
+            f"TensorBoard files cannot be written ({error}): `pip install tensorboard`, "
+            "or set run.tensorboard=false."
+        ) from None
+    purge = None if resumed_at is None else resumed_at + 1
+    return SummaryWriter(str(folder), purge_step=purge)
