@@ -1,0 +1,82 @@
+"""Unicode: the space of all texts. Actions and prompts are members of it."""
+
+from __future__ import annotations
+
+import string
+from typing import Any, NoReturn
+
+import numpy as np
+from gymnasium.error import CustomSpaceError
+from gymnasium.spaces import Dict, Discrete, Text
+from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
+from gymnasium.vector.utils import create_shared_memory
+
+from mappa_env.types import Team
+
+MAX_CHARS = 2**31 - 1
+_SAMPLE_CHARS = 64
+_PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n"
+
+
+class Unicode(Text):
+    """Any ``str`` of at most ``max_length`` characters, the empty one included.
+
+    A ``Text`` so that libraries treat it as text, but without its character set: a full Unicode one would
+    take seconds to build and tens of megabytes to pickle. Samples are short and printable.
+    """
+
+    def __init__(self, max_length: int = MAX_CHARS, *, seed: int | np.random.Generator | None = None) -> None:
+        super().__init__(max_length, min_length=0, charset=_PRINTABLE, seed=seed)
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        """At most 64 printable characters; ``mask`` and ``probability`` as in ``Text``."""
+        length = int(self.np_random.integers(min(self.max_length, _SAMPLE_CHARS) + 1))
+        if mask is None and probability is None:
+            return "".join(_PRINTABLE[i] for i in self.np_random.integers(len(_PRINTABLE), size=length))
+        return str(super().sample(mask=_bounded(mask, length), probability=_bounded(probability, length)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unicode) and self.max_length == other.max_length
+
+    def __repr__(self) -> str:
+        return "Unicode()" if self.max_length == MAX_CHARS else f"Unicode({self.max_length})"
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        return False
+
+
+def observation_space(team: Team) -> Dict:
+    """The one observation space that all agents of ``team`` share."""
+    turns = max(agent.max_turns for agent in team)
+    return Dict({"prompt": Unicode(), "agent": Discrete(len(team)), "turn": Discrete(turns)})
+
+
+def _bounded(mask: tuple[int | None, Any] | None, length: int) -> tuple[int | None, Any] | None:
+    return (length, mask[1]) if mask is not None and mask[0] is None else mask
+
+
+# Text has no bounded numeric form, so it stays text where a space is flattened (as gymnasium's Graph does).
+@flatdim.register(Unicode)
+def _flatdim(space: Unicode) -> NoReturn:
+    raise ValueError(f"{space} has no fixed size and cannot be flattened to numbers: tokenise the text.")
+
+
+@flatten_space.register(Unicode)
+def _flatten_space(space: Unicode) -> Unicode:
+    return space
+
+
+@flatten.register(Unicode)
+@unflatten.register(Unicode)  # type: ignore[misc]
+def _as_is(space: Unicode, x: str) -> str:
+    return x
+
+
+@create_shared_memory.register(Unicode)
+def _create_shared_memory(space: Unicode, n: int = 1, ctx: Any = None) -> NoReturn:
+    # Text in shared memory has a fixed size and character set and comes back stale: refuse it.
+    raise CustomSpaceError(f"{space} cannot lie in shared memory: use AsyncVectorEnv(shared_memory=False).")
