@@ -29,3 +29,11 @@ class ConfigError(MappaRLError, ValueError):
 
 class RunError(MappaRLError, RuntimeError):
     """A folder does not hold the run that was asked for, or a run could not be carried to its end."""
+
+
+class LearnerError(MappaRLError, RuntimeError):
+    """The learner cannot be built or cannot train on what it was given."""
+
+
+class CheckpointError(MappaRLError, RuntimeError):
+    """A checkpoint is missing, incomplete, or of something else."""
