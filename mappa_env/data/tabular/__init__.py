@@ -66,8 +66,8 @@ def load(
     """
     if split not in SPLITS:
         raise OptionError(
-            f"tasks={split!r} is no split of tabular; use one of {SPLITS}. A folder of real DSBench tasks is read "
-            "by the loader 'dsbench'." + nearest(str(split), SPLITS)
+            f"tasks={split!r} is no split of tabular; use one of {SPLITS}. A folder of real DSBench tasks "
+            "is read by the loader 'dsbench'." + nearest(str(split), SPLITS)
         )
     if names not in NAMES:
         raise OptionError(f"names={names!r} is not offered; use one of {NAMES}." + nearest(str(names), NAMES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import zlib
 from collections.abc import Sequence
@@ -29,12 +30,13 @@ def build(source: Source, split: str, index: int, pool: Pool) -> Task:
     target = str(naming.choice(names.targets))
     columns = [str(name) for name in naming.choice(names.columns, size=draw.x.shape[1], replace=False)]
 
-    n_test = int(min(MAX_TEST, rng.integers(50, 81), len(draw.y) * 2 // 5))
-    n_train = int(min(MAX_TRAIN, rng.integers(130, 201), len(draw.y) - n_test))
+    n_test = min(MAX_TEST, int(rng.integers(50, 81)), len(draw.y) * 2 // 5)
+    n_train = min(MAX_TRAIN, int(rng.integers(130, 201)), len(draw.y) - n_test)
     n = n_train + n_test
     cells, kinds, missing = _untidy(draw, n, rng)
     answers = _answers(source, metric, draw.y[:n], rng)
     numbers = [str(number) for number in rng.permutation(10 * n)[:n] + 1000]
+    asked = numbers[n_train:]
 
     table = [[numbers[i], *(column[i] for column in cells), answers[i]] for i in range(n)]
     header = [ids, *columns, target]
@@ -47,9 +49,7 @@ def build(source: Source, split: str, index: int, pool: Pool) -> Task:
     files = {
         "train.csv": train,
         "test.csv": test,
-        "sample_submission.csv": _csv(
-            [ids, target], [[number, placeholder] for number in numbers[n_train:n]]
-        ),
+        "sample_submission.csv": _csv([ids, target], [[number, placeholder] for number in asked]),
     }
     meta = {
         "target": target,
@@ -66,9 +66,7 @@ def build(source: Source, split: str, index: int, pool: Pool) -> Task:
     }
     values = columns_of("rmse", [[a] for a in answers]) if source.task_type == "regression" else None
     hidden = {
-        "answers_csv": _csv(
-            [ids, target], [[number, a] for number, a in zip(numbers, answers, strict=True)][n_train:]
-        ),
+        "answers_csv": _csv([ids, target], list(zip(asked, answers[n_train:], strict=True))),
         "target": target,
         "id": ids,
         "labels": sorted(set(answers)) if metric_named(metric).takes == "label" else None,
@@ -80,13 +78,7 @@ def build(source: Source, split: str, index: int, pool: Pool) -> Task:
         id=task_id, prompt=_prompt(source, metric, meta), metric=metric, topic=metric, split=split,
         files=files, truth=Truth(hidden, {"reference": reference}), meta=meta,
     )  # fmt: skip
-    return _with_compact(draft)
-
-
-def _with_compact(task: Task) -> Task:
-    import dataclasses
-
-    return dataclasses.replace(task, compact=describe(task))
+    return dataclasses.replace(draft, compact=describe(draft))
 
 
 def _untidy(draw: Draw, n: int, rng: Rng) -> tuple[list[list[str]], list[str], list[int]]:
@@ -170,11 +162,12 @@ def _prompt(source: Source, metric: str, meta: dict[str, Any]) -> str:
             f"Submissions are scored by {_GOALS[metric]}.",
             "",
             "Submission file",
-            f"A CSV file with the header `{meta['id']},{meta['target']}` and one line for each of the {n_test} ids "
-            "of test.csv, as in sample_submission.csv.",
+            f"A CSV file with the header `{meta['id']},{meta['target']}` and one line for each of "
+            f"the {n_test} ids of test.csv, as in sample_submission.csv.",
             "",
             "Data",
-            f"- train.csv: {n_train} rows with the identifier `{meta['id']}`, the features and `{meta['target']}`",
+            f"- train.csv: {n_train} rows with the identifier `{meta['id']}`, the features and "
+            f"`{meta['target']}`",
             f"- test.csv: {n_test} rows without `{meta['target']}`",
             "- sample_submission.csv: a submission in the right form, with placeholder values",
             "",

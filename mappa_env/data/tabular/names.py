@@ -22,7 +22,8 @@ _COLUMNS: dict[Pool, tuple[str, ...]] = {
     "train": (
         "age", "size", "rooms", "width", "height", "depth", "speed", "power", "weight", "length", "income",
         "visits", "clicks", "pages", "hours", "days", "stock", "demand", "wind", "rain", "salt", "sugar",
-        "acid", "iron", "heat", "noise", "light", "color", "city", "brand", "shape", "model", "region", "team",
+        "acid", "iron", "heat", "noise", "light", "color", "city", "brand", "shape", "model", "region",
+        "team",
     ),
     "eval": (
         "area", "floor", "angle", "radius", "volume", "mass", "budget", "orders", "views", "weeks", "supply",

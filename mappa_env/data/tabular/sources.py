@@ -175,7 +175,8 @@ def _sensor(split: str, metric: str, rng: Rng) -> Draw:
     return Draw(x, _signal(effects, rng) * rng.uniform(1, 40) + rng.uniform(50, 200), categories, useless)
 
 
-_CLS, _REG = "classification", "regression"
+_CLS: TaskType = "classification"
+_REG: TaskType = "regression"
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
@@ -192,7 +193,7 @@ SOURCES: dict[str, Source] = {
         Source("grades", _CLS, False, ("accuracy", "macro_f1", "qwk"), (40, 14),
                "a generated table with ordered classes", _grades),
         Source("diabetes", _REG, True, ("rmse", "mae"), (40, 16),
-               "patients' measurements, with the progress of their disease a year later", _values("diabetes")),
+               "patients' measurements, with the progress of their disease a year on", _values("diabetes")),
         Source("nuclei", _REG, True, ("rmse", "mae", "rmsle"), (36, 14),
                "measurements of cell nuclei, one of which is asked for",
                _values("breast_cancer", (3, 13, 23), (0, 2, 3, 10, 12, 13, 20, 22, 23))),
