@@ -59,13 +59,13 @@ def read_yaml(text: str, where: str) -> Any:
         raise ConfigError(f"{where} is not valid YAML: {error}") from None
 
 
-def dotted_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every leaf key of ``model`` as ``section.key``, in the order of the schema."""
+def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any, str]]:
+    """(dotted name, default, meaning) of every leaf key of ``model``."""
     for name, field in model.model_fields.items():
         if _is_section(field.annotation):
-            yield from dotted_names(field.annotation, f"{prefix}{name}.")  # type: ignore[arg-type]
+            yield from keys(field.annotation, f"{prefix}{name}.")  # type: ignore[arg-type]
         else:
-            yield f"{prefix}{name}"
+            yield f"{prefix}{name}", field.default, field.description or ""
 
 
 def apply_overrides(
@@ -118,13 +118,13 @@ def _check_key(model: type[BaseModel], key: str) -> None:
             raise ConfigError(unknown_key(model, key))
         current = current.model_fields[part].annotation
     if _is_section(current):
-        inner = ", ".join(dotted_names(current, f"{key}."))
+        inner = ", ".join(name for name, _, _ in keys(current, f"{key}."))
         raise ConfigError(f"{key!r} is a section, not a key; its keys are {inner}.")
 
 
 def unknown_key(model: type[BaseModel], key: str) -> str:
     """The message for a key that is not in the schema, with the dotted name that was probably meant."""
-    names = list(dotted_names(model))
+    names = [name for name, _, _ in keys(model)]
     leaf = key.rsplit(".", 1)[-1]
     same_leaf = [name for name in names if name.rsplit(".", 1)[-1] == leaf]
     by_leaf = difflib.get_close_matches(leaf, {n.rsplit(".", 1)[-1] for n in names}, n=1, cutoff=0.7)

@@ -1,0 +1,252 @@
+"""``mappa-rl train | eval | shape | report | recipes``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from mappa_env.errors import MappaError
+from mappa_rl.config import RECIPES, Config, load_config, recipe_names
+from mappa_rl.errors import ConfigError, MappaRLError
+from mappa_rl.launch import new_folder, plan_seeds, plan_shapings, run_all, write_config
+from mappa_rl.overrides import keys
+from mappa_rl.runs import CONFIG, combine, find_runs, headline, read_run, versus_first
+
+SHAPINGS = ("process", "outcome", "mixed")
+INTERRUPTED = 130
+
+
+class Interrupted(Exception):
+    """Ctrl-C during the run in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.folder = folder
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status: 0, 1 (failed), 2 (wrong input), 130 (interrupted)."""
+    args = _parse(argv)
+    console = Console(soft_wrap=False)
+    try:
+        status: int = args.run(args, console)
+        return status
+    except Interrupted as stop:
+        _say(console, f"\nInterrupted. The run so far is in {stop.folder}; go on with:")
+        _say(console, f"mappa-rl train --resume {stop.folder}")
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (MappaRLError, MappaError) as error:
+        print(f"mappa-rl: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mappa-rl", description="Train teams of agents on coach rewards.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    train = commands.add_parser("train", help="train a team by a recipe, or go on with a run")
+    train.add_argument("recipe", nargs="?", help="a recipe's name, or a YAML file")
+    train.add_argument("overrides", nargs="*", metavar="key=value", help="as in algo.kl_coef=0.02")
+    train.add_argument("--resume", type=Path, metavar="DIR", help="go on with the run(s) in this folder")
+    _many(train)
+    train.set_defaults(run=_train)
+
+    shape = commands.add_parser("shape", help="compare reward shapings from the same warm starts")
+    shape.add_argument("recipe", help="a recipe's name, or a YAML file")
+    shape.add_argument("overrides", nargs="*", metavar="key=value")
+    shape.add_argument(
+        "--shapings", type=_words, default=list(SHAPINGS), metavar="A,B", help="default: all three"
+    )
+    _many(shape)
+    shape.set_defaults(run=_shape)
+
+    evaluate = commands.add_parser("eval", help="evaluate a finished run once more")
+    evaluate.add_argument("folder", type=Path, metavar="RUN")
+    evaluate.add_argument("overrides", nargs="*", metavar="key=value")
+    evaluate.set_defaults(run=_eval)
+
+    report = commands.add_parser("report", help="rebuild report.html of one run, or of several together")
+    report.add_argument("folders", type=Path, nargs="+", metavar="RUN")
+    report.add_argument("--to", type=Path, metavar="FILE", help="default: report.html in the first folder")
+    report.set_defaults(run=_report)
+
+    recipes = commands.add_parser("recipes", help="list the recipes")
+    recipes.add_argument("--keys", action="store_true", help="list every key with its default and meaning")
+    recipes.set_defaults(run=_recipes)
+    return parser
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Overrides may stand before, between and after options, which argparse alone would refuse."""
+    parser = _parser()
+    args, rest = parser.parse_known_args(argv)
+    if rest and (not hasattr(args, "overrides") or any(text.startswith("-") for text in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        args.overrides = [*args.overrides, *rest]
+    return args
+
+
+def _many(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seeds", type=_seeds, metavar="0,1,2", help="one run per seed; default: run.seed alone"
+    )
+    parser.add_argument("--parallel", type=_count, default=1, metavar="N", help="runs at a time; default: 1")
+    parser.add_argument("--dry-run", action="store_true", help="print what would run, and what is missing")
+
+
+def _train(args: argparse.Namespace, console: Console) -> int:
+    if args.resume is not None:
+        return _resume(args, console)
+    if args.recipe is None:
+        raise ConfigError(f"name a recipe ({', '.join(recipe_names())}) or a YAML file.")
+    config = load_config(args.recipe, args.overrides)
+    out = new_folder(config, args.recipe)
+    seeds = args.seeds or [config.run.seed]
+    if args.dry_run:
+        return _dry_run(config, out, seeds, console)
+    if args.seeds is None or len(seeds) == 1:
+        config = config.with_overrides([f"run.seed={seeds[0]}"])
+        return _one(write_config(config, out), out, False, console)
+    return _several(plan_seeds(config, out, seeds), out, args.parallel, console)
+
+
+def _resume(args: argparse.Namespace, console: Console) -> int:
+    overrides = [text for text in (args.recipe, *args.overrides) if text]
+    wrong = [text for text in overrides if not text.startswith("run.")]
+    if wrong or args.seeds:
+        given = ", ".join([*wrong, *(["--seeds"] if args.seeds else [])])
+        raise ConfigError(
+            f"a run goes on with its own settings: only run.* can change with --resume, not {given}."
+        )
+    folders = find_runs([args.resume])
+    if folders != [args.resume]:
+        if overrides:
+            raise ConfigError(
+                f"{args.resume} holds {len(folders)} runs: resume one of them to change {overrides}."
+            )
+        return _several(folders, args.resume, args.parallel, console)
+    config = load_config(args.resume / CONFIG, overrides)
+    if args.dry_run:
+        return _dry_run(config, args.resume, [config.run.seed], console)
+    return _one(write_config(config, args.resume), args.resume, True, console)
+
+
+def _shape(args: argparse.Namespace, console: Console) -> int:
+    config = load_config(args.recipe, args.overrides)
+    out = new_folder(config, f"{Path(args.recipe).stem}-shape")
+    seeds = args.seeds or [config.run.seed]
+    if args.dry_run:
+        _say(console, f"shapings: {', '.join(args.shapings)}; each as follows")
+        return _dry_run(config, out, seeds, console)
+    return _several(plan_shapings(config, out, seeds, args.shapings), out, args.parallel, console)
+
+
+def _eval(args: argparse.Namespace, console: Console) -> int:
+    from mappa_rl.trainer import evaluate_run
+
+    config = load_config(args.folder / CONFIG, args.overrides)
+    console.print(evaluate_run(config, args.folder))
+    _say(console, str(args.folder))
+    return 0
+
+
+def _report(args: argparse.Namespace, console: Console) -> int:
+    from mappa_rl.report import build_report
+
+    path = build_report(args.folders, args.to)
+    _tables(find_runs(args.folders), console)
+    _say(console, str(path))
+    return 0
+
+
+def _recipes(args: argparse.Namespace, console: Console) -> int:
+    if args.keys:
+        for key, default, meaning in keys(Config):
+            _say(console, f"{key}={default!r}\n    {meaning}")
+        return 0
+    for name in recipe_names():
+        first = (RECIPES / f"{name}.yaml").read_text(encoding="utf-8").split("\n", 1)[0]
+        _say(console, f"{name:16} {first.removeprefix('# ')}")
+    return 0
+
+
+def _one(config: Config, out: Path, resume: bool, console: Console) -> int:
+    from mappa_rl.trainer import train
+
+    try:
+        train(config, out, resume)
+    except KeyboardInterrupt:
+        raise Interrupted(out) from None
+    return _finish([out], out, console)
+
+
+def _several(folders: Sequence[Path], out: Path, parallel: int, console: Console) -> int:
+    try:
+        run_all(folders, console, parallel)
+    except KeyboardInterrupt:
+        raise Interrupted(out) from None
+    runs = [read_run(folder) for folder in folders]
+    combine(runs).write(out)
+    return _finish(folders, out, console)
+
+
+def _finish(folders: Sequence[Path], out: Path, console: Console) -> int:
+    from mappa_rl.report import REPORT, build_report
+
+    build_report(list(folders), out / REPORT)
+    _tables(folders, console)
+    _say(console, f"report: {out / REPORT}")
+    _say(console, str(out))
+    return 0
+
+
+def _tables(folders: Sequence[Path], console: Console) -> None:
+    from mappa_rl.tables import headline_table
+
+    runs = [read_run(folder) for folder in folders]
+    console.print(headline_table(headline(runs)))
+    against = versus_first(runs)
+    if against:
+        console.print(
+            headline_table(against, title="after training, against each other", columns=("first", "other"))
+        )
+
+
+def _dry_run(config: Config, out: Path, seeds: list[int], console: Console) -> int:
+    from mappa_rl.preview import preview
+
+    return 0 if preview(config, out, seeds, console) else 1
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words or len(set(words)) != len(words):
+        raise argparse.ArgumentTypeError(f"{text!r} must be distinct names, as in process,outcome")
+    return words
+
+
+def _seeds(text: str) -> list[int]:
+    if not all(word.isdecimal() for word in _words(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} must be whole numbers, as in 0,1,2")
+    return [int(word) for word in _words(text)]
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

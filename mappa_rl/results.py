@@ -1,0 +1,88 @@
+"""Evaluations on disk: one row per episode, so that runs can be pooled, paired and analysed afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mappa_rl.errors import RunError
+
+if TYPE_CHECKING:
+    from mappa_rl.evaluate import Evaluation
+
+FOLDER = "evaluations"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one held-out episode ended. ``run_seed`` and ``index`` name the pair it belongs to.
+
+    ``phase`` is ``before``, ``after`` or ``step-<n>``; ``score`` is the outcome's, in [0, 1]; ``rewards`` are
+    the summed valid rewards by agent.
+    """
+
+    phase: str
+    temperature: float
+    run_seed: int
+    index: int
+    task_id: str
+    topic: str
+    success: bool
+    score: float
+    rewards: dict[str, float]
+
+
+def save_evaluation(out: Path, phase: str, evaluation: Evaluation, run_seed: int) -> Path:
+    """Write one evaluation's rows; an earlier file of the same phase and temperature is replaced."""
+    rows = []
+    for index, rollout in enumerate(evaluation.rollouts):
+        rewards: dict[str, float] = {}
+        for turn in rollout.turns:
+            if turn.valid:
+                rewards[turn.agent] = rewards.get(turn.agent, 0.0) + turn.reward
+        rows.append(
+            Result(
+                phase=phase,
+                temperature=evaluation.temperature,
+                run_seed=run_seed,
+                index=index,
+                task_id=rollout.task_id,
+                topic=rollout.topic,
+                success=bool(rollout.success),
+                score=float(rollout.score),
+                rewards=rewards,
+            )
+        )
+    return save_results(out, rows)
+
+
+def save_results(out: Path, rows: Iterable[Result]) -> Path:
+    """Write rows of one phase and temperature to ``evaluations/<phase>-T<temperature>.jsonl``."""
+    rows = list(rows)
+    kinds = {(row.phase, row.temperature) for row in rows}
+    if len(kinds) != 1:
+        raise ValueError(f"rows must share one phase and temperature, found {sorted(kinds)}.")
+    phase, temperature = kinds.pop()
+    path = out / FOLDER / f"{phase}-T{temperature:g}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".new")
+    draft.write_text("".join(json.dumps(dataclasses.asdict(row)) + "\n" for row in rows), encoding="utf-8")
+    draft.replace(path)
+    return path
+
+
+def load_results(out: Path) -> dict[tuple[str, float], list[Result]]:
+    """(phase, temperature) -> rows, of every evaluation of a run. Raises RunError for a damaged file."""
+    found: dict[tuple[str, float], list[Result]] = {}
+    for path in sorted((out / FOLDER).glob("*.jsonl")):
+        try:
+            rows = [Result(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        except (json.JSONDecodeError, TypeError) as error:
+            raise RunError(f"{path} is not an evaluation ({error}): remove it and evaluate again.") from None
+        if rows:
+            found[rows[0].phase, rows[0].temperature] = rows
+    return found

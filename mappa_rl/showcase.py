@@ -1,0 +1,77 @@
+"""A few trajectories side by side, before and after training, picked from a run's traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mappa_env.trace.record import read
+from mappa_env.types import ActionRecord, Trajectory
+
+LONGEST = 4000
+"""Characters of one text that are shown."""
+PICKS = (
+    ("failed before, succeeds after", False, True, 3),
+    ("succeeded before, fails after", True, False, 1),
+    ("failed before, fails after", False, False, 1),
+    ("succeeded before, succeeds after", True, True, 1),
+)
+
+
+def showcase(run: Path) -> list[dict[str, Any]]:
+    """Pairs of episodes on the same task and seed, from ``traces/before.jsonl`` and ``traces/after.jsonl``.
+
+    Three gains, one loss, one failure that stayed and one success that stayed, as far as there are such.
+    """
+    before, after = (_episodes(run / "traces" / f"{name}.jsonl") for name in ("before", "after"))
+    pairs = []
+    for change, old, new, most in PICKS:
+        keys = [k for k in before if k in after and (_won(before[k]), _won(after[k])) == (old, new)]
+        for key in keys[:most]:
+            task = before[key].task
+            pairs.append(
+                {
+                    "title": f"{task.topic or 'task'}: {task.id}",
+                    "change": change,
+                    "prompt": _cut(task.compact or task.prompt),
+                    "sides": [_side("before", before[key]), _side("after", after[key])],
+                }
+            )
+    return pairs
+
+
+def _episodes(path: Path) -> dict[tuple[str, int], Trajectory]:
+    return {(t.task.id, t.seed): t for t in read(path)} if path.is_file() else {}
+
+
+def _won(trajectory: Trajectory) -> bool:
+    return trajectory.outcome is not None and trajectory.outcome.success
+
+
+def _side(name: str, trajectory: Trajectory) -> dict[str, Any]:
+    return {
+        "name": name,
+        "success": _won(trajectory),
+        "reason": _cut(trajectory.outcome.reason if trajectory.outcome else "unfinished"),
+        "actions": [_action(action) for action in trajectory.actions],
+    }
+
+
+def _action(action: ActionRecord) -> dict[str, Any]:
+    verdict, tool = action.verdict, action.tool
+    shown = None
+    if tool is not None:
+        output = "\n".join(text for text in (tool.stdout, tool.stderr) if text)
+        shown = {"status": f"its code ran: {tool.status}", "output": _cut(output.strip())}
+    return {
+        "agent": action.agent,
+        "turn": action.turn,
+        "action": _cut(action.action),
+        "tool": shown,
+        "score": f"coach: {verdict.status}" if verdict.score is None else f"coach {verdict.score:.1f} / 10",
+        "reasoning": _cut(verdict.reasoning),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n[{len(text) - LONGEST:,} more characters]"

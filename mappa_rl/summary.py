@@ -1,0 +1,209 @@
+"""``summary.json``: what a run came to, before and after, with intervals. Its schema and how it is made."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mappa_env.scripted import load_script
+from mappa_rl.config import Config
+from mappa_rl.errors import RunError
+from mappa_rl.results import Result, load_results
+
+SUMMARY = "summary.json"
+PACKAGES = ("mappa", "torch", "transformers", "deepspeed", "numpy", "gymnasium", "pettingzoo", "scikit-learn")
+
+Z = 1.959964
+RESAMPLES = 4000
+
+
+class Record(BaseModel):
+    """Base of the schema: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Interval(Record):
+    """A mean over ``n`` episodes with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+class Arm(Record):
+    """Success before and after training at one temperature, on the same tasks and seeds."""
+
+    temperature: float
+    best: bool = False
+    """This temperature is the warm start's own best one (found on training tasks)."""
+    before: Interval
+    after: Interval
+    delta: Interval
+    """Mean of the paired differences after - before."""
+
+
+class Fault(Record):
+    """A habit of the demonstrated team: how often ``role`` commits ``fault`` on ``topic``.
+
+    ``topic`` ``"*"`` with ``fault`` ``"any"`` is the role's rate of random faults where no habit strikes.
+    """
+
+    topic: str
+    role: str
+    fault: str
+    probability: float
+
+
+class Summary(Record):
+    """The whole file."""
+
+    arms: dict[str, Arm]
+    """``"<env id> T=<temperature>"`` and ``"<env id> best T=<temperature>"``."""
+    seeds: list[int]
+    episodes: int
+    """Training episodes, of all seeds together."""
+    wall_seconds: float
+    phases: dict[str, float]
+    """Wall seconds by phase."""
+    calibration: dict[str, float] = {}
+    """Temperature -> success of the warm start on training tasks, from which ``best`` was chosen."""
+    versions: dict[str, str]
+    faults: list[Fault] = []
+    config: dict[str, Any]
+
+    def write(self, out: Path) -> Path:
+        path = out / SUMMARY
+        draft = path.with_name(SUMMARY + ".new")
+        draft.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        draft.replace(path)
+        return path
+
+
+def read_summary(out: Path) -> Summary | None:
+    """The summary in a run's folder; None while the run is unfinished. Raises RunError for a foreign file."""
+    path = out / SUMMARY
+    if not path.is_file():
+        return None
+    try:
+        return Summary.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        raise RunError(f"{path} is not a summary of this version: {error}") from None
+
+
+def summarise(
+    out: Path,
+    config: Config,
+    *,
+    episodes: int,
+    phases: Mapping[str, float],
+    best: float | None = None,
+    calibration: Mapping[float, float] | None = None,
+    faults: Sequence[Fault] = (),
+) -> Summary:
+    """Make and write the summary of one run from the evaluations in its folder.
+
+    ``best`` is the warm start's best temperature. Raises RunError where before and after do not pair up.
+    """
+    found = load_results(out)
+    paired = [t for phase, t in found if phase == "before" and ("after", t) in found]
+    arms = {}
+    for temperature in sorted(paired, reverse=True):
+        before, after = found["before", temperature], found["after", temperature]
+        if temperature in config.eval.temperatures:
+            arms[f"{config.env.id} T={temperature}"] = compare(before, after)
+        if temperature == best:
+            arms[f"{config.env.id} best T={temperature}"] = compare(before, after, best=True)
+    summary = Summary(
+        arms=arms,
+        seeds=[config.run.seed],
+        episodes=episodes,
+        wall_seconds=sum(phases.values()),
+        phases=dict(phases),
+        calibration={str(t): rate for t, rate in (calibration or {}).items()},
+        versions=versions(),
+        faults=list(faults),
+        config=config.model_dump(mode="json"),
+    )
+    summary.write(out)
+    return summary
+
+
+def compare(before: Sequence[Result], after: Sequence[Result], *, best: bool = False) -> Arm:
+    """The arm of paired rows of one run or of several: episodes are resampled within each run's seed."""
+    first = {(row.run_seed, row.index): row for row in before}
+    second = {(row.run_seed, row.index): row for row in after}
+    if first.keys() != second.keys() or len(first) != len(before) or len(second) != len(after):
+        raise RunError(
+            f"evaluations do not pair up: {len(before)} episodes before, {len(after)} after, "
+            f"{len(first.keys() & second.keys())} in common. Evaluate both with the same tasks and seeds."
+        )
+    pairs = sorted(first)
+    for pair in pairs:
+        if first[pair].task_id != second[pair].task_id:
+            raise RunError(
+                f"evaluations do not pair up: episode {pair[1]} of seed {pair[0]} is on task "
+                f"{first[pair].task_id!r} before and {second[pair].task_id!r} after."
+            )
+    old = [float(first[pair].success) for pair in pairs]
+    new = [float(second[pair].success) for pair in pairs]
+    return Arm(
+        temperature=before[0].temperature,
+        best=best,
+        before=_wilson(old),
+        after=_wilson(new),
+        delta=_paired([b - a for a, b in zip(old, new, strict=True)], [seed for seed, _ in pairs]),
+    )
+
+
+def demonstrated_faults(script: str, topics: Iterable[str]) -> list[Fault]:
+    """What the card's faulty scripted team does wrong on ``topics``: first its habits, then its slips."""
+    _, plan = load_script(script)
+    shown = set(topics)
+    habits = [
+        Fault(topic=topic, role=role, fault=fault, probability=probability)
+        for (topic, role), (fault, probability) in plan.usual.items()
+        if topic in shown
+    ]
+    slips = [Fault(topic="*", role=r, fault="any", probability=p) for r, p in plan.rates.items()]
+    return habits + slips
+
+
+def versions() -> dict[str, str]:
+    """Python and the packages that a result may depend on; ``-`` for one that is not installed."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "-"
+    return found
+
+
+def _wilson(successes: Sequence[float]) -> Interval:
+    """Wilson's interval of a success rate: sound at 0 and 1 too."""
+    n = len(successes)
+    rate = sum(successes) / n
+    centre = (rate + Z * Z / (2 * n)) / (1 + Z * Z / n)
+    half = Z * math.sqrt(rate * (1 - rate) / n + Z * Z / (4 * n * n)) / (1 + Z * Z / n)
+    return Interval(mean=rate, low=max(centre - half, 0.0), high=min(centre + half, 1.0), n=n)
+
+
+def _paired(differences: Sequence[float], strata: Sequence[int]) -> Interval:
+    """Percentile bootstrap of a mean difference; episodes are redrawn within their stratum."""
+    values, groups = np.asarray(differences), np.asarray(strata)
+    rng = np.random.default_rng(0)
+    sums = np.zeros(RESAMPLES)
+    for group in np.unique(groups):
+        mine = values[groups == group]
+        sums += mine[rng.integers(len(mine), size=(RESAMPLES, len(mine)))].sum(axis=1)
+    low, high = np.quantile(sums / len(values), [0.025, 0.975])
+    return Interval(mean=float(values.mean()), low=float(low), high=float(high), n=len(values))
