@@ -1,0 +1,52 @@
+"""A calculator for scripts that only print arithmetic; any other code goes to the process sandbox.
+
+It exists for demonstrations, where thousands of scripted actions print one expression each: the same output
+without a new interpreter. Nothing is executed: the expression is valued by a bounded evaluator.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mappa_env.grading.expression import safe_value
+from mappa_env.sandbox.base import Limits, Result
+from mappa_env.sandbox.process import ProcessSandbox
+from mappa_env.workspace import Workspace
+
+_SCRIPT = re.compile(
+    r"(?:from math import (?P<names>\*|[a-z]+(?:, [a-z]+)*)\n)?print\((?P<expr>[0-9a-z+\-*/%(), ]{1,200})\)\n?"
+)
+_BUILTINS = {"abs", "min", "max", "sum", "range"}
+_MATH = {"gcd", "lcm", "comb", "isqrt"}
+_DIVISION = re.compile(r"(?<!/)/(?!/)")  # a float in Python, a fraction to the evaluator
+
+
+class CalculatorSandbox:
+    """Equal to ``process`` in everything but speed, for every script it understands."""
+
+    name = "calculator"
+    isolation = "calculator"
+
+    def __init__(self) -> None:
+        self._process = ProcessSandbox()
+
+    def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
+        value = _value(code)
+        if value is None:
+            return self._process.run(workspace, code, limits, seed=seed)
+        return Result("ok", 0, f"{value}\n", "", isolation=self.isolation)
+
+    def close(self) -> None:
+        self._process.close()
+
+
+def _value(code: str) -> int | None:
+    """What ``code`` would print, or None when only a real interpreter can tell."""
+    match = _SCRIPT.fullmatch(code)
+    if match is None or _DIVISION.search(match["expr"]):
+        return None
+    imported = _MATH if match["names"] == "*" else set(re.findall("[a-z]+", match["names"] or ""))
+    if set(re.findall("[a-z]+", match["expr"])) - _BUILTINS - (imported & _MATH):
+        return None
+    value = safe_value(match["expr"])
+    return value if type(value) is int else None
