@@ -30,9 +30,10 @@ def wrong_operator(expr: str, avoid: Collection[Number | None]) -> str | None:
 def wrong_digit(expr: str, avoid: Collection[Number | None], rng: np.random.Generator) -> str:
     """``expr`` (or a plain number) with one digit changed at random so that its value is not in ``avoid``.
 
-    Text without such a digit gets one appended, so that the result always differs.
+    In text that has no value (a TeX fraction) any digit will do; text without a digit gets one appended.
     """
-    changed = [text for text in _digit_changes(expr) if _differs(text, avoid)]
+    valued = safe_value(expr) is not None
+    changed = [text for text in _digit_changes(expr) if not valued or _differs(text, avoid)]
     return changed[int(rng.integers(len(changed)))] if changed else f"{expr}1"
 
 
