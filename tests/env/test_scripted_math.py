@@ -1,4 +1,4 @@
-"""The MathChat teams, played through the real episode: experts succeed, every fault is real and has one culprit."""
+"""The MathChat teams in the real episode: experts succeed, every fault is real and has one culprit."""
 
 from __future__ import annotations
 
