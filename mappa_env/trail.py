@@ -1,4 +1,4 @@
-"""What happened to a folder: scan it before and after, and compare. Never blocks, recurses or follows links."""
+"""What happened to a folder: scan it before and after, and compare. Never blocks or follows links."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def scan(root: str, before: Snapshot | None = None) -> Snapshot:
 
 
 def compare(before: Snapshot, after: Snapshot) -> tuple[FileChange, ...]:
-    """Changes from ``before`` to ``after`` by path; folders themselves are not listed, only what they hold."""
+    """Changes from ``before`` to ``after`` by path; of folders only what they hold is listed."""
     old, new = before.entries, after.entries
     gone = {path for path in old if path not in new and old[path].kind != "dir"}
     came = {path for path in new if path not in old and new[path].kind != "dir"}

@@ -96,7 +96,7 @@ class Workspace:
                 self.present[change.path] = change
 
     def read(self, name: str, max_bytes: int = 2**20) -> bytes:
-        """Content of a regular file. Raises WorkspaceError for anything else, and for more than ``max_bytes``."""
+        """Content of a regular file. Raises WorkspaceError for anything else or more than ``max_bytes``."""
         parts = _parts(name)
         folder = os.open(self.path, _FOLDER)
         try:

@@ -79,7 +79,7 @@ def _play(
 ) -> list[DemonstrationEpisode]:
     env = gym.make(env_id, coach="off", **options)
     episode = env.unwrapped.episode  # type: ignore[attr-defined]
-    team = make_team(episode.card.scripted, kind)
+    team = make_team(episode.card.scripted, kind, style=episode.settings["prompts"])
     ids = episode.tasks.ids
     played = []
     for index in indices:

@@ -1,7 +1,7 @@
 """Many episodes in flight: while one group of episodes generates, the others run code and ask the coach.
 
-Episodes are dealt into fixed groups and each group moves in step, so which requests share a batch, and with it
-every sampled token, depends on the seeds alone and not on the timing of sandboxes and coaches.
+Episodes are dealt into fixed groups and each group moves in step, so which requests share a batch, and with
+it every sampled token, depends on the seeds alone and not on the timing of sandboxes and coaches.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """``temperature`` 0 is greedy. ``max_new_tokens`` bounds an action, ``max_context`` action and context."""
+    """``temperature`` 0 is greedy; ``max_new_tokens`` bounds an action, ``max_context`` both together."""
 
     temperature: float = 1.0
     max_new_tokens: int = 64
@@ -168,8 +168,8 @@ class Collector:
         room = min(sampling.max_context, policy.engine.max_len) - len(slot.context)
         if room < 1:
             raise ContextError(
-                f"the prompt of {slot.info['agent']} on task {slot.info['task_id']!r} has {len(slot.context)} "
-                f"tokens, which leaves no room in max_context={sampling.max_context}: raise "
+                f"the prompt of {slot.info['agent']} on task {slot.info['task_id']!r} has "
+                f"{len(slot.context)} tokens: no room in max_context={sampling.max_context}. Raise "
                 "rollout.max_context (and model.max_len), or use shorter prompts."
             )
         return Request(
@@ -200,7 +200,7 @@ class Collector:
                 reward=0.0,
                 valid=False,
                 stratum=record.stratum,
-            )  # fmt: skip
+            )
         )
         slot.info = info
         return terminated or truncated

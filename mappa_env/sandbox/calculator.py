@@ -1,4 +1,4 @@
-"""A calculator for scripts that only print arithmetic; any other code goes to the process sandbox.
+"""A calculator for scripts of one arithmetic expression; any other code goes to the process sandbox.
 
 It exists for demonstrations, where thousands of scripted actions print one expression each: the same output
 without a new interpreter. Nothing is executed: the expression is valued by a bounded evaluator.
@@ -14,7 +14,8 @@ from mappa_env.sandbox.process import ProcessSandbox
 from mappa_env.workspace import Workspace
 
 _SCRIPT = re.compile(
-    r"(?:from math import (?P<names>\*|[a-z]+(?:, [a-z]+)*)\n)?print\((?P<expr>[0-9a-z+\-*/%(), ]{1,200})\)\n?"
+    r"(?:from math import (?P<names>\*|[a-z]+(?:, [a-z]+)*)\n)?"
+    r"(?:print\((?P<expr>[0-9a-z+\-*/%(), ]{1,200})\)|(?P<silent>[0-9a-z+\-*/%(), ]{1,200}))\n?"
 )
 _BUILTINS = {"abs", "min", "max", "sum", "range"}
 _MATH = {"gcd", "lcm", "comb", "isqrt"}
@@ -31,22 +32,27 @@ class CalculatorSandbox:
         self._process = ProcessSandbox()
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
-        value = _value(code)
-        if value is None:
+        printed = _printed(code)
+        if printed is None:
             return self._process.run(workspace, code, limits, seed=seed)
-        return Result("ok", 0, f"{value}\n", "", isolation=self.isolation)
+        return Result("ok", 0, printed, "", isolation=self.isolation)
 
     def close(self) -> None:
         self._process.close()
 
 
-def _value(code: str) -> int | None:
+def _printed(code: str) -> str | None:
     """What ``code`` would print, or None when only a real interpreter can tell."""
     match = _SCRIPT.fullmatch(code)
-    if match is None or _DIVISION.search(match["expr"]):
+    if match is None:
+        return None
+    expr = match["expr"] or match["silent"]
+    if _DIVISION.search(expr):
         return None
     imported = _MATH if match["names"] == "*" else set(re.findall("[a-z]+", match["names"] or ""))
-    if set(re.findall("[a-z]+", match["expr"])) - _BUILTINS - (imported & _MATH):
+    if set(re.findall("[a-z]+", expr)) - _BUILTINS - (imported & _MATH):
         return None
-    value = safe_value(match["expr"])
-    return value if type(value) is int else None
+    value = safe_value(expr)
+    if type(value) is not int:
+        return None
+    return f"{value}\n" if match["expr"] else ""

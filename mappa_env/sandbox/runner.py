@@ -1,7 +1,7 @@
-"""What the child interpreter runs: set limits, read the action's code from a descriptor, run it as __main__.
+"""What the child interpreter runs: set limits, read the code from a descriptor, run it as __main__.
 
-Started as ``python -s -S -P runner.py CODE_FD SEED CPU_S MEMORY_BYTES FILE_BYTES PROCESSES SITE...``. Only the
-standard library, and as little of it as possible: every import here is paid by every action.
+Started as ``python -s -S -P runner.py CODE_FD SEED CPU_S MEMORY_BYTES FILE_BYTES PROCESSES SITE...``. Only
+the standard library, and as little of it as possible: every import here is paid by every action.
 """
 
 import os
@@ -26,7 +26,7 @@ class SeedNumpy:
     def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
         if name != "numpy.random":
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         from importlib.machinery import PathFinder
 
         spec = PathFinder.find_spec(name, path)
@@ -57,7 +57,7 @@ def main() -> None:
     sys.argv = ["<action>"]
     sys.path += [*site, os.getcwd()]  # last: a file of the workspace cannot stand in for a library
     sys.stdout.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
-    sys.meta_path.insert(0, SeedNumpy(seed))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, SeedNumpy(seed))
     if "random" in sys.modules or b"random" in code:
         import random
 
@@ -69,16 +69,13 @@ def main() -> None:
 
 
 def run(code, scope):  # type: ignore[no-untyped-def]
-    import builtins
-
     try:
         text = code.decode("utf-8", "replace")
-        builtins.exec(builtins.compile(text, "<action>", "exec", dont_inherit=True), scope)
+        exec(compile(text, "<action>", "exec", dont_inherit=True), scope)  # noqa: S102  (the child's whole job)
     except SystemExit:
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  (reported as the interpreter would, then the exit code)
         import linecache
-        import sys
         import traceback
 
         linecache.cache["<action>"] = (len(text), None, text.splitlines(True), "<action>")
