@@ -19,9 +19,10 @@ class Partners:
     Agents that a mapping leaves out play as experts. Everything is JSON, so that an ``EnvSpec`` keeps it.
     """
 
-    def __init__(self, card: Card, spec: str | Mapping[str, Any], *, seat: str, prompts: str) -> None:
+    def __init__(self, card: Card, spec: str | Mapping[str, Any], *, seat: str | None, prompts: str) -> None:
+        """``seat`` is the agent that somebody else plays; None: the partners are the whole team."""
         names = card.team.names
-        if seat not in names:
+        if seat is not None and seat not in names:
             raise OptionError(
                 f"seat={seat!r} is not in the team of {card.id}: {', '.join(names)}." + nearest(seat, names)
             )
@@ -30,7 +31,7 @@ class Partners:
         for name in kinds:
             if name not in others:
                 raise OptionError(
-                    f"partners names {name!r}; the partners of {seat} are {', '.join(others) or 'nobody'}."
+                    f"partners names {name!r}; the partners are {', '.join(others) or 'nobody'}."
                     + nearest(str(name), others)
                 )
         if others and card.scripted is None:

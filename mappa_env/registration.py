@@ -53,17 +53,21 @@ def register_shipped() -> None:
         _register(match[1], name)
 
 
-def folder_of(env_id: str) -> str:
-    """The card behind a registered id, with or without ``mappa/``. Raises OptionError."""
-    full = env_id if "/" in env_id else f"{NAMESPACE}/{env_id}"
+def card_of(id_or_folder: str) -> str:
+    """The card that a registered id (with or without ``mappa/``) or a folder stands for, as ``card=``.
+
+    Raises OptionError for what is neither.
+    """
+    full = id_or_folder if id_or_folder.startswith(f"{NAMESPACE}/") else f"{NAMESPACE}/{id_or_folder}"
     spec = gymnasium.registry.get(full)
-    if spec is None or "card" not in spec.kwargs:
-        known = [key for key in gymnasium.registry if key.startswith(f"{NAMESPACE}/")]
-        raise OptionError(
-            f"no environment {env_id!r}; there are {', '.join(known)}, or give the path of a card folder."
-            + nearest(full, known)
-        )
-    return str(spec.kwargs["card"])
+    if spec is not None:
+        return str(spec.kwargs["card"])
+    if Path(id_or_folder).is_dir():
+        return str(Path(id_or_folder).resolve())
+    known = [key for key in gymnasium.registry if key.startswith(f"{NAMESPACE}/")]
+    raise OptionError(
+        f"{id_or_folder!r} is neither an id ({', '.join(known)}) nor a card folder." + nearest(full, known)
+    )
 
 
 def _register(card_id: str, card: str) -> str:

@@ -71,8 +71,12 @@ def _flatten_space(space: Unicode) -> Unicode:
 
 
 @flatten.register(Unicode)
-@unflatten.register(Unicode)  # type: ignore[misc]
-def _as_is(space: Unicode, x: str) -> str:
+def _flatten(space: Unicode, x: str) -> str:  # type: ignore[misc]
+    return x
+
+
+@unflatten.register(Unicode)
+def _unflatten(space: Unicode, x: str) -> str:  # type: ignore[misc]
     return x
 
 

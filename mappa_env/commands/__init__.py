@@ -1,0 +1,1 @@
+"""The subcommands of ``mappa-env``: each module has ``add(subparsers)`` and ``run(args) -> exit status``."""

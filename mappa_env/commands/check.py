@@ -1,0 +1,41 @@
+"""``mappa-env check``: every conformance suite on an id or a card folder."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mappa_env.testing import Result, begin
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("check", help="run all conformance suites; exit status 1 when one fails")
+    parser.add_argument("env", metavar="ID|FOLDER", help="for instance mappa/MathChat-v0, or a card folder")
+    parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
+    parser.add_argument("--coach", default="rubric", help="rubric or off (default: %(default)s)")
+    parser.add_argument(
+        "--sandbox", default="process", help="null checks the interface alone (default: %(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    console = Console()
+    env_id, suites = begin(args.env, tasks=args.tasks, coach=args.coach, sandbox=args.sandbox)
+    results: list[Result] = []
+    with console.status(f"checking {env_id} ...") as status:
+        for result in suites:
+            results.append(result)
+            status.update(f"checking {env_id}: {len(results)} suites done")
+    table = Table("suite", "result", "seconds", title=env_id)
+    for result in results:
+        verdict = "[green]ok" if result.ok else f"[red]failed[/] {escape(result.detail)}"
+        table.add_row(result.name, verdict, f"{result.seconds:.1f}")
+    console.print(table)
+    failed = sum(not result.ok for result in results)
+    console.print(f"{len(results) - failed} of {len(results)} suites passed")
+    return 1 if failed else 0

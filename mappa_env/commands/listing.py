@@ -1,0 +1,41 @@
+"""``mappa-env list``: what there is, and what it needs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mappa_env.cards import Card
+from mappa_env.data import load_tasks
+from mappa_env.data.store import SPLITS
+from mappa_env.errors import DataMissingError
+from mappa_env.registration import NAMESPACE, find_card, shipped
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("list", help="the environments, their teams and tasks")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    table = Table("id", "team (turns)", "tasks", title="Environments")
+    for name in shipped():
+        card = find_card(name)
+        team = " → ".join(f"{agent.name} ({agent.max_turns})" for agent in card.team)
+        table.add_row(f"{NAMESPACE}/{card.id}\n[dim]{card.summary}", team, tasks_of(card))
+    Console().print(table)
+    return 0
+
+
+def tasks_of(card: Card) -> str:
+    """How many tasks each split has, or what to do to get them."""
+    lines = []
+    for split in SPLITS:
+        try:
+            lines.append(f"{split}: {len(load_tasks(card.loader, split, card.loader_options).ids)}")
+        except DataMissingError as error:
+            lines.append(f"{split}: {error}")
+    return "\n".join(lines)

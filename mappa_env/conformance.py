@@ -1,0 +1,239 @@
+"""The conformance suites that ``mappa_env.testing`` runs. Each raises on the first thing that is wrong."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import pettingzoo
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers.vector import DictInfoToList
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, render_test, seed_test
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel
+
+from mappa_env.aec import raw_env
+from mappa_env.gym_env import SelfPlayEnv
+from mappa_env.partners import Partners
+from mappa_env.registration import find_card
+from mappa_env.types import ActionRecord, Trajectory
+
+SEED = 7
+TEXTS = ("```python\nprint(6 * 7)\n```", "The answer is \\boxed{42}.", "", "```python\n1 / 0\n```", "done")
+"""Actions for cards without a scripted team: tool calls that work and fail, and words."""
+
+HOSTILE = (
+    "", "\x00", "\ud800", "\u202e\x1b[2J", "<think>", "</think></think>", "```python\n",
+    "<tool_call>{</tool_call>", "```python\n\x00\n```", "\\boxed{" * 1000, "x" * 200_000,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The environment under check."""
+
+    env_id: str
+    card: str
+    options: dict[str, Any]
+
+    def make(self, **more: Any) -> gym.Env[Any, str]:
+        return gym.make(self.env_id, **self.options, **more)
+
+    def aec(self, **more: Any) -> Any:
+        return pettingzoo.make("aec", self.env_id, **self.options, **more)
+
+
+def gymnasium_check_env(case: Case) -> None:
+    env = case.make()
+    check_env(env.unwrapped)
+    env.close()
+
+
+def gymnasium_seat_view(case: Case) -> None:
+    card = find_card(case.card)
+    if card.scripted is None:
+        return  # nobody can play the partners
+    env = case.make(seat=card.team.names[0])
+    check_env(env.unwrapped)
+    env.close()
+
+
+def spec_round_trip(case: Case) -> None:
+    env = case.make()
+    spec = env.spec
+    assert spec is not None, "env.spec is None: an option cannot be copied"
+    for twin in (EnvSpec.from_json(spec.to_json()), pickle.loads(pickle.dumps(spec)), copy.deepcopy(spec)):  # noqa: S301
+        other = gym.make(twin)
+        assert other.reset(seed=SEED)[0] == env.reset(seed=SEED)[0], "a copied spec makes another environment"
+        other.close()
+    for space in (env.observation_space, env.action_space):
+        assert pickle.loads(pickle.dumps(space)) == space == copy.deepcopy(space), f"{space} does not copy"  # noqa: S301
+    env.close()
+
+
+def pettingzoo_api_test(case: Case) -> None:
+    for env in (case.aec(), raw_env(case.card, **case.options)):  # the wrapper hides what step() returns
+        api_test(env, num_cycles=50)
+        env.close()
+
+
+def pettingzoo_seed_test(case: Case) -> None:
+    seed_test(case.aec, num_cycles=50)
+    parallel_seed_test(lambda: turn_based_aec_to_parallel(case.aec()), num_cycles=50)
+
+
+def pettingzoo_parallel_api_test(case: Case) -> None:
+    env = turn_based_aec_to_parallel(case.aec())
+    parallel_api_test(env, num_cycles=50)
+    env.close()
+
+
+def pettingzoo_render_test(case: Case) -> None:
+    render_test(case.aec)
+
+
+def sync_vector(case: Case) -> None:
+    _vector_equals_sequential(case, vectorization_mode="sync")
+
+
+def async_vector(case: Case) -> None:
+    _vector_equals_sequential(case, vectorization_mode="async", vector_kwargs={"shared_memory": False})
+
+
+def threaded_vector(case: Case) -> None:
+    _vector_equals_sequential(case)
+
+
+def same_seed_same_episode(case: Case) -> None:
+    first, again = (_play(case, SEED) for _ in range(2))
+    assert comparable(first) == comparable(again), "the same seed and actions gave another episode"
+    env = case.make()
+    tasks = {env.reset(seed=seed)[1]["task_id"] for seed in range(20)}
+    count = len(env.unwrapped.episode.tasks.ids)  # type: ignore[attr-defined]
+    env.close()
+    assert len(tasks) > 1 or count == 1, f"20 seeds drew the same of {count} tasks"
+
+
+def faces_agree(case: Case) -> None:
+    """The same seed and actions: same texts, rewards, trails through every face."""
+    reference = _play(case, SEED)
+    texts = [action.action for action in reference.actions]
+    aec = case.aec()
+    aec.reset(seed=SEED)
+    paid = dict.fromkeys(aec.possible_agents, 0.0)
+    collected = dict.fromkeys(aec.possible_agents, 0.0)
+    for agent in aec.agent_iter():
+        _, reward, terminated, _, _ = aec.last()
+        collected[agent] += reward
+        aec.step(None if terminated else texts.pop(0))
+        for name, value in aec.rewards.items():
+            paid[name] += value
+    assert comparable(aec.unwrapped.trajectory) == comparable(reference), "gymnasium and pettingzoo differ"
+    assert paid == collected, f"rewards {paid} and last() {collected} add up differently"
+    aec.close()
+    card = find_card(case.card)
+    if card.scripted is None:
+        return
+    for seat in card.team.names:
+        env = case.make(seat=seat)
+        env.reset(seed=SEED)
+        over = False
+        for text in [action.action for action in reference.actions if action.agent == seat]:
+            assert not over, f"the seat view of {seat} ended early"
+            _, _, over, _, _ = env.step(text)
+        assert over, f"the seat view of {seat} did not end with the seat's last action"
+        played = comparable(env.unwrapped.trajectory)  # type: ignore[attr-defined]
+        assert played == comparable(reference), f"the seat view of {seat} differs"
+        env.close()
+
+
+def any_text_is_legal(case: Case) -> None:
+    env = case.make()
+    for text in HOSTILE:
+        over = False
+        env.reset(seed=SEED)
+        while not over:
+            observation, reward, over, _, info = env.step(text)
+            assert 0.0 <= float(reward) <= 10.0, f"reward {reward} is outside of 0-10"
+            assert info["reward_valid"] or reward == 0.0, f"a missing score became the number {reward}"
+            assert observation in env.observation_space, "the observation is outside of its space"
+        assert not info["outcome/success"], f"{text[:20]!r} counts as a success"
+    env.close()
+
+
+def comparable(trajectory: Trajectory) -> list[Any]:
+    """All of a trajectory that must be the same again: everything but clocks."""
+    return [trajectory.task.id, trajectory.seed, trajectory.outcome, *map(_action, trajectory.actions)]
+
+
+def _action(record: ActionRecord) -> list[Any]:
+    tool = record.tool
+    ran = None if tool is None else (tool.status, tool.exit_code, tool.stdout, tool.stderr, tool.files)
+    verdict, earned = record.verdict, (record.reward, record.reward_valid)
+    return [record.agent, record.turn, record.messages, record.action, ran, verdict, earned, record.seed]
+
+
+def _actions(env: SelfPlayEnv) -> Iterator[str]:
+    """The scripted expert team where there is one, else texts in turn."""
+    card = env.episode.card
+    if card.scripted is None:
+        for i in range(sum(agent.max_turns for agent in card.team)):
+            yield TEXTS[i % len(TEXTS)]
+        return
+    team = Partners(card, "expert", seat=None, prompts=str(env.episode.settings["prompts"]))
+    team.reset(env.episode)
+    while True:
+        yield team.act(env.episode)
+
+
+def _play(case: Case, seed: int) -> Trajectory:
+    env = case.make()
+    face: Any = env.unwrapped
+    env.reset(seed=seed)
+    for text in _actions(face):
+        _, _, over, _, _ = env.step(text)
+        if over:
+            break
+    trajectory: Trajectory = face.trajectory
+    env.close()
+    return trajectory
+
+
+def _vector_equals_sequential(case: Case, **mode: Any) -> None:
+    """Three environments, past the end of an episode: every observation, reward, end and info is equal."""
+    count = 3
+    steps = sum(agent.max_turns for agent in find_card(case.card).team) + 3
+    vector = DictInfoToList(gym.make_vec(case.env_id, num_envs=count, **mode, **case.options))
+    singles = [case.make() for _ in range(count)]
+    observations, infos = vector.reset(seed=SEED)
+    expected = [env.reset(seed=SEED + i) for i, env in enumerate(singles)]
+    _compare(observations, infos, expected)
+    over = [False] * count
+    for step in range(steps):
+        actions = [TEXTS[(step + i) % len(TEXTS)] for i in range(count)]
+        observations, rewards, terminations, truncations, infos = vector.step(actions)
+        expected = []
+        for i, env in enumerate(singles):
+            if over[i]:  # the next-step rule: this step only resets
+                (observation, info), reward, over[i] = env.reset(), 0.0, False
+            else:
+                observation, reward, over[i], _, info = env.step(actions[i])  # type: ignore[assignment]
+            assert rewards[i] == reward, f"reward of environment {i}: {rewards[i]} is not {reward}"
+            expected.append((observation, info))
+        assert terminations.tolist() == over, f"ends differ: {terminations} and {over}"
+        assert not truncations.any(), "an episode was truncated"
+        _compare(observations, infos, expected)
+    vector.close()
+    for env in singles:
+        env.close()
+
+
+def _compare(observations: Any, infos: Any, expected: list[tuple[Any, Any]]) -> None:
+    for i, (observation, info) in enumerate(expected):
+        mine = {key: value[i] for key, value in observations.items()}
+        assert mine == observation, f"observation of environment {i} differs"
+        assert infos[i] == info, f"info of environment {i}: {infos[i]} is not {info}"
