@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import NamedTuple
 
 MAX_ACTION_CHARS = 1_000_000
 _LANGUAGES = frozenset({"python", "py", "python3"})
 _OPEN, _CLOSE = "<think>", "</think>"
+_BRACE = re.compile(r"\\boxed *\{|[{}]")
 _CALL_OPEN, _CALL_CLOSE = "<tool_call>", "</tool_call>"
 
 
@@ -108,19 +110,13 @@ def _fences(answer: str) -> list[str]:
 
 def last_boxed(text: str) -> str | None:
     r"""Content of the last ``\boxed{...}`` with balanced braces, or None."""
-    start = text.rfind("\\boxed")
-    while start != -1:
-        brace = start + len("\\boxed")
-        while brace < len(text) and text[brace] == " ":
-            brace += 1
-        if brace < len(text) and text[brace] == "{":
-            depth = 0
-            for position in range(brace, min(len(text), brace + 10_000)):
-                if text[position] == "{":
-                    depth += 1
-                elif text[position] == "}":
-                    depth -= 1
-                    if depth == 0:
-                        return text[brace + 1 : position]
-        start = text.rfind("\\boxed", 0, start)
-    return None
+    last = None
+    opened: list[tuple[int, int]] = []  # (start of the box, -1 for a plain brace; start of the content)
+    for brace in _BRACE.finditer(text):
+        if brace.group() != "}":
+            opened.append((brace.start() if len(brace.group()) > 1 else -1, brace.end()))
+        elif opened:
+            box, content = opened.pop()
+            if box != -1 and (last is None or box > last[0]):
+                last = (box, content, brace.start())
+    return None if last is None else text[last[1] : last[2]]

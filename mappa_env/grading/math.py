@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 MathStatus = Literal["ok", "no_answer", "no_box", "too_long", "unreadable", "timeout", "error"]
 
-MAX_TEXT = 20_000
-"""Characters at the end of an action in which the box is looked for."""
 MAX_BOX = 300
+"""Characters of a box that are still judged."""
 
 _OR = re.compile(r"\s+or\s+|\\text\{\s*or\s*\}")
 _REMARK = re.compile(r"\((?:[a-z]+ ?){2,}\)")  # "(both were accepted)"
@@ -58,7 +57,7 @@ def grade_answer(pred_text: str, gold: str) -> MathGrade:
     _, answer = split_thinking(pred_text)
     if not answer.strip():
         return MathGrade(False, "no_answer", None)
-    box = last_boxed(answer[-MAX_TEXT:])
+    box = last_boxed(answer)
     if box is None:
         return MathGrade(False, "no_box", None)
     if len(box) > MAX_BOX:
