@@ -68,7 +68,7 @@ def find_code(answer: str) -> str | None:
 
 
 def _tool_calls(answer: str) -> list[str]:
-    codes = []
+    codes: list[str] = []
     rest = answer
     while True:
         _, opened, rest = rest.partition(_CALL_OPEN)
