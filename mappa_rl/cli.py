@@ -18,6 +18,8 @@ from mappa_rl.runs import CONFIG, combine, find_runs, headline, read_run, versus
 
 SHAPINGS = ("process", "outcome", "mixed")
 INTERRUPTED = 130
+WIDTH = 130
+"""Columns of tables that do not go to a terminal."""
 
 
 class Interrupted(Exception):
@@ -31,7 +33,7 @@ class Interrupted(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0, 1 (failed), 2 (wrong input), 130 (interrupted)."""
     args = _parse(argv)
-    console = Console(soft_wrap=False)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
     try:
         status: int = args.run(args, console)
         return status
@@ -214,9 +216,7 @@ def _tables(folders: Sequence[Path], console: Console) -> None:
     console.print(headline_table(headline(runs)))
     against = versus_first(runs)
     if against:
-        console.print(
-            headline_table(against, title="after training, against each other", columns=("first", "other"))
-        )
+        console.print(headline_table(against, title="after training", columns=("second", "first")))
 
 
 def _dry_run(config: Config, out: Path, seeds: list[int], console: Console) -> int:

@@ -61,7 +61,7 @@ class Policies(Section):
     map: Literal["separate", "shared"] | dict[str, str] = "separate"
     """One policy per agent, one for all, or a mapping agent -> policy name."""
     frozen: list[str] = []
-    """Policies that play but are not trained (by name; with ``separate`` an agent's name is its policy's)."""
+    """Policies, or single agents, that play but are not trained."""
 
 
 class Model(Section):

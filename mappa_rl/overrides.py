@@ -129,7 +129,8 @@ def unknown_key(model: type[BaseModel], key: str) -> str:
     same_leaf = [name for name in names if name.rsplit(".", 1)[-1] == leaf]
     by_leaf = difflib.get_close_matches(leaf, {n.rsplit(".", 1)[-1] for n in names}, n=1, cutoff=0.7)
     near = (
-        same_leaf
+        difflib.get_close_matches(key, names, n=1, cutoff=0.9)
+        or same_leaf
         or difflib.get_close_matches(key, names, n=1, cutoff=0.6)
         or [name for name in names if by_leaf and name.rsplit(".", 1)[-1] == by_leaf[0]]
         or difflib.get_close_matches(key, names, n=1, cutoff=0.4)

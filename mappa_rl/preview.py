@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium as gym
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -16,6 +17,8 @@ from mappa_env.cards import Card
 from mappa_env.errors import MappaError
 from mappa_env.registration import card_of, find_card
 from mappa_rl.config import Config, Model
+from mappa_rl.errors import PolicyError
+from mappa_rl.policies import PolicyMap
 
 NEEDED = ("torch", "transformers", "deepspeed")
 
@@ -35,14 +38,13 @@ def preview(config: Config, out: Path, seeds: list[int], console: Console) -> bo
     lacking = list(missing(config))
     console.print(config.dump(), markup=False, highlight=False, end="")
     card = _card(config)
-    if card is not None:
+    if card is not None and not lacking:
         console.print(_policies(config, card))
         console.print(_work(config, card, seeds))
     console.print(f"seeds: {', '.join(map(str, seeds))}", markup=False, highlight=False)
     console.print(f"folder: {out}", markup=False, highlight=False)
-    console.print(
-        "missing: " + ("\n  ".join(["", *lacking]) if lacking else "nothing"), markup=False, highlight=False
-    )
+    lines = "".join(f"\n  {line}" for line in lacking) or " nothing"
+    console.print(f"missing:{lines}", markup=False, highlight=False, soft_wrap=True)
     return not lacking
 
 
@@ -59,6 +61,12 @@ def missing(config: Config) -> Iterator[str]:
         yield "a warm start: random weights without one (warmstart.steps=0) write nothing that earns a reward"
     if config.warmstart.path and not Path(config.warmstart.path).is_dir():
         yield f"warmstart.path={config.warmstart.path!r}: there is no such folder"
+    card = _card(config)
+    if card is not None:
+        try:
+            PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
+        except PolicyError as error:
+            yield f"policies: {error}"
     for split in ("train", "eval"):
         try:
             gym.make(config.env.id, **config.env.options(split)).close()
@@ -115,26 +123,23 @@ def _card(config: Config) -> Card | None:
 
 
 def _policies(config: Config, card: Card) -> Table:
-    names = card.team.names
-    mapped = config.policies.map
-    if isinstance(mapped, str):
-        mapped = {name: name if mapped == "separate" else "shared" for name in names}
-    table = Table(title="policies", title_justify="left")
+    policies = PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
+    table = Table(title="policies", title_justify="left", box=SIMPLE_HEAD)
     for column in ("policy", "agents", "trained"):
         table.add_column(column)
     table.add_column("parameters", justify="right")
     folder = Path(config.model.kind)
     known = config.model.kind == "tiny" or (folder / "config.json").is_file()
     size = f"{count_parameters(config.model):,}" if known else "?"
-    for policy in dict.fromkeys(mapped.get(name, "?") for name in names):
-        agents = ", ".join(name for name in names if mapped.get(name, "?") == policy)
-        table.add_row(policy, agents, "no" if policy in config.policies.frozen else "yes", size)
+    for policy in policies.names:
+        agents = ", ".join(name for name in card.team.names if policies.of(name) == policy)
+        table.add_row(policy, agents, "yes" if policy in policies.trainable else "no", size)
     return table
 
 
 def _work(config: Config, card: Card, seeds: list[int]) -> Table:
     title = "work" if len(seeds) == 1 else f"work of each of the {len(seeds)} seeds"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("phase")
     for column in ("episodes", "steps", "tokens generated, at most"):
         table.add_column(column, justify="right")

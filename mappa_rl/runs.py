@@ -118,7 +118,7 @@ def headline(runs: Sequence[RunData]) -> list[Row]:
 
 
 def versus_first(runs: Sequence[RunData]) -> list[Row]:
-    """Held-out success after training: every variant against the first, paired by seed and task."""
+    """Held-out success after training, every variant against the first: paired by seed and task, pooled."""
     names = variants(runs)
     rows = []
     for variant in names[1:]:
@@ -131,12 +131,13 @@ def versus_first(runs: Sequence[RunData]) -> list[Row]:
                     continue
                 if ("after", t) in run.results and ("after", t) in other.results:
                     pairs.append(Pair(run, t, other.results["after", t], run.results["after", t]))
-            rows.extend(_rows(f"{variant} against {names[0]}", fixed, pairs))
+            rows.extend(_rows(f"{variant} - {names[0]}", fixed, pairs)[:1])
     return rows
 
 
 def variants(runs: Sequence[RunData]) -> list[str]:
-    return list(dict.fromkeys(run.variant for run in runs))
+    """The variants there are; process rewards come first, as what the others are compared with."""
+    return sorted(dict.fromkeys(run.variant for run in runs), key=lambda name: name != "process")
 
 
 def combine(runs: Sequence[RunData]) -> Summary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from mappa_env.types import ActionRecord, Trajectory
 
 LONGEST = 4000
 """Characters of one text that are shown."""
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 PICKS = (
     ("failed before, succeeds after", False, True, 3),
     ("succeeded before, fails after", True, False, 1),
@@ -74,4 +76,6 @@ def _action(action: ActionRecord) -> dict[str, Any]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\n[{len(text) - LONGEST:,} more characters]"
+    """The head of a text, with control characters and those that turn the writing direction spelled out."""
+    shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n[{len(text) - LONGEST:,} more characters]"
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", shown.replace("\r\n", "\n"))

@@ -62,12 +62,12 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
     path = out / METRICS
     if not path.is_file():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = path.read_bytes().split(b"\n")
     rows = []
     for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is cut short
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        except ValueError as error:
             raise RunError(f"{path}, line {number} is not JSON ({error}): remove it to go on.") from None
         if not isinstance(row, dict) or not isinstance(row.get("step"), int):
             raise RunError(f"{path}, line {number} has no 'step': remove it to go on.")

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mappa_env.scripted import load_script
+from mappa_rl import stats
 from mappa_rl.config import Config
 from mappa_rl.errors import RunError
 from mappa_rl.results import Result, load_results
 
 SUMMARY = "summary.json"
 PACKAGES = ("mappa", "torch", "transformers", "deepspeed", "numpy", "gymnasium", "pettingzoo", "scikit-learn")
-
-Z = 1.959964
-RESAMPLES = 4000
 
 
 class Record(BaseModel):
@@ -138,7 +134,7 @@ def summarise(
 
 
 def compare(before: Sequence[Result], after: Sequence[Result], *, best: bool = False) -> Arm:
-    """The arm of paired rows of one run or of several: episodes are resampled within each run's seed."""
+    """The arm of paired rows, of one run or several; the bootstrap of the difference draws within seeds."""
     first = {(row.run_seed, row.index): row for row in before}
     second = {(row.run_seed, row.index): row for row in after}
     if first.keys() != second.keys() or len(first) != len(before) or len(second) != len(after):
@@ -153,14 +149,15 @@ def compare(before: Sequence[Result], after: Sequence[Result], *, best: bool = F
                 f"evaluations do not pair up: episode {pair[1]} of seed {pair[0]} is on task "
                 f"{first[pair].task_id!r} before and {second[pair].task_id!r} after."
             )
-    old = [float(first[pair].success) for pair in pairs]
-    new = [float(second[pair].success) for pair in pairs]
+    n, old, new = len(pairs), [first[p].success for p in pairs], [second[p].success for p in pairs]
+    seeds = [seed for seed, _ in pairs]
+    problems = [(seed, first[seed, index].task_id) for seed, index in pairs]
     return Arm(
         temperature=before[0].temperature,
         best=best,
-        before=_wilson(old),
-        after=_wilson(new),
-        delta=_paired([b - a for a, b in zip(old, new, strict=True)], [seed for seed, _ in pairs]),
+        before=_interval(stats.wilson(sum(old), n), n),
+        after=_interval(stats.wilson(sum(new), n), n),
+        delta=_interval(stats.paired_delta(old, new, problems=problems, groups=seeds), n),
     )
 
 
@@ -188,22 +185,5 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _wilson(successes: Sequence[float]) -> Interval:
-    """Wilson's interval of a success rate: sound at 0 and 1 too."""
-    n = len(successes)
-    rate = sum(successes) / n
-    centre = (rate + Z * Z / (2 * n)) / (1 + Z * Z / n)
-    half = Z * math.sqrt(rate * (1 - rate) / n + Z * Z / (4 * n * n)) / (1 + Z * Z / n)
-    return Interval(mean=rate, low=max(centre - half, 0.0), high=min(centre + half, 1.0), n=n)
-
-
-def _paired(differences: Sequence[float], strata: Sequence[int]) -> Interval:
-    """Percentile bootstrap of a mean difference; episodes are redrawn within their stratum."""
-    values, groups = np.asarray(differences), np.asarray(strata)
-    rng = np.random.default_rng(0)
-    sums = np.zeros(RESAMPLES)
-    for group in np.unique(groups):
-        mine = values[groups == group]
-        sums += mine[rng.integers(len(mine), size=(RESAMPLES, len(mine)))].sum(axis=1)
-    low, high = np.quantile(sums / len(values), [0.025, 0.975])
-    return Interval(mean=float(values.mean()), low=float(low), high=float(high), n=len(values))
+def _interval(found: stats.Interval, n: int) -> Interval:
+    return Interval(mean=found.mean, low=found.low, high=found.high, n=n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from mappa_rl.runs import Row
@@ -28,14 +29,14 @@ def headline_table(
     rows: Sequence[Row], title: str = "held-out success", columns: tuple[str, str] = ("before", "after")
 ) -> Table:
     """Two sides, by default before and after, pooled and by seed, with 95 % intervals."""
-    table = Table(title=title, title_justify="left", caption=CAPTION, caption_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, caption=CAPTION, caption_justify="left")
     several = len({row.variant for row in rows}) > 1 or columns != ("before", "after")
     if several:
         table.add_column("rewards", no_wrap=True)
     for name in ("temperature", "seed"):
         table.add_column(name, no_wrap=True)
     for name in ("episodes", *columns, "difference (points)"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right")
     last = None
     for row in rows:
         if last is not None and row.group != last:

@@ -1,0 +1,152 @@
+"""Recipes, overrides and the errors they are refused with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mappa_rl.config import Config, load_config, recipe_names
+from mappa_rl.errors import ConfigError
+from mappa_rl.overrides import keys, read_yaml, write_yaml
+
+KEYS = {name: (default, meaning) for name, default, meaning in keys(Config)}
+
+
+def test_every_key_is_explained_and_there_are_few() -> None:
+    unexplained = [name for name, (_, meaning) in KEYS.items() if len(meaning) < 5]
+    assert unexplained == []
+    assert len(KEYS) <= 66
+
+
+def test_recipes_load_and_their_dump_reads_back_to_the_same_config(tmp_path: Path) -> None:
+    assert {"demo", "demo_dsbench"} <= set(recipe_names())
+    for name in recipe_names():
+        config = load_config(name)
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(config.dump())
+        assert load_config(path) == config
+
+
+def test_demo_trains_mathchat_with_process_rewards_on_separate_policies() -> None:
+    config = load_config("demo")
+    assert (config.env.id, config.env.shaping, config.policies.map) == (
+        "mappa/MathChat-v0",
+        "process",
+        "separate",
+    )
+    assert config.eval.episodes >= 400
+    assert config.env.options("eval")["tasks"] == "eval"
+    assert "id" not in config.env.options("train")
+
+
+def test_overrides_are_yaml_without_its_old_traps() -> None:
+    config = load_config(
+        "demo",
+        [
+            "algo.kl_coef=1e-2", "env.coach=off", "eval.temperatures=[1, 0.5]", "out=/tmp/somewhere",
+            "env.task_options.levels=[1, 2]", "env.task_options.families=[linear]", "run.tensorboard=false",
+            "policies.map={solver_0: a, coder_0: a, verifier_0: b}", "env.coach_feedback=off",
+        ],
+    )  # fmt: skip
+    assert config.algo.kl_coef == 0.01
+    assert config.env.coach == "off"
+    assert config.env.coach_feedback == "off"
+    assert config.eval.temperatures == [1.0, 0.5]
+    assert config.run.out == "/tmp/somewhere"
+    assert config.env.task_options == {"levels": [1, 2], "families": ["linear"]}
+    assert config.run.tensorboard is False
+    assert config.policies.map == {"solver_0": "a", "coder_0": "a", "verifier_0": "b"}
+
+
+def test_later_overrides_win_and_the_recipe_is_left_alone() -> None:
+    assert load_config("demo", ["run.seed=1", "run.seed=2"]).run.seed == 2
+    config = load_config("demo")
+    assert config.with_overrides(["run.seed=5"]).run.seed == 5
+    assert config.run.seed == 0
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("algo.klcoef=1", "unknown key 'algo.klcoef'. Did you mean 'algo.kl_coef'?"),
+        ("kl_coef=1", "Did you mean 'algo.kl_coef'?"),
+        ("optim.learning_rate=1", "unknown key 'optim.learning_rate'"),
+        ("algorithm.gamma=1", "Did you mean 'algo.gamma'?"),
+        ("env.id.x=1", "Did you mean 'env.id'?"),
+        ("algo=1", "'algo' is a section, not a key; its keys are algo.name"),
+        ("wibble=1", "The sections are env, policies"),
+        ("algo.mode=foo", "algo.mode='foo' is not allowed: it must be 'per_action' or 'return_to_go'"),
+        ("optim.lr=fast", "optim.lr='fast' is not allowed: it must be a valid number"),
+        ("optim.lr=0", "optim.lr=0 is not allowed: it must be greater than 0"),
+        ("optim.lr=.nan", "optim.lr=nan is not allowed: it must be a finite number"),
+        ("run.seed=1.5", "run.seed=1.5 is not allowed"),
+        ("run.steps=", "run.steps=None is not allowed"),
+        ("eval.temperatures=[1, -1]", "eval.temperatures[1]=-1 is not allowed"),
+        ("eval.temperatures=[]", "at least 1 item"),
+        ("optim.betas=[0.9]", "optim.betas[1] is missing"),
+        ("policies.map=both", "policies.map='both' is not allowed: it must be 'separate' or 'shared'; or"),
+        ("model.kv_heads=3", "model.kv_heads=3 must divide model.heads=4"),
+        ("rollout.max_context=4096", "rollout.max_context=4096 exceeds model.max_len=512"),
+        ("rollout.max_new_tokens=512", "leaves no room for a prompt"),
+        ("rollout.groups=999", "needs at least as many rollout.episodes_per_step"),
+        ("algo.gamma", "must look like section.key=value"),
+        ("env.task_options={", "is not valid YAML"),
+    ],
+)
+def test_a_bad_override_is_refused_by_name_value_and_remedy(override: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load_config("demo", [override])
+
+
+def test_a_bad_file_is_refused_with_all_that_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("algo:\n  gama: 1\n  clip: -1\noptimizer:\n  lr: 1\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    for said in (
+        "'algo.gama'. Did you mean 'algo.gamma'?",
+        "algo.clip=-1",
+        "unknown key 'optimizer'",
+        str(path),
+    ):
+        assert said in str(caught.value)
+    path.write_text("- a\n- b\n")
+    with pytest.raises(ConfigError, match="must hold sections"):
+        load_config(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="nor a readable file"):
+        load_config(path)
+    with pytest.raises(ConfigError, match="neither a recipe \\(demo, demo_dsbench\\)"):
+        load_config("dmeo")
+
+
+@pytest.mark.parametrize("name", sorted(KEYS))
+def test_any_misspelt_key_is_answered_with_its_right_name(name: str) -> None:
+    section, leaf = name.split(".")
+    with pytest.raises(ConfigError, match=re.escape(f"Did you mean {name!r}?")):
+        load_config("demo", [f"{section}.{leaf}s=1"])
+
+
+def test_an_empty_file_is_the_default_config(tmp_path: Path) -> None:
+    path = tmp_path / "empty.yaml"
+    path.write_text("")
+    assert load_config(path) == Config()
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12)
+words = st.sampled_from(
+    ["off", "on", "yes", "1e-4", "1e5", "08", "1_0", "2026-01-01", "1:30", "null", ".inf", "~", "0x1"]
+)
+
+
+@given(
+    st.recursive(
+        scalars | words, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3)
+    )
+)
+def test_yaml_written_is_yaml_read(data: object) -> None:
+    assert read_yaml(write_yaml(data), "here") == data
