@@ -7,8 +7,6 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from mappa_env.cards import Card
 from mappa_env.coach import make_coach
 from mappa_env.coach.evidence import missing_inputs, unbacked_claims
@@ -123,7 +121,7 @@ class Episode:
         """Start over on ``task_id``, or on a task drawn with ``seed``. Raises UnknownTaskError."""
         if task_id is None:
             ids = self.tasks.ids
-            task_id = ids[int(np.random.default_rng(seed).integers(len(ids)))]
+            task_id = ids[_draw(seed, len(ids))]
         task = self.tasks.get(task_id)
         self._discard()
         self._task, self._seed, self._position = task, int(seed), 0
@@ -153,9 +151,9 @@ class Episode:
             missing = missing_inputs(spec, workspace.present)
             tool = self._sandbox.run(workspace, parsed.code, self._limits, seed=seed)
             workspace.record(tool.files, spec.name, step)
-            tool = dataclasses.replace(
-                tool, files=tuple(dataclasses.replace(f, agent=spec.name, step=step) for f in tool.files)
-            )
+            if tool.files:
+                files = tuple(dataclasses.replace(f, agent=spec.name, step=step) for f in tool.files)
+                tool = dataclasses.replace(tool, files=files)
         last_turn = parsed.code is None or self.turn + 1 >= spec.max_turns
         draft = ActionRecord(
             step, spec.name, self.turn, tuple(self._messages), parsed.text, parsed.thinking, parsed.answer,
@@ -191,12 +189,15 @@ class Episode:
         handed_on = self._artifacts.intersection(_written(draft.tool))
         if self.card.probe and workspace is not None and handed_on and self._coach.name != "off":
             facts = probe(self._sandbox, workspace, self.card.probe, self._limits)
+        standing = self.outcome
+        if standing is None and self._position + 1 == len(self.card.team) and spec.name in self.card.truth:
+            standing = self._grade(draft)
         evidence = Evidence(
             task=self.task, agent=spec, turn=draft.turn, step=draft.step, prompt=self.prompt(),
             action=draft.action, code=draft.code, tool=draft.tool, last_turn=draft.last_turn,
             history=tuple(self._actions), present=dict(workspace.present) if workspace else {},
             missing=draft.missing, claims=draft.claims, probe=facts, outcome=self.outcome,
-            truth=self.task.truth if spec.name in self.card.truth else None,
+            standing=standing, truth=self.task.truth if spec.name in self.card.truth else None,
         )  # fmt: skip
         try:
             verdict = self._coach.judge(evidence)
@@ -259,6 +260,12 @@ class Episode:
 
 def _written(tool: ToolResult | None) -> tuple[str, ...]:
     return tuple(f.path for f in tool.files if f.op != "deleted") if tool else ()
+
+
+def _draw(seed: int, count: int) -> int:
+    """An index below ``count`` from the episode seed alone (a generator would cost as much as a prompt)."""
+    digest = hashlib.blake2b(f"{seed}/task".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % count
 
 
 def _action_seed(seed: int, agent: str, turn: int) -> int:

@@ -13,9 +13,7 @@ from typing import Any, Literal
 Message = dict[str, str]
 """A chat message: ``{"role": "user" | "assistant" | "system", "content": text}``."""
 
-RunStatus = Literal[
-    "ok", "error", "timeout", "memory", "killed", "output_limit", "disk_limit", "unavailable"
-]
+RunStatus = Literal["ok", "error", "timeout", "memory", "killed", "output_limit", "disk_limit", "unavailable"]
 FileOp = Literal["created", "modified", "deleted", "renamed", "type_changed"]
 VerdictStatus = Literal["ok", "abstain", "error", "suspect"]
 
@@ -174,7 +172,9 @@ class Evidence:
     the workspace, with its writer; files of the task have ``agent=""``), ``missing`` (files this agent's
     inputs need and that nobody wrote), ``claims`` (files that the text claims were saved and that this
     action did not write), ``probe`` (facts from the separate sandboxed probe, None when none ran),
-    ``outcome`` (only for the closing action). Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``.
+    ``outcome`` (only for the closing action), ``standing`` (how the episode would be graded if it ended with
+    this action; only for the closing agent, and only where the card allows the truth).
+    Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``.
     ``truth`` is the task's hidden truth where the card allows this role's verdict to use it, else None.
     ``last_turn`` says that the stay ended with this action.
     """
@@ -194,6 +194,7 @@ class Evidence:
     claims: tuple[str, ...] = ()
     probe: Mapping[str, Any] | None = None
     outcome: Outcome | None = None
+    standing: Outcome | None = None
     truth: Mapping[str, Any] | None = None
 
     @property

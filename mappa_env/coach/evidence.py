@@ -25,7 +25,7 @@ _FILE = re.compile(
 
 
 def unbacked_claims(text: str, stdout: str, written: Iterable[str]) -> tuple[str, ...]:
-    """Files that ``text`` (code fences left out) or ``stdout`` says were saved and that are not in ``written``.
+    """Files that ``text`` (outside of fences) or ``stdout`` says were saved and that are not in ``written``.
 
     At most MAX_CLAIMS names in order of appearance, relative to the workspace.
     """

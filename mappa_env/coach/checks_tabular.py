@@ -1,0 +1,123 @@
+"""Checks for teams that predict tables: are the tables sound, how good are the model and the submission.
+
+Quality is skill: 0 for the best constant, 1 for the reference model, by one formula for every metric. One
+ladder serves all marks, so that classification and regression are held to one standard::
+
+    0      unusable (does not load, leaks the target, wrong rows, missing values, refused submission)
+    0.15   the same value for every row
+    0.22   not better than the best constant
+    0.3    better: 0.3 + 0.7 * skill, at most 1
+"""
+
+from __future__ import annotations
+
+from mappa_env.coach.artifacts import MODEL, Defect, defects, facts_of, is_foreign, section
+from mappa_env.coach.case import Case, Finding
+from mappa_env.types import Outcome
+
+EXCUSED, UNSEEN = 0.5, 0.3
+CONSTANT, USELESS, FLOOR = 0.15, 0.22, 0.3
+
+
+def tables(case: Case, *, id_kept: float = 0.8, narrow: float = 0.6, few_rows: float = 0.6) -> Finding | None:
+    """Whether the tables this agent wrote can be used. None: it has written none, or nobody looked inside.
+
+    ``narrow``: fewer than half of the task's columns are left; ``few_rows``: fewer than half of the rows.
+    """
+    facts = facts_of(case)
+    if facts is None or not any(case.mine(path) for path in case.evidence.agent.requires):
+        return None
+    mine = [defect for defect in defects(case) if defect.writer == case.me]
+    if mine:
+        return Finding(0.0, "; ".join(f"{d.path} is unusable: {d.reason}" for d in mine[:3]), case.me)
+    table, checks = section(facts, "X_train"), section(facts, "checks")
+    cols, rows = int(table.get("cols") or 0), int(table.get("rows") or 0)
+    columns = case.evidence.task.meta.get("columns", {})
+    offered = sum(len(columns.get(kind, ())) for kind in ("num", "cat"))
+    if cols and 2 * cols < offered:
+        return Finding(narrow, f"X_train.pkl keeps only {cols} of {offered} columns", case.me)
+    if rows and 2 * rows < int(facts.get("train_rows") or 0):
+        return Finding(few_rows, f"X_train.pkl keeps only {rows} of {facts['train_rows']} rows", case.me)
+    if checks.get("id_kept"):
+        return Finding(id_kept, f"the identifier {checks['id_kept'][0]!r} is among the features")
+    return Finding(1.0, "the tables are sound")
+
+
+def model(case: Case) -> Finding | None:
+    """How well the model this agent wrote predicts. None: it has written none, or nobody looked inside."""
+    facts = facts_of(case)
+    if facts is None or not case.mine(MODEL):
+        return None
+    found, seen = defects(case), section(facts, "model")
+    upstream = next((defect for defect in found if defect.writer not in ("", case.me)), None)
+    own = [defect for defect in found if defect.writer == case.me]
+    if seen.get("loads") and not seen.get("has_predict"):
+        upstream = None  # no table is to blame for a model that is none
+    if own:
+        return _bad(Finding(0.0, f"{own[0].path} is unusable: {own[0].reason}", case.me), upstream)
+    if is_foreign(seen):
+        return Finding(UNSEEN, f"{MODEL} could not be looked into ({seen.get('error')})")
+    if "predictions" not in seen:
+        return Finding(0.8, f"{MODEL} can predict; there was no usable X_test.pkl to try it on")
+    if seen.get("constant"):
+        return _bad(Finding(CONSTANT, f"{MODEL} predicts the same value for every row", case.me), upstream)
+    if case.evidence.truth is None:
+        return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
+    from mappa_env.grading.submission import grade_model
+
+    graded = grade_model(case.evidence.task, facts)
+    if graded is None:
+        return _bad(Finding(CONSTANT, f"the predictions of {MODEL} are not legal", case.me), upstream)
+    return _bad(_by_skill(case, graded[1], f"{MODEL} predicts"), upstream)
+
+
+def submission(case: Case) -> Finding | None:
+    """How good the submission is, as graded by the host. None: this agent has written none."""
+    path = case.evidence.agent.requires[0]
+    if not case.mine(path):
+        return None
+    graded = case.evidence.standing
+    if case.evidence.truth is None or graded is None:
+        return Finding(1.0, f"{path} is written; its content was not judged")
+    tried = "\n".join(record.code or "" for record in case.own) + (case.evidence.code or "")
+    used = [defect for defect in defects(case) if defect.writer != case.me and defect.path in tried]
+    finding = _graded(case, graded, path)
+    return _bad(finding, used[0] if used else _useless_model(case, graded, tried))
+
+
+def _graded(case: Case, graded: Outcome, path: str) -> Finding:
+    if graded.status != "ok":
+        return Finding(0.0, f"{path} is refused: {graded.reason}", case.me)
+    if graded.metrics.get("constant"):
+        return Finding(CONSTANT, f"{path} holds the same value in every row", case.me)
+    return _by_skill(case, float(graded.metrics.get("skill", 0.0)), f"{path} is valid and predicts")
+
+
+def _by_skill(case: Case, skill: float, what: str) -> Finding:
+    if skill <= 0:
+        return Finding(USELESS, f"{what} no better than the best constant", case.me)
+    return Finding(FLOOR + (1 - FLOOR) * min(skill, 1.0), f"{what} with skill {skill:.1f}")
+
+
+def _useless_model(case: Case, graded: Outcome, tried: str) -> Defect | None:
+    """The model as the reason why a valid submission is useless; None where it is not."""
+    change, facts = case.evidence.present.get(MODEL), facts_of(case)
+    if graded.status != "ok" or change is None or change.agent == case.me or MODEL not in tried:
+        return None
+    if facts is None or "predictions" not in section(facts, "model"):
+        return None
+    from mappa_env.grading.submission import grade_model
+
+    grades = grade_model(case.evidence.task, facts)
+    if section(facts, "model").get("constant"):
+        return Defect(MODEL, change.agent, "it predicts the same value for every row")
+    if grades is not None and grades[1] <= 0:
+        return Defect(MODEL, change.agent, "it predicts no better than the best constant")
+    return None
+
+
+def _bad(finding: Finding, cause: Defect | None) -> Finding:
+    """``finding``, excused where it is bad and an upstream defect explains it."""
+    if finding.blame is None or cause is None:
+        return finding
+    return Finding(EXCUSED, f"{cause.path} by {cause.writer} is at fault: {cause.reason}", cause.writer)

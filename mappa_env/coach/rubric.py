@@ -1,0 +1,162 @@
+"""The offline coach: a deterministic score from host-attested facts and the card's ``rubric.yaml``.
+
+Score = 10 * weighted mean of the criteria that apply, then lowered by every cap that strikes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mappa_env.cards import Card
+from mappa_env.coach.case import Case, Check, Finding
+from mappa_env.coach.checks import CHECKS
+from mappa_env.errors import CardError, nearest
+from mappa_env.types import Criterion, Evidence, Verdict
+
+VERSION = 1
+MAX_REASONING = 1000
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CriterionSpec(_Strict):
+    """``check`` is a name of ``CHECKS``; ``options`` are its keywords. Weight 0: only caps look at it."""
+
+    name: str
+    check: str
+    weight: Annotated[float, Field(ge=0)]
+    options: dict[str, Any] = {}
+
+
+class CapSpec(_Strict):
+    """Where ``criterion`` applies and scores below ``below`` (0-1), the verdict is at most ``at_most``
+    (0-10)."""
+
+    criterion: str
+    below: Annotated[float, Field(gt=0, le=1)]
+    at_most: Annotated[float, Field(ge=0, le=10)]
+
+
+class RoleSpec(_Strict):
+    criteria: Annotated[tuple[CriterionSpec, ...], Field(min_length=1)]
+    caps: tuple[CapSpec, ...] = ()
+
+
+class RubricSpec(_Strict):
+    version: int
+    roles: dict[str, RoleSpec]
+
+
+class RubricCoach:
+    """Equal evidence gives equal verdicts. Raises CardError for a malformed ``rubric.yaml``."""
+
+    name = "rubric"
+    deterministic = True
+
+    def __init__(self, card: Card) -> None:
+        assert card.rubric is not None
+        spec = read_rubric(card.rubric)
+        for role in {agent.role for agent in card.team} - set(spec.roles):
+            raise CardError(f"{card.rubric}: no rubric for the role {role!r} of the team.")
+        self._team = card.team
+        self._roles = {role: (_bound(card.rubric, rows), rows.caps) for role, rows in spec.roles.items()}
+
+    def judge(self, evidence: Evidence) -> Verdict:
+        if _infrastructure_failed(evidence):
+            return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
+        case = Case(evidence, self._team)
+        checks, caps = self._roles[evidence.agent.role]
+        found = {row.name: (row, finding) for row, check in checks if (finding := check(case)) is not None}
+        weight = sum(row.weight for row, _ in found.values())
+        if not weight:
+            return Verdict("abstain", None, "no criterion of the rubric applies here", coach=self.name)
+        score = 10 * sum(row.weight * finding.score for row, finding in found.values()) / weight
+        for cap in caps:
+            if cap.criterion in found and found[cap.criterion][1].score < cap.below:
+                score = min(score, cap.at_most)
+        findings = sorted((finding for _, finding in found.values()), key=lambda finding: finding.score)
+        return Verdict(
+            "ok",
+            round(score, 4),
+            "; ".join(finding.reason for finding in findings)[:MAX_REASONING],
+            tuple(Criterion(row.name, f.score, row.weight, f.reason) for row, f in found.values()),
+            next((finding.blame for finding in findings if finding.blame is not None), None),
+            coach=self.name,
+        )
+
+    def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
+        return [self.judge(evidence) for evidence in batch]
+
+    def close(self) -> None:
+        return None
+
+
+def read_rubric(path: Path) -> RubricSpec:
+    """Read and check a ``rubric.yaml``. Raises CardError that names the file, the place and the remedy."""
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        spec = RubricSpec.model_validate(raw)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CardError(f"{path} is not valid YAML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise CardError(f"{path}: {place}: {first['msg']} (found {first['input']!r}).") from None
+    if spec.version != VERSION:
+        raise CardError(f"{path}: version {spec.version} is not known; this version reads {VERSION}.")
+    for role, rows in spec.roles.items():
+        names = [row.name for row in rows.criteria]
+        if len(set(names)) != len(names):
+            raise CardError(f"{path}: roles.{role}: two criteria have the same name, found {names}.")
+        for cap in rows.caps:
+            if cap.criterion not in names:
+                raise CardError(
+                    f"{path}: roles.{role}: a cap names the criterion {cap.criterion!r}, which is none of "
+                    f"{names}." + nearest(cap.criterion, names)
+                )
+    return spec
+
+
+def _bound(path: Path, rows: RoleSpec) -> list[tuple[CriterionSpec, Check]]:
+    return [(row, functools.partial(_check(path, row), **row.options)) for row in rows.criteria]
+
+
+def _check(path: Path, row: CriterionSpec) -> Check:
+    if row.check not in CHECKS:
+        raise CardError(
+            f"{path}: no check {row.check!r}; there are {sorted(CHECKS)}." + nearest(row.check, CHECKS)
+        )
+    known = {
+        name: parameter.default
+        for name, parameter in inspect.signature(CHECKS[row.check]).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    for key, value in row.options.items():
+        if key not in known:
+            raise CardError(
+                f"{path}: the check {row.check!r} has no option {key!r}; it has {sorted(known)}."
+                + nearest(key, known)
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise CardError(f"{path}: option {key!r} of {row.check!r} must be within 0-1, found {value!r}.")
+    return CHECKS[row.check]
+
+
+def _infrastructure_failed(evidence: Evidence) -> bool:
+    """Whether this action, or one it builds on, met a sandbox that did not work: never an agent's doing."""
+    if (evidence.probe or {}).get("probe_failed") == "unavailable":
+        return True
+    runs = (evidence.tool, *(record.tool for record in evidence.history))
+    return any(tool is not None and tool.status == "unavailable" for tool in runs)
+
+
+__all__ = ["Finding", "RubricCoach", "read_rubric"]
