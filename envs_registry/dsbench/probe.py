@@ -32,17 +32,20 @@ LEAK_ROWS = 2000
 
 PACKAGES = ("numpy", "pandas", "sklearn", "scipy", "lightgbm", "xgboost")
 PLAIN = {
-    "builtins": set(
-        ["bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "object", "range", "set", "slice", "str", "tuple"]
-    ),
+    "builtins": {
+        "bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "object",
+        "range", "set", "slice", "str", "tuple",
+    },
     "collections": {"OrderedDict", "defaultdict", "deque", "Counter"},
     "copyreg": {"_reconstructor"},
     "_codecs": {"encode"},
     "datetime": {"date", "datetime", "timedelta", "timezone"},
-}
-REBUILDERS = set(
-    ["_reconstruct", "scalar", "_frombuffer", "_new_Index", "_unpickle_block", "__newobj__", "_unpickle_timestamp", "_nat_unpickle", "__randomstate_ctor", "__bit_generator_ctor", "__generator_ctor", "newObj", "_convert_to_ufunc"]
-)
+}  # fmt: skip
+REBUILDERS = {
+    "_reconstruct", "scalar", "_frombuffer", "_new_Index", "_unpickle_block", "__newobj__", "_nat_unpickle",
+    "_unpickle_timestamp", "__randomstate_ctor", "__bit_generator_ctor", "__generator_ctor", "newObj",
+    "_convert_to_ufunc",
+}  # fmt: skip
 """Functions, not classes, that the packages' own objects need to be rebuilt."""
 
 

@@ -28,17 +28,18 @@ def build(source: Source, split: str, index: int, pool: Pool) -> Task:
     names = names_for(pool, source.task_type)
     ids = str(naming.choice(names.ids))
     target = str(naming.choice(names.targets))
-    columns = [str(name) for name in naming.choice(names.columns, size=draw.x.shape[1], replace=False)]
 
     n_test = min(MAX_TEST, int(rng.integers(50, 81)), len(draw.y) * 2 // 5)
     n_train = min(MAX_TRAIN, int(rng.integers(130, 201)), len(draw.y) - n_test)
     n = n_train + n_test
     cells, kinds, missing = _untidy(draw, n, rng)
+    numbers, texts = (naming.permutation(words).tolist() for words in (names.numbers, names.texts))
+    columns = [str(texts.pop() if kind == "cat" else numbers.pop()) for kind in kinds]
     answers = _answers(source, metric, draw.y[:n], rng)
-    numbers = [str(number) for number in rng.permutation(10 * n)[:n] + 1000]
-    asked = numbers[n_train:]
+    keys = [str(number) for number in rng.permutation(10 * n)[:n] + 1000]
+    asked = keys[n_train:]
 
-    table = [[numbers[i], *(column[i] for column in cells), answers[i]] for i in range(n)]
+    table = [[keys[i], *(column[i] for column in cells), answers[i]] for i in range(n)]
     header = [ids, *columns, target]
     train = _csv(header, table[:n_train])
     test = _csv(header[:-1], [row[:-1] for row in table[n_train:]])

@@ -18,19 +18,21 @@ _TARGET_HEADS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel"
 _CLASS_TAILS = ("_class", "_type", "_flag", "_group")
 _VALUE_TAILS = ("_value", "_cost", "_score", "_level")
 
-_COLUMNS: dict[Pool, tuple[str, ...]] = {
+_NUMBERS: dict[Pool, tuple[str, ...]] = {
     "train": (
         "age", "size", "rooms", "width", "height", "depth", "speed", "power", "weight", "length", "income",
         "visits", "clicks", "pages", "hours", "days", "stock", "demand", "wind", "rain", "salt", "sugar",
-        "acid", "iron", "heat", "noise", "light", "color", "city", "brand", "shape", "model", "region",
-        "team",
+        "acid", "iron", "heat", "noise", "light",
     ),
     "eval": (
         "area", "floor", "angle", "radius", "volume", "mass", "budget", "orders", "views", "weeks", "supply",
-        "cloud", "snow", "fiber", "zinc", "pulse", "gloss", "sound", "metal", "state", "maker", "form",
-        "branch", "club",
+        "cloud", "snow", "fiber", "zinc", "pulse", "gloss", "sound",
     ),
 }  # fmt: skip
+_TEXTS: dict[Pool, tuple[str, ...]] = {
+    "train": ("color", "city", "brand", "shape", "model", "region", "team"),
+    "eval": ("metal", "state", "maker", "form", "branch", "club"),
+}
 
 LEVELS = (
     ("red", "blue", "green", "gray"),
@@ -51,12 +53,15 @@ LABELS = (
 class Names(NamedTuple):
     ids: tuple[str, ...]
     targets: tuple[str, ...]
-    columns: tuple[str, ...]
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
 def names_for(pool: Pool, task_type: TaskType) -> Names:
     tails = _CLASS_TAILS if task_type == "classification" else _VALUE_TAILS
-    return Names(_pairs(_ID_HEADS, _ID_TAILS, pool), _pairs(_TARGET_HEADS, tails, pool), _COLUMNS[pool])
+    return Names(
+        _pairs(_ID_HEADS, _ID_TAILS, pool), _pairs(_TARGET_HEADS, tails, pool), _NUMBERS[pool], _TEXTS[pool]
+    )
 
 
 def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[str, ...]:
