@@ -55,11 +55,16 @@ def best_temperature(
     sampling: Sequence[Sampling],
     *,
     seed: int,
+    on_done: Callable[[int], None] | None = None,
 ) -> tuple[float, Mapping[float, float]]:
     """The temperature with the highest success on ``task_ids`` (ties: the higher one), and all rates.
 
     Lower temperatures alone sharpen a policy; comparing at the start's own best keeps that from passing for
     learning.
     """
-    rates = {s.temperature: evaluate(collector, task_ids, s, seed=seed).rate for s in sampling}
+    rates: dict[float, float] = {}
+    for one in sampling:
+        rates[one.temperature] = evaluate(collector, task_ids, one, seed=seed).rate
+        if on_done is not None:
+            on_done(len(rates))
     return max(rates, key=lambda t: (rates[t], t)), rates

@@ -82,6 +82,18 @@ class Collector:
         self._envs: list[gym.Env[Any, str]] = []
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="episode")
 
+    @property
+    def task_ids(self) -> Sequence[str]:
+        """The ids of the environment's task set, in its order."""
+        ids: Sequence[str] = self._env(0).unwrapped.episode.tasks.ids  # type: ignore[attr-defined]
+        return ids
+
+    @property
+    def script(self) -> str | None:
+        """Name of the scripted team of the environment's card."""
+        name: str | None = self._env(0).unwrapped.episode.card.scripted  # type: ignore[attr-defined]
+        return name
+
     def __enter__(self) -> Collector:
         return self
 

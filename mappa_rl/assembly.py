@@ -1,0 +1,55 @@
+"""From a config to the parts of a run: policies with their learners, the reference, the environments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import gymnasium as gym
+
+import mappa_env  # noqa: F401  (registers the environments)
+from mappa_rl.algos import Algorithm, make_algorithm
+from mappa_rl.chat import ChatTokenizer
+from mappa_rl.config import Config
+from mappa_rl.learner import Learner, Reference
+from mappa_rl.policies import Policies, PolicyMap
+from mappa_rl.rollout import Collector
+from mappa_rl.warmstart import load_policy
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything that learns or is learned from. The engines share the learners' weights."""
+
+    policies: Policies
+    learners: dict[str, Learner]
+    reference: Reference
+    algorithm: Algorithm
+    tokenizer: Any
+
+
+def assemble(config: Config, start: Path) -> Parts:
+    """Every policy begins as a copy of the model in ``start``, which also is the frozen reference."""
+    model, tokenizer = load_policy(start)
+    env = gym.make(config.env.id, **config.env.options("train"))
+    team = env.unwrapped.episode.card.team.names  # type: ignore[attr-defined]
+    env.close()
+    policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
+    policies = Policies.from_model(policy_map, model, ChatTokenizer(tokenizer))
+    steps = config.run.steps * config.optim.epochs * config.optim.minibatches
+    learners = {
+        name: Learner(policies[name].model, config.optim, total_steps=steps) for name in policy_map.trainable
+    }
+    return Parts(policies, learners, Reference(model), make_algorithm(config.algo), tokenizer)
+
+
+def collector(config: Config, policies: Policies, split: Literal["train", "eval"]) -> Collector:
+    """Environments of one split, enough for a training step's episodes in flight."""
+    options = config.env.options(split)
+    make: Callable[[], gym.Env[Any, str]] = lambda: gym.make(config.env.id, **options)  # noqa: E731
+    rollout = config.rollout
+    return Collector(
+        make, policies, in_flight=rollout.episodes_per_step, groups=rollout.groups, workers=rollout.workers
+    )

@@ -1,0 +1,95 @@
+"""The loop: play episodes, turn rewards into advantages, step every policy, log, save."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import torch
+
+from mappa_rl.assembly import Parts, assemble, collector
+from mappa_rl.checkpoint import Checkpoints
+from mappa_rl.config import Config
+from mappa_rl.held_out import HeldOut
+from mappa_rl.progress import Progress
+from mappa_rl.report import build_report
+from mappa_rl.rollout import Collected, Collector, Job, Sampling
+from mappa_rl.sinks import Metrics
+from mappa_rl.statistics import rollout_stats
+from mappa_rl.summary import demonstrated_faults, summarise
+from mappa_rl.warmstart import warm_start
+
+
+def train(config: Config, out: Path, resume: bool = False) -> Path:
+    """Carry the run in ``out`` to its end and return ``out``. With ``resume`` it goes on from what is there.
+
+    Whatever moment it was killed at, a resumed run has the parameters and metrics of an uninterrupted one.
+    """
+    torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
+    with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
+        parts = assemble(config, warm_start(config, out, progress))
+        checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep)
+        with (
+            collector(config, parts.policies, "train") as training,
+            collector(config, parts.policies, "eval") as held_out,
+        ):
+            evaluation = HeldOut(config, out, progress, held_out)
+            evaluation.calibrate(training)
+            evaluation.measure("before", evaluation.temperatures, trace=True)
+            done = checkpoints.restore(parts.learners) if resume else 0
+            with Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics:
+                progress.phase("training", config.run.steps, "steps", done)
+                for step in range(done + 1, config.run.steps + 1):
+                    values = train_step(config, parts, training, step)
+                    metrics.log(step, values)
+                    progress.update(step, values)
+                    every = config.run.checkpoint_every
+                    if step == config.run.steps or (every and step % every == 0):
+                        checkpoints.save(step, parts.learners, parts.tokenizer)
+                    if config.eval.every and step % config.eval.every == 0:
+                        evaluation.measure(f"step-{step}", config.eval.temperatures)
+                        progress.phase("training", config.run.steps, "steps", step)
+            evaluation.measure("after", evaluation.temperatures, trace=True)
+            script = held_out.script if config.warmstart.team == "faulty" else None
+    summarise(
+        out, config, episodes=config.run.steps * config.rollout.episodes_per_step, phases=progress.seconds,
+        best=evaluation.best, calibration=evaluation.calibration,
+        faults=demonstrated_faults(script, evaluation.topics) if script else (),
+    )  # fmt: skip
+    build_report([out])
+    return out
+
+
+def train_step(config: Config, parts: Parts, training: Collector, step: int) -> dict[str, float]:
+    """One step on fresh episodes; everything random in it follows from (run seed, step)."""
+    started = time.perf_counter()
+    rollout = config.rollout
+    jobs = [Job(_seed(config.run.seed, step, i)) for i in range(rollout.episodes_per_step)]
+    sampling = Sampling(rollout.temperature, rollout.max_new_tokens, rollout.max_context)
+    collected = training.collect(jobs, sampling)
+    values = rollout_stats(collected)
+    played = time.perf_counter()
+    for policy, stats in learn(config, parts, collected, step).items():
+        values |= {f"{name}/{policy}": value for name, value in stats.items()}
+    ended = time.perf_counter()
+    values |= {"time/learn": ended - played, "time/step": ended - started}
+    values["tokens_per_s"] = collected.tokens / (ended - started)
+    return values
+
+
+def learn(config: Config, parts: Parts, collected: Collected, step: int) -> dict[str, dict[str, float]]:
+    """Step every trainable policy on its own samples; advantages are normalised within the policy."""
+    stats = {}
+    for policy, samples in parts.policies.samples(collected.rollouts).items():
+        reference = parts.reference.logprobs(samples)
+        advantages = parts.algorithm.advantages(samples, reference)
+        seed = _seed(config.run.seed, step, policy)
+        stats[policy] = dict(parts.learners[policy].step(samples, advantages, reference, seed=seed))
+    return stats
+
+
+def _seed(*parts: object) -> int:
+    """63 bits that follow from ``parts``."""
+    digest = hashlib.blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

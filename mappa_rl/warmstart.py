@@ -1,0 +1,139 @@
+"""The start of a run: a model that has imitated a scripted team, in a folder all policies begin with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from mappa_rl.chat import ChatTokenizer
+from mappa_rl.config import Config
+from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
+from mappa_rl.errors import RunError
+from mappa_rl.progress import Progress
+from mappa_rl.sft import supervise
+from mappa_rl.tiny import tiny_qwen3, train_tokenizer
+from mappa_rl.types import Sample, Turn
+
+FOLDER = "warmstart"
+FACTS = "demonstrations.json"
+TOKENIZER_EPISODES = 2000
+"""Episodes of demonstrations that the tokenizer is trained on."""
+CONTEXT_SANDBOX = "calculator"
+"""Demonstrations are scripted, so one-expression scripts need no interpreter of their own."""
+
+
+def warm_start(config: Config, out: Path, progress: Progress) -> Path:
+    """Make, or find, the folder with the model and the tokenizer that all policies start from.
+
+    It is written whole or not at all, so that a run killed on the way makes it again from the same seeds.
+    Raises RunError when a folder that was named holds no model.
+    """
+    if config.warmstart.path:
+        folder = Path(config.warmstart.path)
+        if not (folder / "config.json").is_file():
+            raise RunError(f"warmstart.path={config.warmstart.path!r} holds no model (no config.json).")
+        return folder
+    folder = out / FOLDER
+    if folder.is_dir():
+        return folder
+    episodes = _demonstrations(config, progress)
+    model, tokenizer = _model(config, episodes)
+    if episodes and config.warmstart.steps:
+        chat = ChatTokenizer(tokenizer)
+        progress.phase("warm start", config.warmstart.steps)
+        samples = [sample for episode in episodes for sample in demonstrated(episode, chat)]
+        supervise(model, samples, config.warmstart, seed=config.run.seed, on_step=progress.update)
+    draft = out / f"{FOLDER}.new"
+    shutil.rmtree(draft, ignore_errors=True)
+    model.save_pretrained(draft)
+    tokenizer.save_pretrained(draft)
+    (draft / FACTS).write_text(json.dumps(_facts(episodes), indent=2) + "\n", encoding="utf-8")
+    draft.rename(folder)
+    return folder
+
+
+def load_policy(folder: Path) -> tuple[Any, Any]:
+    """The fp32 model and the tokenizer of a plain Hugging Face folder."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    return model, AutoTokenizer.from_pretrained(folder)
+
+
+def demonstrated(episode: DemonstrationEpisode, chat: ChatTokenizer) -> Iterator[Sample]:
+    """One episode as training sequences, one per stay, tokenised exactly as a rollout would be."""
+    from mappa_rl.packing import merge_turns
+
+    turns: list[Turn] = []
+    before: tuple[dict[str, str], ...] = ()
+    for step, action in enumerate(episode.actions):
+        context = None
+        if turns and action.turn > 0:
+            last = turns[-1]
+            context = chat.extend(last.context_ids, last.action_ids, before, action.messages)
+        if context is None:
+            context = chat.open(action.messages)
+        ids = chat.reply(action.action)
+        turns.append(
+            Turn(
+                agent=action.agent,
+                policy=action.agent,
+                step=step,
+                turn=action.turn,
+                context_ids=context,
+                action_ids=ids,
+                logprobs=[0.0] * len(ids),
+                stopped="eos",
+                reward=0.0,
+                valid=True,
+                stratum=("", action.agent.rsplit("_", 1)[0], action.turn),
+            )
+        )
+        before = action.messages
+    yield from merge_turns(turns)
+
+
+def _demonstrations(config: Config, progress: Progress) -> list[DemonstrationEpisode]:
+    if config.model.kind != "tiny" and not config.warmstart.steps:
+        return []
+    progress.phase("demonstrations", config.warmstart.episodes, "episodes")
+    options = config.env.options("train")
+    options = {k: v for k, v in options.items() if k not in ("coach", "shaping", "coach_feedback")}
+    return demonstrate(
+        config.env.id,
+        episodes=config.warmstart.episodes,
+        team=config.warmstart.team,
+        seed=config.run.seed,
+        env_options={**options, "sandbox": CONTEXT_SANDBOX},
+        on_done=progress.update,
+    )
+
+
+def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, Any]:
+    shape = config.model
+    if shape.kind != "tiny":
+        return load_policy(Path(shape.kind))
+    corpus: Iterable[str] = texts(list(islice(episodes, TOKENIZER_EPISODES)))
+    tokenizer = train_tokenizer(corpus, shape.vocab_size, shape.tokenizer_style, shape.max_len)
+    model = tiny_qwen3(
+        tokenizer, hidden=shape.hidden, layers=shape.layers, heads=shape.heads, kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim, mlp=shape.mlp, init=shape.init, rope_theta=shape.rope_theta,
+        max_len=shape.max_len, seed=config.run.seed,
+    )  # fmt: skip
+    return model, tokenizer
+
+
+def _facts(episodes: list[DemonstrationEpisode]) -> dict[str, Any]:
+    """How well the demonstrated team does, overall and by topic."""
+    topics: dict[str, list[bool]] = {}
+    for episode in episodes:
+        topics.setdefault(episode.topic, []).append(episode.success)
+    return {
+        "episodes": len(episodes),
+        "success": sum(e.success for e in episodes) / max(len(episodes), 1),
+        "by_topic": {topic: sum(won) / len(won) for topic, won in sorted(topics.items())},
+    }
