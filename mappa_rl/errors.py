@@ -37,3 +37,7 @@ class LearnerError(MappaRLError, RuntimeError):
 
 class CheckpointError(MappaRLError, RuntimeError):
     """A checkpoint is missing, incomplete, or of something else."""
+
+
+class StatsError(MappaRLError, ValueError):
+    """A statistic was asked of data that cannot give it."""
