@@ -85,6 +85,7 @@ class Episode:
         self._workspace: Workspace | None = None
         self._actions: list[ActionRecord] = []
         self._messages: list[Message] = []
+        self._earlier: list[Stay] = []
         self._position = 0
         self._seed = 0
 
@@ -233,16 +234,16 @@ class Episode:
             self.agent, self._messages = None, []
             return
         self.agent, self.turn = self._spec.name, 0
+        self._earlier = earlier_stays(self.card.team, self._actions, self.agent, self._feedback)
         self._messages = [self._prompter.render(self._spec.role, self._context())]
 
     def _context(self) -> dict[str, Any]:
         spec = self._spec
         names = set(self._workspace.present if self._workspace else self.task.files)
-        earlier: list[Stay] = earlier_stays(self.card.team, self._actions, spec.name, self._feedback)
         return {
             "task": self.task, "agent": spec, "turns_left": spec.max_turns - self.turn,
             "files": sorted(names), "missing": [name for name in spec.reads if name not in names],
-            "earlier": earlier,
+            "earlier": self._earlier,
         }  # fmt: skip
 
     def _open_workspace(self) -> Workspace:

@@ -34,11 +34,13 @@ class Prompter:
         self._templates = {}
         for role in {agent.role for agent in card.team} | {"tool"}:
             try:
-                self._templates[role] = _environment().from_string(card.prompts[length, role])
+                template = _environment().from_string(card.prompts[length, role])
             except jinja2.TemplateSyntaxError as error:
                 raise CardError(
                     f"{card.folder}/prompts/{length}/{role}.jinja line {error.lineno}: {error.message}"
                 ) from None
+            template.globals = dict(template.globals)  # a ChainMap is slow to copy at every rendering
+            self._templates[role] = template
 
     def render(self, name: str, context: Mapping[str, Any]) -> Message:
         """``name`` is a role or ``"tool"``. Raises CardError when the template names what does not exist."""

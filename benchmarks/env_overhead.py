@@ -1,0 +1,111 @@
+"""What the environment itself costs per step, beside a trivial Gymnasium text environment in the same run.
+
+MathChat with full prompts, the null sandbox, the coach off and recording on: every action calls the tool, so
+that prompts, parsing, the episode, its file trail, infos, grading and the trace are in the figure, and only
+the agents' own code is not.
+
+    python benchmarks/env_overhead.py [--quick] [--json PATH]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from rich.console import Console
+from rich.table import Table
+
+import mappa_env
+from mappa_env.spaces import Unicode
+
+TARGET = 10_000
+ACTION = "I check it.\n```python\nprint(6 * 7)\n```\nplan: 6 * 7\nThe answer is \\boxed{42}."
+
+
+class Trivial(gym.Env[str, str]):
+    """Answers every text with the same text; four steps an episode."""
+
+    observation_space = Unicode()
+    action_space = Unicode()
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return "hello", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        return "hello", 0.0, self.steps == 4, False, {}
+
+
+def steps_per_second(env: gym.Env[Any, str], seconds: float) -> float:
+    """Steps of whole episodes, resets included, over the time they took."""
+    env.reset(seed=0)
+    steps, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        env.reset()
+        over = False
+        while not over:
+            _, _, over, _, _ = env.step(ACTION)
+            steps += 1
+    return steps / elapsed
+
+
+def measure(seconds: float, repeats: int) -> dict[str, list[float]]:
+    """Environments take turns, so that a slow moment of the machine strikes all of them."""
+    gym.register("Trivial-v0", entry_point=Trivial)
+    with tempfile.TemporaryDirectory() as folder:
+        options: dict[str, Any] = {"sandbox": "null", "coach": "off"}
+        envs = {
+            "mappa/MathChat-v0, recording": gym.make(
+                "mappa/MathChat-v0", record=str(Path(folder, "trace.jsonl")), **options
+            ),
+            "mappa/MathChat-v0, not recording": gym.make("mappa/MathChat-v0", **options),
+            "baseline: trivial gymnasium text environment": gym.make("Trivial-v0"),
+        }
+        figures: dict[str, list[float]] = {name: [] for name in envs}
+        for _ in range(repeats):
+            for name, env in envs.items():
+                figures[name].append(steps_per_second(env, seconds))
+        for env in envs.values():
+            env.close()
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a few seconds instead of a minute")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+    args = parser.parse_args()
+    figures = measure(*((0.5, 3) if args.quick else (3.0, 7)))
+    table = Table("environment", "steps/s (median)", "µs per step", "lowest", "highest")
+    for name, values in figures.items():
+        middle = statistics.median(values)
+        table.add_row(
+            name, f"{middle:,.0f}", f"{1e6 / middle:.1f}", f"{min(values):,.0f}", f"{max(values):,.0f}"
+        )
+    console = Console()
+    console.print(table)
+    own, trivial = (statistics.median(v) for v in (list(figures.values())[0], list(figures.values())[-1]))
+    console.print(
+        f"recording included: {own:,.0f} steps/s, target {TARGET:,}: {'met' if own >= TARGET else 'MISSED'}; "
+        f"{1e6 / own - 1e6 / trivial:.0f} µs per step above the baseline"
+    )
+    if args.json:
+        rows = {
+            name: {"median": statistics.median(v), "repeats": v, "unit": "steps/s"}
+            for name, v in figures.items()
+        }
+        args.json.write_text(json.dumps({"version": mappa_env.__version__, "figures": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
