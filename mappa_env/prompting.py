@@ -11,7 +11,9 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from mappa_env.cards import LENGTHS, Card
 from mappa_env.errors import CardError, OptionError, nearest
-from mappa_env.types import Message
+from mappa_env.types import AgentSpec, Message, Task, ToolResult
+
+_RECORDS = frozenset({Task, AgentSpec, ToolResult})
 
 
 def clip(text: object, limit: int = 400) -> str:
@@ -50,10 +52,31 @@ class Prompter:
             raise CardError(f"prompt template {name!r} failed: {error}") from None
 
 
+class _Environment(SandboxedEnvironment):
+    """Cards may come from anyone, so their templates get the sandboxed environment, and no task's truth.
+
+    Public fields of our own records and keys of dicts skip its checks, which cost more than the rest of a
+    rendering: neither can lead a template anywhere.
+    """
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return super().is_safe_attribute(obj, attr, value) and not (attr == "truth" and isinstance(obj, Task))
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        kind = type(obj)
+        if kind is dict and attribute in obj:
+            return obj[attribute]
+        if kind in _RECORDS and not attribute.startswith(("_", "truth")):
+            try:
+                return getattr(obj, attribute)
+            except AttributeError:
+                pass  # the base class knows how to say so
+        return super().getattr(obj, attribute)
+
+
 @functools.cache
 def _environment() -> SandboxedEnvironment:
-    # Cards may come from anyone, so their templates get the sandboxed environment.
-    environment = SandboxedEnvironment(
+    environment = _Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
     environment.filters["clip"] = clip
