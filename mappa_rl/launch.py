@@ -18,6 +18,7 @@ from mappa_rl.errors import RunError
 from mappa_rl.runs import CONFIG
 from mappa_rl.summary import SUMMARY
 
+COMMAND = (sys.executable, "-m", "mappa_rl.cli", "train", "--resume")
 GRACE_S = 20.0
 """Seconds that interrupted runs have to put their things away."""
 
@@ -105,7 +106,7 @@ class _Fleet:
             if self._stopping:
                 return 0
             process = subprocess.Popen(
-                [sys.executable, "-m", "mappa_rl.cli", "train", "--resume", str(folder)],
+                [*COMMAND, str(folder)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 text=True, encoding="utf-8", errors="replace", bufsize=1, process_group=0,
             )  # fmt: skip

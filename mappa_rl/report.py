@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ def _context(runs: Sequence[RunData]) -> dict[str, Any]:
             run.seed: run.summary.calibration for run in runs if run.summary and run.summary.calibration
         },
         "faults": faults,
+        "demonstrated": _demonstrated(first),
         "habits": sum(fault.topic != "*" for fault in faults),
         "cells": len(_topics(runs)) * len({fault.role for fault in faults if fault.topic == "*"}),
         "figures": figures,
@@ -86,6 +88,13 @@ def _context(runs: Sequence[RunData]) -> dict[str, Any]:
         "versions": done[0].versions if done else {},
         "config": first.config.dump(),
     }
+
+
+def _demonstrated(run: RunData) -> float | None:
+    """Success of the demonstrated team, where the warm start has it on record."""
+    folder = Path(run.config.warmstart.path) if run.config.warmstart.path else run.folder / "warmstart"
+    path = folder / "demonstrations.json"
+    return float(json.loads(path.read_bytes())["success"]) if path.is_file() else None
 
 
 def _topics(runs: Sequence[RunData]) -> list[str]:

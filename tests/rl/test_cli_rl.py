@@ -1,0 +1,334 @@
+"""``mappa-rl``: what it prints, where it writes, how it stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from synthetic_run import make_run
+
+from mappa_rl import cli, launch
+from mappa_rl.cli import main
+from mappa_rl.config import Config, load_config
+from mappa_rl.launch import new_folder, plan_seeds, plan_shapings
+from mappa_rl.preview import count_parameters, missing, work
+
+ROOT = Path(__file__).parents[2]
+STAND_IN = """
+import re, shutil, sys, time
+from pathlib import Path
+out, made = Path(sys.argv[1]), Path({made!r})
+seed = int(re.search("seed: ([0-9]+)", (out / "config.yaml").read_text())[1])
+print("working on seed", seed, flush=True)
+with open(out.parent / "order.txt", "a") as file:
+    file.write(out.name + "\\n")
+{body}
+(out / "evaluations").mkdir()
+for path in made.glob("evaluations/*.jsonl"):
+    text = path.read_text().replace('"run_seed": 0', '"run_seed": %d' % seed)
+    (out / "evaluations" / path.name).write_text(text)
+shutil.copy(made / "summary.json", out / "summary.json")
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    out = tmp_path_factory.mktemp("made")
+    make_run(out, steps=3, episodes=20)
+    return out
+
+
+@pytest.fixture
+def trainer(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A training loop that writes a finished run at once."""
+    module = ModuleType("mappa_rl.trainer")
+    calls: list[tuple[Config, Path, bool]] = []
+
+    def train(config: Config, out: Path, resume: bool) -> Path:
+        calls.append((config, out, resume))
+        make_run(out, seed=config.run.seed, steps=3, episodes=20)
+        return out
+
+    module.train, module.calls = train, calls  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mappa_rl.trainer", module)
+    return module
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: Path) -> Path:
+    """Runs of their own processes go through this script instead of real training."""
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN.format(made=str(made), body=""))
+    monkeypatch.setattr(launch, "COMMAND", (sys.executable, str(script)))
+    return script
+
+
+def test_train_prints_its_folder_last_and_leaves_a_report(
+    tmp_path: Path, trainer: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert main(["train", "demo", "algo.kl_coef=0.5", f"out={out}", "--seeds", "4", "algo.clip=0.3"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[-1] == str(out)
+    assert "held-out success" in shown
+    assert "T=1.0" in shown
+    assert (out / "report.html").is_file()
+    config, folder, resume = trainer.calls[0]
+    assert (config.algo.kl_coef, config.algo.clip, config.run.seed) == (0.5, 0.3, 4)
+    assert (folder, resume, config.run.out) == (out, False, str(out))
+
+
+def test_resume_goes_on_with_the_settings_of_the_run(
+    tmp_path: Path, trainer: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(tmp_path / "run", seed=3, finished=False)
+    assert main(["train", "--resume", str(tmp_path / "run"), "run.steps=99"]) == 0
+    config, _, resume = trainer.calls[0]
+    assert (config.run.seed, config.run.steps, resume) == (3, 99, True)
+    assert main(["train", "--resume", str(tmp_path / "run"), "algo.clip=0.3"]) == 2
+    assert "only run.* can change with --resume, not algo.clip=0.3" in capsys.readouterr().err
+    assert main(["train", "--resume", str(tmp_path / "nothing")]) == 1
+    assert "holds no run" in capsys.readouterr().err
+
+
+def test_ctrl_c_says_where_the_run_is_and_how_to_go_on(
+    tmp_path: Path, trainer: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(config: Config, out: Path, resume: bool) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trainer, "train", interrupted)
+    assert main(["train", "demo", f"out={tmp_path / 'run'}"]) == 130
+    assert capsys.readouterr().out.splitlines()[-1] == f"mappa-rl train --resume {tmp_path / 'run'}"
+    assert load_config(tmp_path / "run" / "config.yaml").run.out == str(tmp_path / "run")
+
+
+def test_several_seeds_are_runs_of_their_own_with_one_report(
+    tmp_path: Path, stand_in: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs"
+    assert main(["train", "demo", f"out={out}", "--seeds", "0,1,2", "--parallel", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[-1] == str(out)
+    assert "seed-1 | working on seed 1" in shown
+    for name in ("report.html", "summary.json", "seed-0/config.yaml", "seed-2/summary.json"):
+        assert (out / name).is_file()
+    assert "all" in shown
+
+
+def test_shapes_share_the_warm_start_of_the_first(
+    tmp_path: Path, stand_in: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs"
+    command = ["shape", "demo", f"out={out}", "--seeds", "0,1", "--shapings", "process,outcome"]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "outcome - process" in shown
+    order = (out / "order.txt").read_text().split()
+    assert set(order[:2]) == {"process-seed-0", "process-seed-1"}
+    assert set(order[2:]) == {"outcome-seed-0", "outcome-seed-1"}
+
+
+def test_shapes_point_at_the_first_ones_warm_start(tmp_path: Path) -> None:
+    folders = plan_shapings(load_config("demo"), tmp_path, [5], ["process", "outcome", "mixed"])
+    configs = [load_config(folder / "config.yaml") for folder in folders]
+    assert [config.env.shaping for config in configs] == ["process", "outcome", "mixed"]
+    first = str(folders[0] / "warmstart")
+    assert [config.warmstart.path for config in configs] == ["", first, first]
+    assert {config.run.seed for config in configs} == {5}
+
+
+def test_resuming_several_runs_leaves_finished_ones_alone(
+    tmp_path: Path, stand_in: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs"
+    plan_seeds(load_config("demo"), out, [0, 1, 2])
+    make_run(out / "seed-1", seed=1, steps=3, episodes=20)
+    assert main(["train", "--resume", str(out)]) == 0
+    assert (out / "order.txt").read_text().split() == ["seed-0", "seed-2"]
+
+
+def test_a_failed_run_is_named_and_the_others_go_on(
+    tmp_path: Path, stand_in: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in.write_text(STAND_IN.format(made=str(made), body="if seed == 1: sys.exit('no memory left')"))
+    out = tmp_path / "runs"
+    assert main(["train", "demo", f"out={out}", "--seeds", "0,1,2"]) == 1
+    caught = capsys.readouterr()
+    assert "seed-1 | no memory left" in caught.out
+    assert f"1 of 3 runs failed: {out / 'seed-1'}." in caught.err
+    assert f"train --resume {out}" in caught.err
+    assert (out / "seed-2" / "summary.json").is_file()
+
+
+def test_ctrl_c_reaches_all_runs_and_waits_for_them(tmp_path: Path) -> None:
+    out, script = tmp_path / "runs", tmp_path / "stand_in.py"
+    code = """
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    (out / "tidy").touch()
+    sys.exit(130)
+"""
+    script.write_text(STAND_IN.format(made="", body=code))
+    parent = (
+        "import sys; from mappa_rl import cli, launch\n"
+        "launch.COMMAND = (sys.executable, sys.argv[1])\n"
+        "sys.exit(cli.main(['train', 'demo', f'out={sys.argv[2]}', '--seeds', '0,1,2', '--parallel', '2']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent, str(script), str(out)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        order = out / "order.txt"
+        until = time.monotonic() + 30
+        while time.monotonic() < until and not (order.is_file() and len(order.read_text().split()) == 2):
+            time.sleep(0.05)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        shown, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert shown.splitlines()[-1] == f"mappa-rl train --resume {out}"
+    assert {path.parent.name for path in out.glob("*/tidy")} == {"seed-0", "seed-1"}
+    assert len(order.read_text().split()) == 2
+
+
+def test_a_taken_folder_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path)
+    before = (tmp_path / "config.yaml").read_text()
+    assert main(["train", "demo", f"out={tmp_path}"]) == 1
+    assert f"go on with `mappa-rl train --resume {tmp_path}`" in capsys.readouterr().err
+    assert (tmp_path / "config.yaml").read_text() == before
+
+
+def test_folders_of_new_runs_do_not_collide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(launch.time, "strftime", lambda _: "20260101-000000")
+    first = new_folder(load_config("demo"), "some/where/mine.yaml")
+    assert first == Path("runs/mine-20260101-000000")
+    first.mkdir(parents=True)
+    assert new_folder(load_config("demo"), "mine") == Path("runs/mine-20260101-000000-2")
+
+
+def test_dry_run_writes_nothing_and_says_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "demo", "algo.kl_coef=0.02", "--dry-run", "--seeds", "0,1,2", "env.coach=off"]) == 0
+    shown = capsys.readouterr().out
+    for said in (
+        "kl_coef: 0.02",
+        "verifier_0",
+        "336,640",
+        "16,000",
+        "5,120",
+        "seeds: 0, 1, 2",
+        "folder: runs/demo-",
+    ):
+        assert said in shown, said
+    assert shown.splitlines()[-1] == "missing: nothing"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dry_run_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = ["env.id=mappa/MathsChat-v0", "model.kind=/no/such/model", "warmstart.path=/no/such/start"]
+    assert main(["train", "demo", "--dry-run", *wrong]) == 1
+    shown = capsys.readouterr().out
+    for said in ("MathsChat", "model.kind='/no/such/model'", "warmstart.path='/no/such/start'"):
+        assert said in shown.split("missing:")[1]
+    policies = load_config("demo", ["policies.map={solver_0: a}", "env.coach=off"])
+    assert any(line.startswith("policies:") for line in missing(policies))
+
+
+@pytest.mark.slow
+def test_parameters_are_counted_exactly() -> None:
+    from mappa_rl.tiny import tiny_qwen3, train_tokenizer
+
+    tokenizer = train_tokenizer(["plan: 3 * 4 + 5\nresult: 17"] * 3, 261)
+    config = load_config(
+        "demo", ["model.vocab_size=261", "model.hidden=48", "model.layers=3", "model.head_dim=8"]
+    )
+    model = tiny_qwen3(tokenizer, hidden=48, layers=3, head_dim=8, seed=0)
+    assert count_parameters(config.model) == sum(p.numel() for p in model.parameters())
+
+
+def test_work_counts_every_episode() -> None:
+    config = load_config("demo", ["eval.every=10", "run.steps=40", "eval.temperatures=[1.0, 0.0]"])
+    phases = {phase.phase: phase for phase in work(config, turns=4)}
+    assert phases["training"].episodes == 40 * 128
+    assert phases["training"].tokens == 40 * 128 * 4 * config.rollout.max_new_tokens
+    assert phases["evaluation before"].episodes == 3 * config.eval.episodes
+    assert phases["evaluation on the way"].episodes == 3 * 2 * config.eval.episodes
+
+
+def test_report_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path / "a", seed=0)
+    make_run(tmp_path / "b", seed=1)
+    target = tmp_path / "both.html"
+    assert main(["report", str(tmp_path / "a"), str(tmp_path / "b"), "--to", str(target)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == str(target)
+    assert "seeds 0, 1" in target.read_text()
+
+
+def test_recipes_and_keys_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes"]) == 0
+    assert main(["recipes", "--keys"]) == 0
+    shown = capsys.readouterr().out
+    assert "demo_dsbench " in shown
+    assert "algo.kl_coef=0.01\n    Weight of the k1 KL penalty" in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        (["train", "demo", "algo.gama=1"], 2, "Did you mean 'algo.gamma'?"),
+        (["train"], 2, "name a recipe (demo, demo_dsbench)"),
+        (["train", "dmo"], 2, "neither a recipe"),
+        (["report", "/no/such/run"], 1, "holds no run"),
+    ],
+)
+def test_errors_are_one_line_without_a_traceback(
+    command: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == status
+    caught = capsys.readouterr()
+    assert caught.err.startswith("mappa-rl: ")
+    assert said in caught.err
+    assert caught.out == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "demo", "--wibble"],
+        ["report", "x", "--seeds", "1"],
+        ["train", "demo", "--seeds", "a"],
+        ["shape", "demo", "--parallel", "0"],
+        [],
+    ],
+)
+def test_wrong_usage_ends_with_status_2(command: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(command)
+    assert caught.value.code == 2
+
+
+def test_starting_the_command_imports_no_torch() -> None:
+    heavy = ("torch", "matplotlib", "transformers")
+    code = f"import sys, mappa_rl.cli; sys.exit(any(name in sys.modules for name in {heavy}))"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_cli_module_is_the_console_script() -> None:
+    assert cli.main is main
+    assert "mappa-rl=mappa_rl.cli:main" in (ROOT / "setup.py").read_text()
