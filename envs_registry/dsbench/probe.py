@@ -141,7 +141,7 @@ def table_facts(frame: Any) -> Facts:
         "strings": [name for name, fine in zip(names, numeric, strict=True) if not fine][:8],
         "nan": int(frame.isna().to_numpy().sum()),
         "inf": int(np.isinf(numbers).sum()),
-        "constant": bool((frame.astype(str).nunique() <= 1).all()),
+        "distinct": int(frame.iloc[:, 0].astype(str).nunique()) if frame.shape[1] else 0,
     }
 
 
@@ -225,7 +225,7 @@ def compared(frames: Facts, model: Facts) -> Facts:
     if z is not None and model.get("n_features") is not None:
         checks["features_match"] = model["n_features"] == z.shape[1]
     if x is not None:
-        checks["leaked"] = leaked(x, y, [name for name in train if name not in test])
+        checks["target_leaked"] = leaked(x, y, [name for name in train if name not in test])
         checks["id_kept"] = bool(test) and test[0] in map(str, x.columns)
     return checks
 

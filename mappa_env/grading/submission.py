@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_env.data.tabular.baseline import columns_of, score_of
-from mappa_env.errors import WorkspaceError
 from mappa_env.grading.metrics import canonical, evaluate, metric_named, skill, weighted_f1
 from mappa_env.types import ActionRecord, Outcome, Task
 
@@ -49,7 +48,7 @@ class SubmissionGrader:
             return _failed(task, "missing", f"no agent wrote {FILE}")
         try:
             data = workspace.read(FILE, _SPARE_BYTES + 8 * len(task.truth["answers_csv"]))
-        except WorkspaceError as error:
+        except OSError as error:  # a WorkspaceError is one
             return _failed(task, "unreadable", str(error))
         return grade_submission(task, data)
 

@@ -22,7 +22,7 @@ from mappa_env.types import Outcome, Task
 PROBE = Path(__file__).parents[2] / "envs_registry" / "dsbench" / "probe.py"
 AGENTS = ("engineer_0", "modeler_0", "analyst_0")
 
-# Runs the scripts of each job one after the other, each in a fork of an interpreter with the libraries loaded.
+# Runs the scripts of each job in order, every one in a fork of an interpreter that has loaded the libraries.
 WARM = """
 import json, os, sys, traceback
 import pandas, sklearn.ensemble, sklearn.dummy
@@ -122,7 +122,7 @@ def test_the_expert_is_valid_and_better_than_a_constant(plays: dict[str, Play], 
     assert play.outcome.score > 0.3
     facts = play.facts
     assert all(facts[key]["loads"] for key in ("X_train", "y_train", "X_test", "model"))
-    assert facts["checks"]["leaked"] == []
+    assert facts["checks"]["target_leaked"] == []
     assert not facts["checks"]["id_kept"]
     assert all(
         facts["checks"][k] for k in ("columns_match", "rows_match", "test_rows_match", "features_match")
@@ -188,7 +188,7 @@ def test_the_probe_sees_what_the_files_hold(plays: dict[str, Play], kind: str) -
         return plays[kind + name].facts
 
     assert not facts("engineer_0-forgets_x_test")["X_test"]["exists"]
-    assert facts("engineer_0-leaks_target")["checks"]["leaked"]
+    assert facts("engineer_0-leaks_target")["checks"]["target_leaked"]
     assert facts("engineer_0-leaves_nan")["X_train"]["nan"] > 0
     assert not facts("engineer_0-strings_left")["X_train"]["numeric"]
     checks = facts("engineer_0-wrong_rows")["checks"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mappa_env.grading.metrics import canonical, evaluate, higher_is_better, met
 
 MAX_ROWS = 5000
 """Training rows that the reference model gets to see."""
+READ_ROWS = 50_000
 MAX_LEVELS = 30
 """Text columns with more levels than this are left out of the reference model."""
 
@@ -86,7 +88,12 @@ def _score(metric: str, column: NDArray[Any], value: Any) -> float:
 
 
 def reference_score(
-    metric: str, train: bytes, test: bytes, targets: Sequence[str], ids: str, truth: NDArray[Any]
+    metric: str,
+    train: bytes | Path,
+    test: bytes | Path,
+    targets: Sequence[str],
+    ids: str,
+    truth: NDArray[Any],
 ) -> float:
     """The score of a random forest on the given tables (row order of ``truth`` = that of ``test``).
 
@@ -94,8 +101,11 @@ def reference_score(
     """
     import pandas as pd
 
-    a = pd.read_csv(io.BytesIO(train), dtype=dict.fromkeys(targets, str), keep_default_na=True)
-    b = pd.read_csv(io.BytesIO(test))
+    a = pd.read_csv(_open(train), dtype=dict.fromkeys(targets, str), nrows=READ_ROWS)
+    b = pd.read_csv(_open(test))
+    if not set(targets) <= set(a.columns) or len(b) != len(truth):
+        return metric_named(metric).ideal  # nothing to learn from: only the truth itself is a yardstick
+    a = a.dropna(subset=list(targets))
     if len(a) > MAX_ROWS:
         a = a.sample(MAX_ROWS, random_state=0)
     shared = [name for name in b.columns if name in a.columns and name != ids and name not in targets]
@@ -108,6 +118,10 @@ def reference_score(
     x, z = x.fillna(middle), z.fillna(middle)
     columns = [_forest(metric, x, columns_of(metric, a[[name]].values.tolist())[:, 0], z) for name in targets]
     return score_of(metric, truth, np.column_stack(columns))
+
+
+def _open(content: bytes | Path) -> Any:
+    return io.BytesIO(content) if isinstance(content, bytes) else content
 
 
 def _forest(metric: str, x: Any, y: NDArray[Any], z: Any) -> NDArray[Any]:

@@ -12,6 +12,9 @@ from mappa_env.types import Task
 Pool = Literal["train", "eval"]
 TaskType = Literal["classification", "regression"]
 
+MAX_LISTED = 16
+"""Columns of one kind that the compact text names."""
+
 _ID_HEADS = ("case", "row", "item", "unit", "entry", "sample", "user", "order")
 _ID_TAILS = ("_id", "_no", "_key", "_ref")
 _TARGET_HEADS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel")
@@ -76,10 +79,12 @@ def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[
 
 def describe(task: Task) -> str:
     """The compact problem text: quoted names (quotes make them the same tokens as in code)."""
-    columns = task.meta["columns"]
+    columns = {kind: names[:MAX_LISTED] for kind, names in task.meta["columns"].items()}
+    target = task.meta["target"]
+    targets = " ".join(f"'{name}'" for name in ([target] if isinstance(target, str) else target))
     lines = [
         f"task: {task.meta['task_type']} {task.metric}",
-        f"id: '{task.meta['id']}' target: '{task.meta['target']}'",
+        f"id: '{task.meta['id']}' target: {targets}",
     ]
     lines += [f"{kind}: {' '.join(columns[kind])}" for kind in ("num", "cat", "missing") if columns[kind]]
     return "\n".join([*lines, "files: train.csv test.csv"])

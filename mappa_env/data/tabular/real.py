@@ -1,0 +1,105 @@
+"""Hidden truth and column facts of a competition whose tables lie in files."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mappa_env.data.tabular.baseline import Truth, columns_of, constant_score, reference_score
+from mappa_env.errors import DataError
+from mappa_env.grading.metrics import metric_named
+
+HEAD = 2000
+"""Training rows that the column facts are read from."""
+
+
+def columns_in(train: Path, test: Path, ids: str) -> dict[str, list[str]]:
+    """The features that both tables have: ``num``, ``cat`` and (of either kind) ``missing``."""
+    import pandas as pd
+
+    head = pd.read_csv(train, nrows=HEAD)
+    shared = [name for name in pd.read_csv(test, nrows=0).columns if name in head.columns and name != ids]
+    numeric = {name: bool(pd.api.types.is_numeric_dtype(head[name])) for name in shared}
+    return {
+        "num": [name for name in shared if numeric[name]],
+        "cat": [name for name in shared if not numeric[name]],
+        "missing": [name for name in shared if bool(head[name].isna().any())],
+    }
+
+
+def hidden(metric: str, files: Mapping[str, Path], answers: Path, ids: str, targets: Sequence[str]) -> Truth:
+    """The truth of a task, read and computed only when a grader asks for it."""
+    read = functools.cache(functools.partial(_answers, answers, ids, tuple(targets)))
+    known = functools.cache(functools.partial(_known, files["train.csv"], tuple(targets)))
+    return Truth(
+        {"target": targets[0] if len(targets) == 1 else list(targets), "id": ids},
+        {
+            "answers_csv": read,
+            "labels": functools.partial(_labels, metric, known, read),
+            "constant": functools.partial(_constant, metric, known, read),
+            "reference": functools.partial(_reference, metric, files, read, ids, tuple(targets)),
+        },
+    )
+
+
+def _answers(path: Path, ids: str, targets: tuple[str, ...]) -> str:
+    """The answer file with the sample submission's columns, by name, or by position where names differ."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows = [row for row in csv.reader(stream) if row]
+    header = [name.strip() for name in rows[0]] if rows else []
+    wanted = [ids, *targets]
+    if set(wanted) <= set(header):
+        columns = [header.index(name) for name in wanted]
+    elif len(header) == len(wanted):
+        columns = list(range(len(wanted)))
+    else:
+        raise DataError(f"{path} has the columns {header}; the sample submission asks for {wanted}.")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(wanted)
+    writer.writerows([row[at] for at in columns] for row in rows[1:])
+    return text.getvalue()
+
+
+def _known(path: Path, targets: tuple[str, ...]) -> list[list[str]]:
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, usecols=list(targets), dtype=str)
+    except ValueError:
+        return []  # the training table has no such column: the answers have to do
+    rows: list[list[str]] = table[list(targets)].dropna().to_numpy().tolist()
+    return rows
+
+
+def _cells(text: str) -> list[list[str]]:
+    return [row[1:] for row in csv.reader(io.StringIO(text))][1:]
+
+
+def _labels(metric: str, known: Any, read: Any) -> list[str] | None:
+    if metric_named(metric).takes != "label":
+        return None
+    return sorted({cell for row in (*known(), *_cells(read())) for cell in row})
+
+
+def _constant(metric: str, known: Any, read: Any) -> float:
+    truth = _cells(read())
+    return constant_score(metric, columns_of(metric, known() or truth), columns_of(metric, truth))
+
+
+def _reference(
+    metric: str, files: Mapping[str, Path], read: Any, ids: str, targets: tuple[str, ...]
+) -> float:
+    import pandas as pd
+
+    rows = list(csv.reader(io.StringIO(read())))[1:]
+    truth = columns_of(metric, [row[1:] for row in rows])
+    test = pd.read_csv(files["test.csv"], usecols=lambda name: name == ids, dtype=str)
+    if ids in test.columns and sorted(test[ids]) == sorted(row[0] for row in rows):
+        position = {row[0]: i for i, row in enumerate(rows)}
+        truth = truth[[position[key] for key in test[ids]]]
+    return reference_score(metric, files["train.csv"], files["test.csv"], targets, ids, truth)

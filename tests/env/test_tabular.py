@@ -1,0 +1,156 @@
+"""Generated and real tabular tasks: reproducible, disjoint between splits, in DSBench's layout."""
+
+from __future__ import annotations
+
+import csv
+import io
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mappa_env.data.tabular import SOURCES, TabularTasks, candidates, load
+from mappa_env.data.tabular.calibrate import LEAST, strength
+from mappa_env.data.tabular.names import names_for
+from mappa_env.data.tabular.weak import WEAK
+from mappa_env.errors import OptionError, UnknownTaskError
+from mappa_env.grading.metrics import METRICS
+from mappa_env.types import Task
+
+SPLITS = ("train", "eval")
+
+
+def rows(task: Task, name: str) -> list[dict[str, str]]:
+    content = task.files[name]
+    assert isinstance(content, bytes)
+    return list(csv.DictReader(io.StringIO(content.decode())))
+
+
+@pytest.fixture(scope="module")
+def everything() -> dict[str, list[Task]]:
+    return {split: [load(split).get(i) for i in load(split).ids] for split in SPLITS}
+
+
+def test_sizes_and_kinds(everything: dict[str, list[Task]]) -> None:
+    assert (len(everything["train"]), len(everything["eval"])) == (342, 157)
+    for tasks in everything.values():
+        real = sum(task.meta["real"] for task in tasks)
+        assert real > len(tasks) / 2
+        assert {task.family for task in tasks} == {"classification", "regression"}
+        assert 0.35 < sum(task.family == "regression" for task in tasks) / len(tasks) < 0.5
+    assert {task.metric for task in everything["eval"]} <= {task.metric for task in everything["train"]}
+
+
+def test_every_task_has_the_layout_it_says(everything: dict[str, list[Task]]) -> None:
+    for task in [*everything["train"], *everything["eval"]]:
+        ids, target, columns = task.meta["id"], task.meta["target"], task.meta["columns"]
+        train, test, sample = (rows(task, f"{n}.csv") for n in ("train", "test", "sample_submission"))
+        features = [*columns["num"], *columns["cat"]]
+        assert sorted(train[0]) == sorted([ids, target, *features])
+        assert sorted(test[0]) == sorted([ids, *features])
+        assert list(sample[0]) == [ids, target]
+        assert 3 <= len(features) <= 8
+        assert 75 <= len(train) <= 200
+        assert 36 <= len(test) <= 80
+        assert [row[ids] for row in test] == [row[ids] for row in sample]
+        keys = [row[ids] for row in (*train, *test)]
+        assert len(set(keys)) == len(keys)
+        holes = {name for row in train for name in features if row[name] == ""}
+        assert holes == set(columns["missing"])
+        for name in columns["cat"]:
+            assert all(row[name].isalpha() for row in train if row[name])
+        answers = list(csv.DictReader(io.StringIO(task.truth["answers_csv"].decode())))
+        assert [row[ids] for row in answers] == [row[ids] for row in test]
+        assert all(row[target] for row in answers)
+        labels = task.truth["labels"]
+        assert (labels is None) == (METRICS[task.metric].takes != "label")
+        assert f"id: '{ids}' target: '{target}'" in task.compact
+        assert f"`{ids},{target}`" in task.prompt
+
+
+def test_no_answer_is_public(everything: dict[str, list[Task]]) -> None:
+    for task in everything["eval"]:
+        hidden = task.truth["answers_csv"]
+        assert all(content != hidden for content in task.files.values())
+        assert task.meta["target"] not in rows(task, "test.csv")[0]
+        assert "answers" not in repr(task)
+
+
+def test_splits_share_no_names_and_no_rows_of_real_tables(everything: dict[str, list[Task]]) -> None:
+    for kind in ("classification", "regression"):
+        train, held = names_for("train", kind), names_for("eval", kind)  # type: ignore[arg-type]
+        for a, b in zip(train, held, strict=True):
+            assert a
+            assert b
+            assert not set(a) & set(b)
+    from mappa_env.data.tabular.sources import _rows
+
+    rng = np.random.default_rng(0)
+    for name in ("breast_cancer", "diabetes", "digits"):
+        one, other = ({row.tobytes() for row in _rows(name, split, rng)[0]} for split in SPLITS)
+        assert len(one) > len(other) > 100
+        assert not one & other
+    sources = {split: {task.meta["dataset"] for task in tasks} for split, tasks in everything.items()}
+    assert sources["eval"] - sources["train"] == {"wine", "cellar"}
+    assert sources["train"] - sources["eval"] == {"iris", "petals"}
+
+
+def test_the_same_id_is_the_same_task_in_every_process() -> None:
+    script = (
+        "from mappa_env.data.tabular import load; import hashlib;"
+        "t = load('eval').get('eval-churn-003');"
+        "print(hashlib.sha256(t.files['train.csv'] + t.truth['answers_csv'] + t.prompt.encode()).hexdigest())"
+    )
+    out = [
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout for _ in "ab"
+    ]
+    assert len(out[0].strip()) == 64
+    assert out[0] == out[1]
+
+
+@pytest.mark.parametrize(
+    "task_id", ["train-cancer-001", "train-prices-012", "train-churn-004", "train-sensor-001"]
+)
+def test_the_reference_beats_the_constant_and_is_kept(task_id: str) -> None:
+    task = load("train").get(task_id)
+    assert strength(task) >= LEAST
+    assert task.truth["reference"] is task.truth["reference"]
+    assert set(task.truth) == {"answers_csv", "target", "id", "labels", "range", "constant", "reference"}
+    twin = pickle.loads(pickle.dumps(task))  # noqa: S301  (our own bytes)
+    assert twin.truth["reference"] == task.truth["reference"]
+
+
+def test_weak_tasks_are_weak_and_left_out() -> None:
+    known = set(candidates("train")) | set(candidates("eval"))
+    assert known > WEAK
+    assert not WEAK & set(load("train").ids)
+    for task_id in sorted(WEAK)[:: len(WEAK) // 3]:
+        split, name, index = task_id.split("-")
+        every = TabularTasks(split, candidates(split), "train")
+        assert strength(every.get(task_id)) < LEAST, (name, index)
+
+
+def test_a_head_of_the_ids_is_a_mixture() -> None:
+    head = load("train", size=40).ids
+    assert len(head) == 40
+    assert len({task_id.split("-")[1] for task_id in head}) == len(
+        [s for s in SOURCES.values() if s.counts[0]]
+    )
+
+
+def test_options_and_ids_are_checked() -> None:
+    assert {i.split("-")[1] for i in load("eval", sources=["wine"]).ids} == {"wine"}
+    shared, own = load("eval", names="shared"), load("eval")
+    assert shared.ids == own.ids
+    a, b = shared.get(own.ids[0]), own.get(own.ids[0])
+    assert a.meta["id"] != b.meta["id"]
+    assert a.truth["constant"] == b.truth["constant"]
+    with pytest.raises(UnknownTaskError, match="train-iris-001"):
+        load("train").get("train-iris-0001")
+    for options in ({"sources": ["wines"]}, {"names": "both"}, {"size": 0}, {"sources": ["iris"]}):
+        with pytest.raises(OptionError):
+            load("eval", **options)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="train"):
+        load("trian")
