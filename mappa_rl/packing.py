@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mappa_rl.errors import ContextError
-from mappa_rl.types import Sample, Span, Turn
+from mappa_rl.types import Floats, PackedBatch, Sample, Span, Turn
 
 
 def merge_turns(turns: Sequence[Turn]) -> list[Sample]:
@@ -24,9 +25,7 @@ def merge_turns(turns: Sequence[Turn]) -> list[Sample]:
         _check(turn)
         last = stay[-1] if stay else None
         if last is not None and turn.step <= last.step:
-            raise ContextError(
-                f"step {turn.step} of {turn.agent} follows step {last.step}: turns out of order."
-            )
+            raise ContextError(f"step {turn.step} of {turn.agent} follows step {last.step}: order the turns.")
         if last is not None and not _extends(last, turn):
             samples.append(_sample(stay, part))
             part = part + 1 if _same_stay(last, turn) else 0
@@ -41,12 +40,10 @@ def _check(turn: Turn) -> None:
     where = f"step {turn.step} of {turn.agent}"
     if not turn.context_ids or not turn.action_ids:
         raise ContextError(
-            f"{where} has {len(turn.context_ids)} context and {len(turn.action_ids)} action ids; both need one."
+            f"{where}: {len(turn.context_ids)} context and {len(turn.action_ids)} action ids; both need one."
         )
     if len(turn.logprobs) != len(turn.action_ids):
-        raise ContextError(
-            f"{where} has {len(turn.logprobs)} logprobs for {len(turn.action_ids)} action ids."
-        )
+        raise ContextError(f"{where} has {len(turn.logprobs)} logprobs for {len(turn.action_ids)} ids.")
 
 
 def _same_stay(last: Turn, turn: Turn) -> bool:
@@ -73,3 +70,49 @@ def _sample(stay: Sequence[Turn], part: int) -> Sample:
         mask[start:end], logprobs[start:end] = True, turn.logprobs
         spans.append(Span(start, end, turn.reward, turn.valid, turn.step))
     return Sample(ids, mask, logprobs, tuple(spans), last.policy, last.agent, part).check()
+
+
+def split_by_tokens(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Deal sequences into micro-batches of at most ``budget`` tokens, neighbours in length together.
+
+    Returns indices into ``lengths``. A sequence longer than the budget gets a micro-batch of its own: nothing
+    is ever dropped or cut.
+    """
+    parts: list[list[int]] = []
+    room = 0
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if not parts or lengths[i] > room:
+            parts.append([])
+            room = budget
+        parts[-1].append(i)
+        room -= lengths[i]
+    return parts
+
+
+def pack(
+    samples: Sequence[Sample],
+    weights: Sequence[NDArray[np.generic]],
+    advantages: Sequence[Floats] | None = None,
+) -> PackedBatch:
+    """Lay samples end to end; the tokens with a weight (one array [T] per sample) other than 0 are scored.
+
+    The first token of a sample has no prediction, so its weight must be 0 (``ContextError``).
+    """
+    sizes = [len(sample) for sample in samples]
+    flat = np.concatenate(weights).astype(np.float32)
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    scored = flat.nonzero()[0]
+    if flat[bounds[:-1]].any():
+        raise ContextError("The first token of a sample has a weight, but nothing before it predicts it.")
+    ids = np.concatenate([sample.ids for sample in samples])
+    values = np.zeros(len(ids), np.float32) if advantages is None else np.concatenate(advantages)
+    return PackedBatch(
+        ids=ids,
+        position_ids=np.concatenate([np.arange(size) for size in sizes]),
+        cu_seqlens=bounds,
+        rows=scored - 1,
+        targets=ids[scored],
+        logprobs=np.concatenate([sample.logprobs for sample in samples])[scored],
+        advantages=values[scored],
+        weights=flat[scored],
+    )

@@ -110,27 +110,24 @@ class Sample:
 class PackedBatch:
     """Several sequences laid end to end: N tokens in S segments, of which M are scored.
 
-    ``ids``, ``position_ids`` [N] (positions restart in every segment); ``cu_seqlens`` [S+1] (segment ``i`` is
-    ``cu_seqlens[i]:cu_seqlens[i+1]``); ``max_len``: longest segment. ``rows`` [M]: where in the N a scored
-    token is predicted, one before the token itself; ``targets`` [M]: the scored tokens. ``logprobs`` (the
-    old policy's), ``advantages`` and ``weights`` [M] belong to the targets; ``source`` [S]: which sample of
-    the caller's list a segment is.
+    ``ids``, ``position_ids`` [N] (positions restart in every segment); ``cu_seqlens`` [S+1]: segment ``i``
+    is ``cu_seqlens[i]:cu_seqlens[i+1]``; ``rows`` [M]: where in the N a scored token is predicted, one before
+    the token itself; ``targets`` [M]: the scored tokens. The last three [M] belong to the targets:
+    ``logprobs`` of the old policy, ``advantages``, and ``weights`` in the loss.
     """
 
     ids: Ints
     position_ids: Ints
     cu_seqlens: NDArray[np.int32]
-    max_len: int
     rows: Ints
     targets: Ints
     logprobs: Floats
     advantages: Floats
     weights: Floats
-    source: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 class StepStats(dict[str, float]):
-    """Metrics of one learner step by name. Every value is a plain float; units are in the name's docs."""
+    """Metrics by name, plain floats. Whoever fills it documents the names and units."""

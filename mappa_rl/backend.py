@@ -1,0 +1,100 @@
+"""The training backend: DeepSpeed, set up so that one process needs neither a launcher nor a compiler."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from mappa_rl.errors import LearnerError
+
+
+def world() -> tuple[int, int]:
+    """This process's rank and the number of processes; (0, 1) without torch.distributed."""
+    return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+
+
+def all_sum(*values: float) -> list[float]:
+    """Sums over all processes, in float64."""
+    if world()[1] == 1:
+        return list(values)
+    tensor = torch.tensor(values, dtype=torch.float64, device=_device())
+    dist.all_reduce(tensor)
+    return [float(value) for value in tensor]
+
+
+def all_max(value: int) -> int:
+    """The largest of all processes' values."""
+    if world()[1] == 1:
+        return value
+    tensor = torch.tensor(value, device=_device())
+    dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
+    return int(tensor)
+
+
+def make_engine(
+    module: nn.Module, *, betas: tuple[float, float], weight_decay: float, grad_clip: float, zero_stage: int
+) -> Any:
+    """A DeepSpeed engine with AdamW around ``module``; the learning rate is set by the caller, per step.
+
+    ``grad_clip`` is applied by DeepSpeed at stages 1 to 3; at stage 0 clipping is the caller's (DeepSpeed
+    would not report the norm there). Starts torch.distributed for one process if nobody has.
+    """
+    deepspeed = _deepspeed()
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    half = parameters[0].dtype == torch.bfloat16
+    if half and zero_stage == 0:
+        raise LearnerError("bfloat16 weights need zero_stage >= 1: stage 0 keeps no fp32 copy of its own.")
+    config = {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": 1,  # boundaries are marked by hand
+        "gradient_clipping": grad_clip if zero_stage else 0.0,
+        "zero_optimization": {"stage": zero_stage},
+        "zero_allow_untested_optimizer": True,
+        "bf16": {"enabled": half},
+        "steps_per_print": 10**9,
+    }
+    with _environment():
+        optimizer = torch.optim.AdamW(parameters, lr=0.0, betas=betas, weight_decay=weight_decay, fused=True)
+        engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=config)
+    return engine
+
+
+def _deepspeed() -> Any:
+    """Import DeepSpeed and start torch.distributed, once."""
+    if not torch.cuda.is_available():
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+    deepspeed = importlib.import_module("deepspeed")
+    logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    # The shared-memory collectives would be compiled for minutes on first use; gloo is there already.
+    importlib.import_module("deepspeed.ops").__compatible_ops__["deepspeed_shm_comm"] = False
+    if not dist.is_initialized() and "RANK" not in os.environ:
+        backend = "nccl" if torch.cuda.is_available() else "gloo"
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    with _environment():
+        deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
+    return deepspeed
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """DeepSpeed insists on LOCAL_RANK even where there is but one process and no launcher."""
+    if "LOCAL_RANK" in os.environ:
+        yield
+        return
+    os.environ["LOCAL_RANK"] = "0"
+    try:
+        yield
+    finally:
+        del os.environ["LOCAL_RANK"]
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")

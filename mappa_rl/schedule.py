@@ -1,0 +1,39 @@
+"""The course of the learning rate, as a pure function of the number of updates done."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from mappa_rl.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Rises linearly over ``warmup`` updates to ``peak``, then follows ``kind``.
+
+    ``constant`` stays; ``linear`` and ``cosine`` fall to 0 at ``total`` updates, which they need.
+    """
+
+    peak: float
+    kind: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: int = 0
+    total: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("constant", "linear", "cosine"):
+            raise ConfigError(f"Schedule {self.kind!r} is not offered; choose constant, linear or cosine.")
+        if self.kind != "constant" and self.total <= self.warmup:
+            raise ConfigError(
+                f"A {self.kind} schedule over total={self.total} updates must outlast warmup={self.warmup}."
+            )
+
+    def __call__(self, update: int) -> float:
+        """The learning rate of update number ``update`` (from 0)."""
+        if update < self.warmup:
+            return self.peak * (update + 1) / self.warmup
+        if self.kind == "constant":
+            return self.peak
+        left = max(0.0, 1.0 - (update - self.warmup) / (self.total - self.warmup))
+        return self.peak * (left if self.kind == "linear" else 0.5 * (1.0 - math.cos(math.pi * left)))
