@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+import envs_registry
 from mappa_env.errors import CardError, nearest
 from mappa_env.sandbox.base import Limits
 from mappa_env.types import AgentSpec, Team
@@ -62,30 +63,31 @@ def read_card(folder: str | Path) -> Card:
     tasks = _section(where, raw, "tasks", {"loader", "options"})
     grader = _section(where, raw, "grader", {"name", "options"})
     coach = _section(where, raw, "coach", {"rubric", "truth"}, optional=True)
-    truth = tuple(coach.get("truth", ()))
+    truth = _names(where, "coach.truth", coach.get("truth"))
     for name in truth:
         if name not in team.names:
             raise CardError(f"{where}: coach.truth names {name!r}, which is not in the team {team.names}.")
-    rubric = _find(folders, coach["rubric"], where, "coach.rubric") if coach.get("rubric") else None
-    probe = raw.get("probe")
-    options = dict(tasks.get("options") or {})
+    rubric_name = _optional(where, coach, "rubric", str)
+    rubric = _find(folders, rubric_name, where, "coach.rubric") if rubric_name else None
+    probe = _optional(where, raw, "probe", str)
+    options = _optional(where, tasks, "options", dict)
     if tasks.get("loader") == "jsonl":  # a card's own tasks lie beside it
-        options["folder"] = str(folder / options.get("folder", "tasks"))
+        options = {**options, "folder": str(folder / (_optional(where, options, "folder", str) or "tasks"))}
     return Card(
         id=card_id,
         title=_get(where, raw, "title", str),
-        summary=str(raw.get("summary", "")),
+        summary=_optional(where, raw, "summary", str),
         folder=folder,
         team=team,
         loader=_get(where, tasks, "loader", str),
-        loader_options=options,
+        loader_options=_options(where, options),
         grader=_get(where, grader, "name", str),
-        grader_options=dict(grader.get("options") or {}),
+        grader_options=_options(where, _optional(where, grader, "options", dict)),
         rubric=rubric,
         truth=truth,
-        scripted=raw.get("scripted"),
-        probe=_find(folders, probe, where, "probe").read_text() if probe else None,
-        limits=_limits(where, raw.get("limits") or {}),
+        scripted=_optional(where, raw, "scripted", str) or None,
+        probe=_read(_find(folders, probe, where, "probe")) if probe else None,
+        limits=_limits(where, _optional(where, raw, "limits", dict)),
         prompts=_prompts(where, folders, team),
     )
 
@@ -96,17 +98,22 @@ def _merge(folder: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], l
     if folder.resolve() in seen:
         raise CardError(f"{where}: 'extends' goes in a circle.")
     try:
-        raw = yaml.safe_load(where.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CardError(f"{where} does not exist: a card is a folder with a card.yaml.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raw = yaml.safe_load(_read(where))
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # ValueError: a date or number YAML cannot hold
         raise CardError(f"{where} is not valid YAML: {error}") from None
     if not isinstance(raw, dict):
         raise CardError(f"{where} must hold a mapping, found {type(raw).__name__}.")
-    parent = raw.get("extends")
-    if parent is None:
+    parent = _optional(where, raw, "extends", str)
+    if not parent:
         return raw, [folder]
-    base, folders = _merge(folder.parent / str(parent), (*seen, folder.resolve()))
+    beside = folder.parent / parent  # else a shipped card
+    base, folders = _merge(
+        beside if beside.is_dir() else envs_registry.ROOT / parent, (*seen, folder.resolve())
+    )
     return {**base, **raw}, [folder, *folders]
 
 
@@ -123,13 +130,13 @@ def _team(where: Path, rows: list[Any]) -> Team:
         turns = row.get("max_turns", 1)
         if not isinstance(turns, int) or isinstance(turns, bool) or turns < 1:
             raise CardError(f"{where}: max_turns of {name} must be an integer >= 1, found {turns!r}.")
-        tools = tuple(row.get("tools", ()))
+        tools, requires, reads = (
+            _names(where, f"{key} of {name}", row.get(key)) for key in ("tools", "requires", "reads")
+        )
         if set(tools) - {"python"}:
             raise CardError(f"{where}: tools of {name} are {tools}; the one tool there is is 'python'.")
-        agents.append(
-            AgentSpec(name, str(row.get("title", name)), turns, tools,
-                      tuple(row.get("requires", ())), tuple(row.get("reads", ())))
-        )  # fmt: skip
+        title = _optional(where, row, "title", str) or name
+        agents.append(AgentSpec(name, title, turns, tools, requires, reads))
     names = [agent.name for agent in agents]
     if not names or len(set(names)) != len(names):
         raise CardError(f"{where}: the team needs at least one agent and distinct names, found {names}.")
@@ -141,23 +148,26 @@ def _prompts(where: Path, folders: list[Path], team: Team) -> dict[tuple[str, st
     for length in LENGTHS:
         for name in {agent.role for agent in team} | {"tool"}:
             path = _find(folders, f"prompts/{length}/{name}.jinja", where, "prompts")
-            found[length, name] = path.read_text(encoding="utf-8")
+            found[length, name] = _read(path)
     return found
 
 
 def _limits(where: Path, raw: Mapping[str, Any]) -> Limits:
     _known(where, "limits", raw, {f.name for f in dataclasses.fields(Limits)})
     for key, value in raw.items():
-        if not isinstance(value, (int, float)) or value <= 0:
-            raise CardError(f"{where}: limits.{key} must be a positive number, found {value!r}.")
+        kinds = (int,) if Limits.__dataclass_fields__[key].type == "int" else (int, float)
+        if type(value) not in kinds or not 0 < value < 1e9:
+            kind = " or ".join(kind.__name__ for kind in kinds)
+            raise CardError(f"{where}: limits.{key} must be a positive {kind}, found {value!r}.")
     return Limits(**raw)
 
 
 def _find(folders: list[Path], name: str, where: Path, key: str) -> Path:
-    for folder in folders:
-        if (folder / name).is_file():
-            return folder / name
-    raise CardError(f"{where}: {key} needs the file {name!r}, which is not in {folders[0]}.")
+    if "\x00" not in name and not Path(name).is_absolute() and ".." not in Path(name).parts:
+        for folder in folders:
+            if (folder / name).is_file():
+                return folder / name
+    raise CardError(f"{where}: {key} needs the file {name!r}, which does not lie within {folders[0]}.")
 
 
 def _section(
@@ -181,3 +191,32 @@ def _get(where: Path, raw: Mapping[str, Any], key: str, kind: type) -> Any:
     if not isinstance(value, kind):
         raise CardError(f"{where}: key {key!r} must be a {kind.__name__}, found {value!r}.")
     return value
+
+
+def _optional(where: Path, raw: Mapping[str, Any], key: str, kind: type) -> Any:
+    """The value of ``key``, or an empty one where it is absent (or left blank)."""
+    return kind() if raw.get(key) is None else _get(where, raw, key, kind)
+
+
+def _options(where: Path, options: Mapping[Any, Any]) -> Mapping[str, Any]:
+    for key in options:
+        if not isinstance(key, str):
+            raise CardError(f"{where}: options are named by text, found the key {key!r}.")
+    return options
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise CardError(f"{path} does not exist: a card is a folder with a card.yaml.") from None
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name no file can have
+        raise CardError(f"{path} cannot be read: {error}") from None
+
+
+def _names(where: Path, key: str, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise CardError(f"{where}: {key} must be a list of names, found {value!r}.")
+    return tuple(value)

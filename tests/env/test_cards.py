@@ -1,0 +1,127 @@
+"""Cards: every shipped one reads; a malformed one is a CardError and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import envs_registry
+from mappa_env.cards import Card, read_card
+from mappa_env.errors import CardError
+from mappa_env.registration import find_card, shipped
+
+MATHCHAT = yaml.safe_load((envs_registry.ROOT / "mathchat" / "card.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A card folder of a user's own; tests rewrite its card.yaml."""
+    target = tmp_path_factory.mktemp("cards") / "mine"
+    shutil.copytree(envs_registry.ROOT / "mathchat", target)
+    return target
+
+
+def write(folder: Path, raw: Any) -> Path:
+    (folder / "card.yaml").write_text(yaml.safe_dump(raw, allow_unicode=True), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_shipped_cards_read(name: str) -> None:
+    card = find_card(name)
+    assert card.id.endswith("-v0")
+    roles = {agent.role for agent in card.team} | {"tool"}
+    assert {role for _, role in card.prompts} == roles
+    assert set(card.truth) <= set(card.team.names)
+
+
+def test_a_card_extends_a_shipped_one_from_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "card.yaml").write_text("extends: mathchat\nid: Mine-v3\ntitle: Mine\n")
+    card = read_card(tmp_path)
+    assert (card.id, card.folder) == ("Mine-v3", tmp_path)
+    assert card.team == find_card("mathchat").team
+
+
+def test_own_tasks_lie_beside_the_card(folder: Path) -> None:
+    card = read_card(write(folder, {**MATHCHAT, "tasks": {"loader": "jsonl"}}))
+    assert card.loader_options == {"folder": str(folder / "tasks")}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"id": "mine"}, "must look like 'MyTask-v0'"),
+        ({"titel": "x"}, "Did you mean 'title'"),
+        ({"team": []}, "at least one agent"),
+        ({"team": [{"name": "Solver"}]}, r"\[a-z\]\+_\[0-9\]\+"),
+        ({"team": [{"name": "solver_0", "max_turns": 0}]}, "integer >= 1"),
+        ({"team": [{"name": "solver_0", "tools": ["bash"]}]}, "'python'"),
+        ({"team": [{"name": "solver_0"}, {"name": "solver_0"}]}, "distinct names"),
+        ({"team": [{"name": "critic_0"}]}, "critic.jinja"),
+        ({"coach": {"truth": ["nobody_0"]}}, "not in the team"),
+        ({"coach": {"rubric": "../../secrets"}}, "does not lie within"),
+        ({"probe": "/etc/passwd"}, "does not lie within"),
+        ({"limits": {"wall_s": -1}}, "must be a positive"),
+        ({"limits": {"wall": 3}}, "Did you mean 'wall_s'"),
+        ({"limits": {"memory_mb": 1.5}}, "positive int,"),
+        ({"tasks": None}, "'tasks' must be a mapping"),
+        ({"extends": "mine"}, "circle"),
+        ({"extends": "nowhere"}, "does not exist"),
+    ],
+)
+def test_what_is_wrong_is_said(folder: Path, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(CardError, match=words):
+        read_card(write(folder, {**MATHCHAT, "coach": {}, **change}))
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"- a", b"a: [", b"\xff\xfe", b"id: 2020-99-99", b"a: " + b"9" * 5000, b"[" * 5000]
+)
+def test_what_is_not_a_card_at_all(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "card.yaml").write_bytes(text)
+    with pytest.raises(CardError):
+        read_card(tmp_path)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def paths(raw: Any) -> list[tuple[Any, ...]]:
+    """Every place in a nested value."""
+    items = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
+    return [()] + [(key, *rest) for key, value in items for rest in paths(value)]
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), value=VALUES)
+def test_random_values_give_a_card_or_a_card_error(folder: Path, data: st.DataObject, value: Any) -> None:
+    raw = copy.deepcopy(MATHCHAT)
+    path = data.draw(st.sampled_from([p for p in paths(raw) if p]))
+    inner: Any = raw
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    write(folder, raw)
+    with contextlib.suppress(CardError):
+        assert isinstance(read_card(folder), Card)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(value=VALUES)
+def test_any_yaml_at_all_gives_a_card_error(folder: Path, value: Any) -> None:
+    with pytest.raises(CardError):
+        read_card(write(folder, value))
