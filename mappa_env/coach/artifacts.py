@@ -53,7 +53,7 @@ def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def is_foreign(model: Mapping[str, Any]) -> bool:
     """Whether the probe refused to load a class of a package it does not know: no proof of a defect."""
     error = str(model.get("error", ""))
-    return error.startswith("foreign: ") and not error.startswith("foreign: __main__")
+    return error.startswith("foreign:") and "__main__" not in error
 
 
 def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -95,8 +95,8 @@ def same(a: Said, b: Said) -> bool:
         return a.text == b.text
     if isinstance(a.number, int) and isinstance(b.number, int):
         return a.number == b.number
-    scale: Fraction = max(Fraction(1), abs(Fraction(a.number)))
-    return abs(a.number - b.number) <= _TOLERANCE * scale
+    x, y = Fraction(a.number), Fraction(b.number)
+    return abs(x - y) <= _TOLERANCE * (1 + abs(x))
 
 
 def is_right(said: Said, gold: str) -> bool:

@@ -6,6 +6,7 @@ ladder serves all marks, so that classification and regression are held to one s
     0      unusable (does not load, leaks the target, wrong rows, missing values, refused submission)
     0.15   the same value for every row
     0.22   not better than the best constant
+    0.25   bad through an upstream fault, or impossible to tell
     0.3    better: 0.3 + 0.7 * skill, at most 1
 """
 
@@ -15,8 +16,9 @@ from mappa_env.coach.artifacts import MODEL, Defect, defects, facts_of, is_forei
 from mappa_env.coach.case import Case, Finding
 from mappa_env.types import Outcome
 
-EXCUSED, UNSEEN = 0.5, 0.3
-CONSTANT, USELESS, FLOOR = 0.15, 0.22, 0.3
+CONSTANT, USELESS, NEUTRAL, FLOOR = 0.15, 0.22, 0.25, 0.3
+UNTRIED = 0.8
+"""A model that can predict, where there is nothing sound to try it on."""
 
 
 def tables(case: Case, *, id_kept: float = 0.8, narrow: float = 0.6, few_rows: float = 0.6) -> Finding | None:
@@ -36,10 +38,11 @@ def tables(case: Case, *, id_kept: float = 0.8, narrow: float = 0.6, few_rows: f
     offered = sum(len(columns.get(kind, ())) for kind in ("num", "cat"))
     if cols and 2 * cols < offered:
         return Finding(narrow, f"X_train.pkl keeps only {cols} of {offered} columns", case.me)
-    if rows and 2 * rows < int(facts.get("train_rows") or 0):
-        return Finding(few_rows, f"X_train.pkl keeps only {rows} of {facts['train_rows']} rows", case.me)
+    given = int(checks.get("train_rows") or 0)
+    if rows and 2 * rows < given:
+        return Finding(few_rows, f"X_train.pkl keeps only {rows} of {given} rows", case.me)
     if checks.get("id_kept"):
-        return Finding(id_kept, f"the identifier {checks['id_kept'][0]!r} is among the features")
+        return Finding(id_kept, "the identifier is among the features")
     return Finding(1.0, "the tables are sound")
 
 
@@ -56,9 +59,9 @@ def model(case: Case) -> Finding | None:
     if own:
         return _bad(Finding(0.0, f"{own[0].path} is unusable: {own[0].reason}", case.me), upstream)
     if is_foreign(seen):
-        return Finding(UNSEEN, f"{MODEL} could not be looked into ({seen.get('error')})")
+        return Finding(NEUTRAL, f"{MODEL} could not be looked into ({seen.get('error')})")
     if "predictions" not in seen:
-        return Finding(0.8, f"{MODEL} can predict; there was no usable X_test.pkl to try it on")
+        return Finding(UNTRIED, f"{MODEL} can predict; there is no X_test.pkl to try it on")
     if seen.get("constant"):
         return _bad(Finding(CONSTANT, f"{MODEL} predicts the same value for every row", case.me), upstream)
     if case.evidence.truth is None:
@@ -66,8 +69,10 @@ def model(case: Case) -> Finding | None:
     from mappa_env.grading.submission import grade_model
 
     graded = grade_model(case.evidence.task, facts)
-    if graded is None:
-        return _bad(Finding(CONSTANT, f"the predictions of {MODEL} are not legal", case.me), upstream)
+    if graded is None and upstream is not None:
+        return Finding(UNTRIED, f"{MODEL} can predict; {upstream.path} cannot serve to try it on")
+    if graded is None:  # it may need a step that its maker described, such as decoding labels
+        return Finding(NEUTRAL, f"the predictions of {MODEL} cannot be graded as they stand")
     return _bad(_by_skill(case, graded[1], f"{MODEL} predicts"), upstream)
 
 
@@ -120,4 +125,4 @@ def _bad(finding: Finding, cause: Defect | None) -> Finding:
     """``finding``, excused where it is bad and an upstream defect explains it."""
     if finding.blame is None or cause is None:
         return finding
-    return Finding(EXCUSED, f"{cause.path} by {cause.writer} is at fault: {cause.reason}", cause.writer)
+    return Finding(NEUTRAL, f"{cause.path} by {cause.writer} is at fault: {cause.reason}", cause.writer)

@@ -21,7 +21,7 @@ class Run(NamedTuple):
     missing: tuple[str, ...]
 
 
-def ran(case: Case, *, failed: float = 0.15, blundered: float = 0.05, excused: float = 0.45) -> Finding:
+def ran(case: Case, *, failed: float = 0.3, blundered: float = 0.15, excused: float = 0.45) -> Finding:
     """Whether and how the code ran. ``excused``: it failed only because of what an upstream agent left."""
     run = run_of(case)
     if run is None:
@@ -96,7 +96,7 @@ def excuse_of(case: Case) -> tuple[str, str] | None:
         for path in run.missing:
             owner = case.owner(path)
             if owner is not None and path in run.code and path in line:
-                return owner, f"{path} is missing, which {owner} had to write"
+                return _root(case, owner), f"{path} is missing, which {owner} had to write"
         return None
     if name in _BLUNDERS:
         return None
@@ -104,3 +104,9 @@ def excuse_of(case: Case) -> tuple[str, str] | None:
         if defect.writer not in ("", case.me) and defect.path in run.code:
             return defect.writer, f"{defect.path} by {defect.writer} cannot be used: {defect.reason}"
     return None
+
+
+def _root(case: Case, agent: str) -> str:
+    """``agent``, or whom its own last verdict held responsible: it may have been blocked itself."""
+    verdicts = [record.verdict for record in case.evidence.history if record.agent == agent]
+    return (verdicts[-1].blame if verdicts else None) or agent
