@@ -11,8 +11,8 @@ from rich.console import Console
 
 from mappa_env.errors import MappaError
 from mappa_rl.config import RECIPES, Config, load_config, recipe_names
-from mappa_rl.errors import ConfigError, MappaRLError
-from mappa_rl.launch import new_folder, plan_seeds, plan_shapings, run_all, write_config
+from mappa_rl.errors import ConfigError, MappaRLError, RunError
+from mappa_rl.launch import new_folder, next_folder, plan_seeds, plan_shapings, run_all, write_config
 from mappa_rl.overrides import keys
 from mappa_rl.runs import CONFIG, combine, find_runs, headline, read_run, versus_first
 
@@ -151,12 +151,17 @@ def _shape(args: argparse.Namespace, console: Console) -> int:
 
 
 def _eval(args: argparse.Namespace, console: Console) -> int:
-    from mappa_rl.trainer import evaluate_run
+    from mappa_rl.reevaluate import reevaluate
 
+    if find_runs([args.folder]) != [args.folder]:
+        raise RunError(f"{args.folder} holds several runs: evaluate one of them at a time.")
+    wrong = [text for text in args.overrides if not text.startswith(("env.", "eval.", "rollout."))]
+    if wrong:
+        raise ConfigError(f"only env.*, eval.* and rollout.* can change here, not {', '.join(wrong)}.")
     config = load_config(args.folder / CONFIG, args.overrides)
-    console.print(evaluate_run(config, args.folder))
-    _say(console, str(args.folder))
-    return 0
+    out = next_folder(args.folder / "again")
+    reevaluate(config, args.folder, out)
+    return _finish([out], out, console)
 
 
 def _report(args: argparse.Namespace, console: Console) -> int:
@@ -200,6 +205,7 @@ def _several(folders: Sequence[Path], out: Path, parallel: int, console: Console
 
 
 def _finish(folders: Sequence[Path], out: Path, console: Console) -> int:
+    """What every finished run or set of runs ends with: its report and table, its folder on the last line."""
     from mappa_rl.report import REPORT, build_report
 
     build_report(list(folders), out / REPORT)

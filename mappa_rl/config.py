@@ -189,7 +189,8 @@ class Eval(Section):
     temperatures: Annotated[list[NotNegative], Field(min_length=1)] = [1.0]
     """Temperatures that are always evaluated; 0 is greedy."""
     calibration_temperatures: list[NotNegative] = [0.2, 0.4, 0.6, 0.8]
-    """Tried on the warm start to find its own best temperature, which is evaluated too; empty: not."""
+    """Tried on the warm start, beside ``temperatures``, to find its own best one, which is evaluated too;
+    empty: not."""
     calibration_episodes: Count = 200
     """Training tasks per calibration temperature."""
     every: Annotated[int, Field(ge=0)] = 0

@@ -73,6 +73,7 @@ def before_after(rates: Mapping[str, tuple[float, float, int]]) -> Figure:
         axis.scatter(values, range(len(topics)), color=colour, s=42, zorder=2, label=name)
     axis.set_yticks(range(len(topics)), [f"{_plain(topic)}  (n={rates[topic][2]})" for topic in topics])
     axis.set_xlim(-0.02, 1.02)
+    axis.set_ylim(-0.6, len(topics) - 0.4)
     axis.set_xlabel("held-out success")
     axis.grid(axis="y", visible=False)
     figure.legend(loc="outside upper left", ncols=2)

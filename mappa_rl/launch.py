@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -32,9 +33,13 @@ def new_folder(config: Config, recipe: str) -> Path:
                 f"{out} is not empty: go on with `mappa-rl train --resume {out}`, or choose another out=."
             )
         return out
-    stem = f"{Path(recipe).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    taken = (Path("runs") / f"{stem}{'' if n == 1 else f'-{n}'}" for n in range(1, 1000))
-    return next(path for path in taken if not path.exists())
+    return next_folder(Path("runs") / f"{Path(recipe).stem}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+def next_folder(path: Path) -> Path:
+    """``path``, or ``path-2``, ``path-3`` and so on where that exists."""
+    numbered = (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
+    return next(free for free in itertools.chain([path], numbered) if not free.exists())
 
 
 def write_config(config: Config, out: Path) -> Config:

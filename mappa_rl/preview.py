@@ -16,6 +16,7 @@ import mappa_env  # noqa: F401  (registers the environments)
 from mappa_env.cards import Card
 from mappa_env.errors import MappaError
 from mappa_env.registration import card_of, find_card
+from mappa_rl.algos import algorithm_names
 from mappa_rl.config import Config, Model
 from mappa_rl.errors import PolicyError
 from mappa_rl.policies import PolicyMap
@@ -61,6 +62,8 @@ def missing(config: Config) -> Iterator[str]:
         yield "a warm start: random weights without one (warmstart.steps=0) write nothing that earns a reward"
     if config.warmstart.path and not Path(config.warmstart.path).is_dir():
         yield f"warmstart.path={config.warmstart.path!r}: there is no such folder"
+    if config.algo.name not in algorithm_names():
+        yield f"algo.name={config.algo.name!r}: there are {', '.join(algorithm_names())}"
     card = _card(config)
     if card is not None:
         try:
@@ -100,8 +103,9 @@ def work(config: Config, turns: int) -> list[Work]:
         phases.append(Work("demonstrations", config.warmstart.episodes, 0, None))
         phases.append(Work("warm start", 0, config.warmstart.steps, None))
     if config.eval.calibration_temperatures:
-        episodes = config.eval.calibration_episodes * len(config.eval.calibration_temperatures)
-        phases.append(Work("best temperature", episodes, 0, episodes * action))
+        tried = {*config.eval.calibration_temperatures, *config.eval.temperatures}
+        episodes = config.eval.calibration_episodes * len(tried)
+        phases.append(Work("calibration", episodes, 0, episodes * action))
     best = bool(config.eval.calibration_temperatures)
     held_out = config.eval.episodes * (len(config.eval.temperatures) + best)
     phases.append(Work("evaluation before", held_out, 0, held_out * action))

@@ -16,16 +16,25 @@ REPORT = "report.html"
 TEMPLATE = "report.html.jinja"
 TRAINING = (
     ("success", "Share of training episodes that succeed. Thin: seeds; thick: running mean over them."),
-    ("rewards", "Mean reward of an action (0-10), by agent."),
+    ("rewards", "Mean reward of an action (0-10), by agent, as paid: other shapings pay for other things."),
+    ("strata", "Mean reward by stratum: family of the task's metric, role, turn."),
     ("topics", "Success of training episodes, by topic."),
-    ("health", "What the learner watches: KL to the warm start, entropy, clipped share, gradient norm."),
+    (
+        "health",
+        "What the learner watches, by policy and per token: divergences and entropy in nats, the share of "
+        "tokens whose ratio is clipped, the gradient's norm before clipping, and how far sampler and learner "
+        "disagree.",
+    ),
 )
 HEALTH = {
-    "kl": "KL to the warm start, nats",
-    "entropy": "entropy, nats",
-    "clip": "clipped share",
+    "reference_kl": "KL to the warm start",
+    "kl": "KL of one step",
+    "entropy": "entropy",
+    "clip_fraction": "clipped share",
     "grad_norm": "gradient norm",
+    "mismatch": "sampler against learner",
 }
+"""Metrics by policy that the learner reports, with the titles of their panels; KL and entropy are in nats."""
 
 
 def build_report(folders: Path | Sequence[Path], out: Path | None = None) -> Path:
@@ -36,6 +45,8 @@ def build_report(folders: Path | Sequence[Path], out: Path | None = None) -> Pat
     """
     given = [folders] if isinstance(folders, Path) else list(folders)
     runs = [read_run(folder) for folder in find_runs(given)]
+    order = variants(runs)
+    runs.sort(key=lambda run: (order.index(run.variant), run.seed))
     path = out or given[0] / REPORT
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -116,12 +127,15 @@ def _figures(runs: Sequence[RunData]) -> tuple[dict[str, str], str]:
             y for lines in rewards.values() for group in lines.values() for run in group for _, y in run
         )
         found["rewards"] = svg(curves(rewards, share=(0, max(top * 1.05, 1e-6))), "rewards")
+    strata = panels(runs, {n: n.removeprefix("stratum/") for n in names(runs, "stratum/")})
+    if strata:
+        found["strata"] = svg(curves(strata, columns=4), "strata")
     topics = panels(runs, {n: n.removeprefix("success/") for n in names(runs, "success/")})
     if topics:
         found["topics"] = svg(curves(topics, columns=4, share=(0, 1)), "topics")
     health = _health(runs)
     if health:
-        found["health"] = svg(curves(health, columns=4), "health")
+        found["health"] = svg(curves(health), "health")
     rates, temperature = _rates(runs)
     caption = ""
     if rates:

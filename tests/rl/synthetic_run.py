@@ -78,8 +78,9 @@ def step_metrics(step: int, gain: float, rng: np.random.Generator) -> dict[str, 
     values |= {f"reward/{agent}": 10 * level - i + noise[2 + i] for i, agent in enumerate(AGENTS)}
     values |= {f"success/{topic}": level - 0.05 * i + noise[6 + i] for i, topic in enumerate(TOPICS)}
     for i, agent in enumerate(AGENTS):
-        values |= {f"kl/{agent}": 0.01 * step, f"entropy/{agent}": 0.2 / step, f"clip/{agent}": 0.001 * i}
-        values |= {f"grad_norm/{agent}": 1 / (1 + i)}
+        values |= {f"reference_kl/{agent}": 0.01 * step, f"entropy/{agent}": 0.2 / step}
+        values |= {f"clip_fraction/{agent}": 0.001 * i, f"grad_norm/{agent}": 1 / (1 + i)}
+        values |= {f"stratum/math/{agent.split('_')[0]}/0": 10 * level}
     return values | {"time/generate": 1.5, "time/env": 0.6, "time/learn": 2.0}
 
 

@@ -271,6 +271,18 @@ def test_work_counts_every_episode() -> None:
     assert phases["evaluation on the way"].episodes == 3 * 2 * config.eval.episodes
 
 
+def test_eval_changes_only_how_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path / "run", finished=False)
+    assert main(["eval", str(tmp_path / "run"), "model.hidden=64"]) == 2
+    assert "only env.*, eval.* and rollout.* can change here, not model.hidden=64" in capsys.readouterr().err
+
+
+def test_eval_needs_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path / "run", finished=False)
+    assert main(["eval", str(tmp_path / "run"), "eval.episodes=8"]) == 1
+    assert "has no checkpoint yet" in capsys.readouterr().err
+
+
 def test_report_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_run(tmp_path / "a", seed=0)
     make_run(tmp_path / "b", seed=1)
@@ -295,6 +307,7 @@ def test_recipes_and_keys_are_listed(capsys: pytest.CaptureFixture[str]) -> None
         (["train"], 2, "name a recipe (demo, demo_dsbench)"),
         (["train", "dmo"], 2, "neither a recipe"),
         (["report", "/no/such/run"], 1, "holds no run"),
+        (["eval", "/no/such/run"], 1, "holds no run"),
     ],
 )
 def test_errors_are_one_line_without_a_traceback(

@@ -74,7 +74,7 @@ def test_the_page_is_whole_and_reaches_for_nothing_outside(page: str) -> None:
     ]
     assert not [name for name, _ in parsed.attributes if name.startswith("on")]
     assert "default-src 'none'" in page
-    assert page.count("<svg") == 5
+    assert page.count("<svg") == 6
     assert not re.search(r"url\((?!#)", page)
 
 

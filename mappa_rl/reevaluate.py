@@ -1,0 +1,50 @@
+"""``mappa-rl eval``: the warm start and the trained team of a run, measured once more with other settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mappa_rl.config import Config
+from mappa_rl.errors import RunError
+from mappa_rl.launch import write_config
+from mappa_rl.progress import Progress
+from mappa_rl.summary import read_summary, summarise
+
+
+def reevaluate(config: Config, run: Path, out: Path) -> Path:
+    """Evaluate the run in ``run`` under ``config`` (its own, changed) and write the result to ``out``.
+
+    ``out`` becomes a folder with the form of a run, without training. Raises RunError where there is no
+    checkpoint.
+    """
+    if not (run / "checkpoints").is_dir():
+        raise RunError(f"{run} has no checkpoint yet: go on with `mappa-rl train --resume {run}` first.")
+    from mappa_rl.assembly import assemble, collector
+    from mappa_rl.checkpoint import Checkpoints
+    from mappa_rl.held_out import HeldOut
+    from mappa_rl.warmstart import warm_start
+
+    with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
+        parts = assemble(config, warm_start(config, run, progress))
+        config = write_config(config, out)
+        with (
+            collector(config, parts.policies, "train") as training,
+            collector(config, parts.policies, "eval") as held_out,
+        ):
+            evaluation = HeldOut(config, out, progress, held_out)
+            evaluation.calibrate(training)
+            evaluation.measure("before", evaluation.temperatures, trace=True)
+            if not Checkpoints(run / "checkpoints", keep=config.run.keep).restore(parts.learners):
+                raise RunError(f"{run / 'checkpoints'} holds no whole checkpoint: resume the run first.")
+            evaluation.measure("after", evaluation.temperatures, trace=True)
+    trained = read_summary(run)
+    summarise(
+        out,
+        config,
+        episodes=0,
+        phases=progress.seconds,
+        best=evaluation.best,
+        calibration=evaluation.calibration,
+        faults=trained.faults if trained is not None else (),
+    )
+    return out
