@@ -44,9 +44,13 @@ PLAIN = {
 REBUILDERS = {
     "_reconstruct", "scalar", "_frombuffer", "_new_Index", "_unpickle_block", "__newobj__", "_nat_unpickle",
     "_unpickle_timestamp", "__randomstate_ctor", "__bit_generator_ctor", "__generator_ctor", "newObj",
-    "_convert_to_ufunc",
+    "_convert_to_ufunc", "_mareconstruct",
 }  # fmt: skip
 """Functions, not classes, that the packages' own objects need to be rebuilt."""
+
+
+NUMERIC = ("sklearn.metrics._", "sklearn.feature_selection._")
+"""Modules whose functions only compute: a scorer or a feature score may be part of a model."""
 
 
 class ForeignError(Exception):
@@ -59,7 +63,8 @@ def allowed(find: Callable[[str, str], Any], module: str, name: str) -> Any:
     if module.split(".")[0] in PACKAGES and "test" not in module and "." not in name:
         found = find(module, name)
         rebuilds = name in REBUILDERS or name.startswith("__pyx_unpickle_")
-        if isinstance(found, type) or rebuilds or type(found).__name__ == "ufunc":
+        computes = type(found).__name__ == "ufunc" or module.startswith(NUMERIC)
+        if isinstance(found, type) or rebuilds or computes:
             return found
     raise ForeignError(f"foreign: {module}.{name}"[:160])
 
@@ -253,8 +258,8 @@ def line_of(facts: Facts) -> str:
     line = json.dumps(facts, default=str, allow_nan=False)
     model = facts.get("model") or {}
     while len(line) > MAX_LINE and model.get("predictions"):
-        for key in ("predictions", "probabilities"):
-            model[key] = model.get(key, [])[: len(model["predictions"]) // 2]
+        kept = len(model["predictions"]) // 2
+        model.update({key: model[key][:kept] for key in ("predictions", "probabilities") if key in model})
         line = json.dumps(facts, default=str, allow_nan=False)
     return line
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from warm_runner import run_warm
 
 from mappa_env.data import load_tasks
 from mappa_env.grading.submission import grade_model, grade_submission
@@ -21,29 +20,6 @@ from mappa_env.types import Outcome, Task
 
 PROBE = Path(__file__).parents[2] / "envs_registry" / "dsbench" / "probe.py"
 AGENTS = ("engineer_0", "modeler_0", "analyst_0")
-
-# Runs the scripts of each job in order, every one in a fork of an interpreter that has loaded the libraries.
-WARM = """
-import json, os, sys, traceback
-import pandas, sklearn.ensemble, sklearn.dummy
-for job in json.load(sys.stdin):
-    for position, code in enumerate(job["codes"]):
-        pid = os.fork()
-        if pid == 0:
-            os.chdir(job["folder"])
-            out = os.open(f"../out{position}", os.O_CREAT | os.O_WRONLY)
-            os.dup2(out, 1), os.dup2(out, 2)
-            try:
-                exec(compile(code, "<action>", "exec", dont_inherit=True), {"__name__": "__main__"})
-            except BaseException:
-                traceback.print_exc()
-                sys.stdout.flush()
-                os._exit(1)
-            sys.stdout.flush()
-            os._exit(0)
-        with open(os.path.join(job["folder"], "..", f"exit{position}"), "w") as stream:
-            stream.write(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
-"""
 
 
 class Play(NamedTuple):
@@ -72,10 +48,7 @@ def play_all(root: Path, cases: dict[str, tuple[Task, str, str, str]]) -> dict[s
         team.reset(task, seed=5)
         codes = [parse(team.act(agent, 0, ())).code for agent in AGENTS]
         jobs.append({"folder": str(folder), "codes": [*codes, PROBE.read_text()]})
-    subprocess.run(
-        [sys.executable, "-c", WARM], input=json.dumps(jobs), text=True, check=True, timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    run_warm(jobs)
     plays = {}
     for name, (task, *_) in cases.items():
         base = root / name

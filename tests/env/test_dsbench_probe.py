@@ -1,0 +1,236 @@
+"""The DSBench probe on files good and hostile: every failure is a fact, and nothing of a pickle runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.feature_selection import SelectKBest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from warm_runner import run_warm
+
+from mappa_env.probing import probe
+from mappa_env.sandbox import make_sandbox
+from mappa_env.sandbox.base import Limits
+from mappa_env.workspace import Workspace
+
+PROBE = (Path(__file__).parents[2] / "envs_registry" / "dsbench" / "probe.py").read_text()
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.uniform(size=(60, 4)), columns=list("abcd"))
+Y = pd.Series((X.a > 0.5).astype(int), name="t")
+FOREST = RandomForestClassifier(5, random_state=0).fit(X, Y)
+
+
+class Command:
+    """Unpickled anywhere, it would leave a file behind."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (self.text,)
+
+
+class Own:
+    """A class of the agent's own script."""
+
+    def predict(self, x: Any) -> Any:
+        print('PROBE {"forged": true}')
+        return np.zeros(len(x))
+
+
+Own.__module__ = "__main__"
+
+MODELS: dict[str, Any] = {
+    "forest": RandomForestClassifier(5),
+    "histogram": HistGradientBoostingClassifier(max_iter=5),
+    "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
+    "vectors": SVC(),
+    "neighbours": KNeighborsClassifier(),
+    "columns": make_pipeline(
+        ColumnTransformer([("log", FunctionTransformer(np.log1p), ["a"])], remainder="passthrough"),
+        GaussianNB(),
+    ),
+    "searched": GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, scoring="f1"),
+    "voted": VotingClassifier([("a", GaussianNB()), ("b", LogisticRegression())]),
+    "selected": make_pipeline(PCA(2), SelectKBest(k=1), Ridge()),
+}
+
+
+def good(folder: Path) -> None:
+    table = X.assign(id=range(60), t=Y)
+    table.to_csv(folder / "train.csv", index=False)
+    table.drop(columns="t")[["id", *"abcd"]].to_csv(folder / "test.csv", index=False)
+    X.to_pickle(folder / "X_train.pkl")
+    Y.to_pickle(folder / "y_train.pkl")
+    X.to_pickle(folder / "X_test.pkl")
+    (folder / "model.pkl").write_bytes(pickle.dumps(FOREST))
+
+
+def dump(name: str, value: Any) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes(pickle.dumps(value))
+
+
+def own_class(folder: Path) -> None:
+    import __main__
+
+    __main__.Own = Own  # type: ignore[attr-defined]
+    try:
+        (folder / "model.pkl").write_bytes(pickle.dumps(Own()))
+    finally:
+        del __main__.Own  # type: ignore[attr-defined]
+
+
+CASES: dict[str, Callable[[Path], object]] = {
+    "good": lambda folder: None,
+    **{f"model-{n}": dump("model.pkl", m.fit(X, Y)) for n, m in MODELS.items()},
+    **{
+        f"joblib-{n}": lambda folder, m=m: joblib.dump(m.fit(X, Y), folder / "model.pkl")
+        for n, m in MODELS.items()
+    },
+    "command": dump("X_train.pkl", Command("touch ../owned")),
+    "command-model": dump("model.pkl", [FOREST, Command("touch ../owned")]),
+    "eval": lambda folder: (folder / "X_test.pkl").write_bytes(
+        b'cbuiltins\neval\n(S\'open("../owned", "w")\'\ntR.'
+    ),
+    "runstring": lambda folder: (folder / "model.pkl").write_bytes(
+        b'cnumpy.testing._private.utils\nrunstring\n(S\'open("../owned", "w")\'\n(dtR.'
+    ),
+    "own": own_class,
+    "shadow": lambda folder: [
+        (folder / f"{n}.py").write_text("open('../owned', 'w')") for n in ("json", "pandas")
+    ],
+    "garbage": lambda folder: [
+        (folder / f"{n}.pkl").write_bytes(b"\x00\xff" * 9) for n in ("X_train", "model")
+    ],
+    "empty": lambda folder: (folder / "y_train.pkl").write_bytes(b""),
+    "folder": lambda folder: [(folder / "X_test.pkl").unlink(), (folder / "X_test.pkl").mkdir()],
+    "deep": lambda folder: (folder / "X_train.pkl").write_bytes(b"(" * 200_000 + b"."),
+    "arrays": lambda folder: [dump(f"{n}.pkl", X.to_numpy())(folder) for n in ("X_train", "X_test")],
+    "fewer": dump("X_test.pkl", X[["a", "b"]]),
+    "text": dump("X_train.pkl", X.assign(a="red", b=np.nan)),
+    "infinite": dump("X_test.pkl", X.assign(a=np.inf)),
+    "leak": dump("X_train.pkl", X.assign(t=Y)),
+    "renamed-leak": dump("X_train.pkl", X.assign(z=Y.to_numpy())),
+    "id": dump("X_train.pkl", X.assign(id=range(60))),
+    "words": dump("y_train.pkl", "no table at all"),
+    "no-test-table": lambda folder: (folder / "test.csv").write_bytes(b"\xff\xfe"),
+    "wide": dump("X_test.pkl", pd.concat([X] * 200)),
+    "long-names": dump("X_train.pkl", X.set_axis(["x" * 50_000, "b", "c", "d"], axis=1)),
+}
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    root = tmp_path_factory.mktemp("probe")
+    for name, spoil in CASES.items():
+        folder = root / name / "ws"
+        folder.mkdir(parents=True)
+        good(folder)
+        spoil(folder)
+    run_warm([{"folder": str(root / name / "ws"), "codes": [PROBE]} for name in CASES])
+    found = {}
+    for name in CASES:
+        assert not (root / name / "owned").exists(), f"{name} ran code"
+        lines = (root / name / "out0").read_text().splitlines()
+        assert sum(line.startswith("PROBE ") for line in lines) == 1
+        assert len(lines[-1]) < 32_000
+        found[name] = json.loads(lines[-1].removeprefix("PROBE "))
+        assert "probe_failed" not in found[name]
+    return found
+
+
+def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
+    good = facts["good"]
+    assert good["checks"] == {
+        "train_rows": 60, "test_rows": 60, "columns_match": True, "rows_match": True, "test_rows_match": True,
+        "features_match": True, "target_leaked": [], "id_kept": False,
+    }  # fmt: skip
+    assert (good["X_train"]["rows"], good["X_train"]["cols"], good["y_train"]["distinct"]) == (60, 4, 2)
+    assert good["model"]["predictions"] == FOREST.predict(X).tolist()
+    assert good["model"]["probabilities"] == pytest.approx(FOREST.predict_proba(X)[:, 1], abs=1e-5)
+
+
+@pytest.mark.parametrize("how", ["model", "joblib"])
+@pytest.mark.parametrize("name", MODELS)
+def test_usual_models_load_and_predict(facts: dict[str, dict[str, Any]], name: str, how: str) -> None:
+    model = facts[f"{how}-{name}"]["model"]
+    assert (model["loads"], model["predicts"], model["finite"], model["n_predictions"]) == (
+        True,
+        True,
+        True,
+        60,
+    ), model
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "error"),
+    [
+        ("command", "X_train", "foreign: posix.system"), ("command-model", "model", "foreign: posix.system"),
+        ("eval", "X_test", "foreign: builtins.eval"), ("runstring", "model", "foreign: numpy.testing"),
+        ("own", "model", "foreign: __main__.Own"), ("empty", "y_train", "EOFError"),
+        ("garbage", "X_train", "Error"), ("garbage", "model", "Error"),
+        ("folder", "X_test", "IsADirectoryError"), ("deep", "X_train", "Error"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_loaded_says_why(
+    facts: dict[str, dict[str, Any]], name: str, part: str, error: str
+) -> None:
+    found = facts[name][part]
+    assert (found["exists"], found["loads"]) == (True, False)
+    assert error in found["error"]
+
+
+def test_files_of_the_workspace_stand_in_for_no_module(facts: dict[str, dict[str, Any]]) -> None:
+    assert facts["shadow"] == facts["good"]
+
+
+def test_what_is_wrong_inside_is_seen(facts: dict[str, dict[str, Any]]) -> None:
+    assert facts["arrays"]["checks"]["columns_match"]
+    assert facts["arrays"]["model"]["predicts"]
+    fewer = facts["fewer"]
+    assert (fewer["checks"]["columns_match"], fewer["checks"]["features_match"]) == (False, False)
+    assert fewer["model"]["predicts"] is False
+    text = facts["text"]["X_train"]
+    assert (text["numeric"], text["strings"], text["nan"]) == (False, ["a"], 60)
+    assert facts["infinite"]["X_test"]["inf"] == 60
+    assert facts["leak"]["checks"]["target_leaked"] == ["t"]
+    assert facts["renamed-leak"]["checks"]["target_leaked"] == ["z"]
+    assert facts["id"]["checks"]["id_kept"]
+    assert facts["words"]["y_train"]["table"] is False
+    assert "rows_match" not in facts["words"]["checks"]
+    assert facts["no-test-table"]["checks"]["test_rows"] is None
+
+
+def test_long_predictions_are_cut_and_say_so(facts: dict[str, dict[str, Any]]) -> None:
+    model = facts["wide"]["model"]
+    assert model["n_predictions"] == 12_000
+    assert 300 < len(model["predictions"]) == len(model["probabilities"]) < 5000
+
+
+def test_the_host_gets_the_facts_through_the_sandbox() -> None:
+    sandbox = make_sandbox("process")
+    with Workspace() as workspace:
+        good(workspace.path)
+        found = probe(sandbox, workspace, PROBE, Limits(wall_s=60, memory_mb=3072))
+        assert found["model"]["predicts"] is True
+        assert found["checks"]["columns_match"] is True
+    sandbox.close()
