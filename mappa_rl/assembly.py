@@ -13,9 +13,11 @@ import mappa_env  # noqa: F401  (registers the environments)
 from mappa_rl.algos import Algorithm, make_algorithm
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
-from mappa_rl.learner import Learner, Reference
+from mappa_rl.learner import Learner
 from mappa_rl.policies import Policies, PolicyMap
 from mappa_rl.rollout import Collector
+from mappa_rl.schedule import Schedule
+from mappa_rl.scoring import Reference
 from mappa_rl.warmstart import load_policy
 
 
@@ -38,11 +40,27 @@ def assemble(config: Config, start: Path) -> Parts:
     env.close()
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
     policies = Policies.from_model(policy_map, model, ChatTokenizer(tokenizer))
-    steps = config.run.steps * config.optim.epochs * config.optim.minibatches
+    optim, temperature = config.optim, config.rollout.temperature
     learners = {
-        name: Learner(policies[name].model, config.optim, total_steps=steps) for name in policy_map.trainable
-    }
-    return Parts(policies, learners, Reference(model), make_algorithm(config.algo), tokenizer)
+        name: Learner(
+            policies[name].model,
+            Schedule(
+                optim.lr, kind=optim.schedule, warmup=optim.warmup_steps,
+                total=config.run.steps * optim.epochs * optim.minibatches,
+            ),
+            betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,
+            tokens_per_micro_batch=optim.tokens_per_micro_batch, zero_stage=optim.zero_stage,
+            temperature=temperature, seed=config.run.seed + index,
+        )
+        for index, name in enumerate(policy_map.trainable)
+    }  # fmt: skip
+    reference = Reference(model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch)
+    algo = config.algo
+    algorithm = make_algorithm(
+        algo.name, mode=algo.mode, gamma=algo.gamma, reward_scale=algo.reward_scale,
+        reward_clip=algo.reward_clip, kl_coef=algo.kl_coef,
+    )  # fmt: skip
+    return Parts(policies, learners, reference, algorithm, tokenizer)
 
 
 def collector(config: Config, policies: Policies, split: Literal["train", "eval"]) -> Collector:

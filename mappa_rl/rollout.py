@@ -158,7 +158,7 @@ class Collector:
         for slot in slots:
             self._read(slot)
             by_policy.setdefault(self._policies.of(slot.info["agent"]), []).append(slot)
-        out = []
+        out: list[tuple[_Slot, Generation]] = []
         for policy, members in sorted(by_policy.items()):
             requests = [self._request(slot, sampling) for slot in members]
             out.extend(zip(members, self._policies[policy].engine.generate(requests), strict=True))

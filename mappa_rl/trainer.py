@@ -70,7 +70,7 @@ def train_step(config: Config, parts: Parts, training: Collector, step: int) -> 
     collected = training.collect(jobs, sampling)
     values = rollout_stats(collected)
     played = time.perf_counter()
-    for policy, stats in learn(config, parts, collected, step).items():
+    for policy, stats in learn(config, parts, collected).items():
         values |= {f"{name}/{policy}": value for name, value in stats.items()}
     ended = time.perf_counter()
     values |= {"time/learn": ended - played, "time/step": ended - started}
@@ -78,14 +78,17 @@ def train_step(config: Config, parts: Parts, training: Collector, step: int) -> 
     return values
 
 
-def learn(config: Config, parts: Parts, collected: Collected, step: int) -> dict[str, dict[str, float]]:
+def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[str, float]]:
     """Step every trainable policy on its own samples; advantages are normalised within the policy."""
     stats = {}
     for policy, samples in parts.policies.samples(collected.rollouts).items():
-        reference = parts.reference.logprobs(samples)
-        advantages = parts.algorithm.advantages(samples, reference)
-        seed = _seed(config.run.seed, step, policy)
-        stats[policy] = dict(parts.learners[policy].step(samples, advantages, reference, seed=seed))
+        reference = parts.reference.logprobs(samples) if parts.algorithm.needs_reference else None
+        credit = parts.algorithm.credit(samples, reference)
+        done = parts.learners[policy].step(
+            samples, credit.advantages, credit.weights,
+            clip=config.algo.clip, epochs=config.optim.epochs, minibatches=config.optim.minibatches,
+        )  # fmt: skip
+        stats[policy] = {**credit.stats.get(policy, {}), **done}
     return stats
 
 

@@ -9,6 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils.logging import disable_progress_bar
+
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
 from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
@@ -58,8 +61,7 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
 
 def load_policy(folder: Path) -> tuple[Any, Any]:
     """The fp32 model and the tokenizer of a plain Hugging Face folder."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
+    disable_progress_bar()
     model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
     return model, AutoTokenizer.from_pretrained(folder)
 
