@@ -14,6 +14,9 @@ import mappa_env  # noqa: F401  (registers the environments)
 from mappa_env.scripted import make_team
 from mappa_env.types import Message
 
+CHUNK = 200
+"""Episodes that one environment plays before progress is reported."""
+
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
@@ -50,9 +53,8 @@ def demonstrate(
     """
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, found {episodes}.")
-    share = -(-episodes // workers)
-    chunks = [range(start, min(start + share, episodes)) for start in range(0, episodes, share)]
-    with ThreadPoolExecutor(len(chunks)) as pool:
+    chunks = [range(start, min(start + CHUNK, episodes)) for start in range(0, episodes, CHUNK)]
+    with ThreadPoolExecutor(workers) as pool:
         options = dict(env_options or {})
         play = pool.map(_play, chunks, repeat(env_id), repeat(team), repeat(seed), repeat(options))
         done = []
