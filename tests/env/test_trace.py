@@ -1,0 +1,146 @@
+"""The trace store: whole episodes out as they went in, whatever happens to the file between."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import multiprocessing
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import mappa_env  # noqa: F401
+from mappa_env.errors import DataError
+from mappa_env.trace.record import TraceStore, read
+from mappa_env.types import Task, Trajectory
+
+TEXTS = ["plan: 6 * 7", "```python\nprint(6 * 7, 'é')\n```", "result: 42", "answer: \\boxed{42} \ud800"]
+
+
+def play(**options: object) -> Trajectory:
+    env = gym.make("mappa/MathChat-v0", **options)
+    env.reset(seed=1)
+    for text in TEXTS:
+        env.step(text)
+    trajectory: Trajectory = env.unwrapped.trajectory  # type: ignore[attr-defined]
+    env.close()
+    return trajectory
+
+
+@pytest.fixture(scope="module")
+def episode() -> Trajectory:
+    return play()
+
+
+def public(trajectory: Trajectory) -> Trajectory:
+    """What a trace may hold: nothing hidden, no files."""
+    task = trajectory.task
+    kept = Task(task.id, task.prompt, task.metric, task.compact, task.topic, task.split)
+    return dataclasses.replace(trajectory, task=kept)
+
+
+def test_recording_gives_the_episode_back(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "trace.jsonl"
+    episode = play(record=str(path))
+    assert list(read(path)) == [public(episode)]
+    assert len(episode.actions) == 4
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [line["kind"] for line in lines] == ["action"] * 4 + ["episode"]
+    assert {line["v"] for line in lines} == {1}
+
+
+def test_truth_is_never_written(tmp_path: Path, episode: Trajectory) -> None:
+    secret = "TOP-SECRET-ANSWER"
+    task = dataclasses.replace(
+        episode.task, truth={"answer": secret}, meta={"expr": secret}, files={"a.csv": secret.encode()}
+    )
+    store = TraceStore(tmp_path / "t.jsonl")
+    store.append(dataclasses.replace(episode, task=task))
+    assert secret not in store.path.read_text("utf-8")
+
+
+def test_appending_continues_a_file(tmp_path: Path, episode: Trajectory) -> None:
+    for _ in range(2):
+        store = TraceStore(tmp_path / "t.jsonl")
+        store.append(episode)
+        store.append(episode)
+        store.close()
+    assert list(read(tmp_path / "t.jsonl")) == [public(episode)] * 4
+
+
+@pytest.mark.parametrize("lost", [1, 20, 2000])
+def test_a_torn_end_costs_only_its_own_episode(tmp_path: Path, episode: Trajectory, lost: int) -> None:
+    path = tmp_path / "t.jsonl"
+    store = TraceStore(path)
+    store.append(episode)
+    store.append(episode)
+    store.close()
+    data = path.read_bytes()
+    path.write_bytes(data[:-lost])
+    later = TraceStore(path)
+    later.append(dataclasses.replace(episode, seed=99))
+    seeds = [trajectory.seed for trajectory in read(path)]
+    whole = [episode.seed] * (2 if lost == 1 else 1)  # without its newline alone nothing is lost
+    assert seeds == [*whole, 99]
+
+
+def append_many(path: str, episode: Trajectory, seed: int) -> None:
+    store = TraceStore(path)
+    for _ in range(50):
+        store.append(dataclasses.replace(episode, seed=seed))
+
+
+def test_processes_share_a_file(tmp_path: Path, episode: Trajectory) -> None:
+    path = str(tmp_path / "t.jsonl")
+    workers = [
+        multiprocessing.get_context("fork").Process(target=append_many, args=(path, episode, seed))
+        for seed in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    found = list(read(path))
+    assert sorted(trajectory.seed for trajectory in found) == [seed for seed in range(3) for _ in range(50)]
+    assert all(len(trajectory.actions) == 4 for trajectory in found)
+
+
+def test_numbers_json_lacks_survive(tmp_path: Path, episode: Trajectory) -> None:
+    assert episode.outcome is not None
+    outcome = dataclasses.replace(episode.outcome, metrics={"rmse": math.nan, "n": 3.0})
+    store = TraceStore(tmp_path / "t.jsonl")
+    store.append(dataclasses.replace(episode, outcome=outcome))
+    assert "NaN" not in store.path.read_text("utf-8")
+    (found,) = read(store.path)
+    assert found.outcome is not None
+    assert math.isnan(found.outcome.metrics["rmse"])
+    assert found.outcome.metrics["n"] == 3.0
+
+
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"v": 2, "kind": "action"}\n')
+    with pytest.raises(DataError, match="line 1 has version 2"):
+        list(read(path))
+
+
+@pytest.mark.parametrize(
+    "row", ['{"v": 1, "kind": "episode"}', '{"v": 1, "kind": "episode", "actions": "x"}']
+)
+def test_another_kind_of_file_is_refused(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(row + "\n")
+    with pytest.raises(DataError, match="line 1 is not a trajectory"):
+        list(read(path))
+
+
+def test_unfinished_episodes_are_not_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    env = gym.make("mappa/MathChat-v0", record=str(path), sandbox="null", coach="off")
+    env.reset(seed=1)
+    env.step("plan: 1")
+    env.reset(seed=2)
+    env.close()
+    assert not path.exists()
