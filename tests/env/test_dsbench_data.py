@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,13 @@ def test_truth_is_aligned_by_id_whatever_the_order_of_the_answers(folder: Path) 
         assert grade_submission(task, sample.read_bytes()).score == 0.0
     # A forest learns this one feature well; answers in the wrong order would look like noise.
     assert tasks.get("titanic").truth["reference"] > 0.9
+
+
+def test_tasks_survive_copies(folder: Path) -> None:
+    tasks = dsbench.load(str(folder))
+    twin = pickle.loads(pickle.dumps(tasks)).get("air")  # noqa: S301  (our own bytes)
+    again = copy.deepcopy(twin)
+    assert again.truth["reference"] == twin.truth["reference"] == tasks.get("air").truth["reference"]
 
 
 def test_added_data_serves_the_splits(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

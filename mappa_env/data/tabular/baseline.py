@@ -20,14 +20,14 @@ MAX_LEVELS = 30
 
 
 class Truth(Mapping[str, Any]):
-    """Hidden truth: plain values, and others that are computed when first asked for, then kept."""
+    """Hidden truth: plain values, and others that are computed from it when first asked for, then kept."""
 
-    def __init__(self, values: Mapping[str, Any], later: Mapping[str, Callable[[], Any]]) -> None:
+    def __init__(self, values: Mapping[str, Any], later: Mapping[str, Callable[[Truth], Any]]) -> None:
         self._values, self._later = dict(values), dict(later)
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._values:
-            self._values[key] = self._later[key]()
+            self._values[key] = self._later[key](self)
         return self._values[key]
 
     def __iter__(self) -> Iterator[str]:

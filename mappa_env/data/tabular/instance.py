@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mappa_env.data.tabular.baseline import Truth, columns_of, constant_score, reference_score
 from mappa_env.data.tabular.names import LABELS, LEVELS, Pool, describe, names_for
@@ -74,12 +75,16 @@ def build(source: Source, split: str, index: int, pool: Pool) -> Task:
         "range": float(np.ptp(values[n_train:])) if values is not None else None,
         "constant": constant_score(metric, known, truth),
     }
-    reference = functools.partial(reference_score, metric, train, test, (target,), ids, truth)
+    reference = functools.partial(_reference, metric, train, test, truth)
     draft = Task(
         id=task_id, prompt=_prompt(source, metric, meta), metric=metric, topic=metric, split=split,
         files=files, truth=Truth(hidden, {"reference": reference}), meta=meta,
     )  # fmt: skip
     return dataclasses.replace(draft, compact=describe(draft))
+
+
+def _reference(metric: str, train: bytes, test: bytes, answers: NDArray[Any], truth: Truth) -> float:
+    return reference_score(metric, train, test, (truth["target"],), truth["id"], answers)
 
 
 def _untidy(draw: Draw, n: int, rng: Rng) -> tuple[list[list[str]], list[str], list[int]]:

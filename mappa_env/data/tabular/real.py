@@ -7,7 +7,6 @@ import functools
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from mappa_env.data.tabular.baseline import Truth, columns_of, constant_score, reference_score
 from mappa_env.errors import DataError
@@ -33,31 +32,29 @@ def columns_in(train: Path, test: Path, ids: str) -> dict[str, list[str]]:
 
 def hidden(metric: str, files: Mapping[str, Path], answers: Path, ids: str, targets: Sequence[str]) -> Truth:
     """The truth of a task, read and computed only when a grader asks for it."""
-    read = functools.cache(functools.partial(_answers, answers, ids, tuple(targets)))
-    known = functools.cache(functools.partial(_known, files["train.csv"], tuple(targets)))
+    names = tuple(targets)
     return Truth(
         {"target": targets[0] if len(targets) == 1 else list(targets), "id": ids},
         {
-            "answers_csv": read,
-            "labels": functools.partial(_labels, metric, known, read),
-            "constant": functools.partial(_constant, metric, known, read),
-            "reference": functools.partial(_reference, metric, files, read, ids, tuple(targets)),
+            "answers_csv": functools.partial(_answers, answers, (ids, *names)),
+            "labels": functools.partial(_labels, metric, files["train.csv"], names),
+            "constant": functools.partial(_constant, metric, files["train.csv"], names),
+            "reference": functools.partial(_reference, metric, dict(files), names),
         },
     )
 
 
-def _answers(path: Path, ids: str, targets: tuple[str, ...]) -> str:
+def _answers(path: Path, wanted: Sequence[str], truth: Truth) -> str:
     """The answer file with the sample submission's columns, by name, or by position where names differ."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = [row for row in csv.reader(stream) if row]
     header = [name.strip() for name in rows[0]] if rows else []
-    wanted = [ids, *targets]
     if set(wanted) <= set(header):
         columns = [header.index(name) for name in wanted]
     elif len(header) == len(wanted):
         columns = list(range(len(wanted)))
     else:
-        raise DataError(f"{path} has the columns {header}; the sample submission asks for {wanted}.")
+        raise DataError(f"{path} has the columns {header}; the sample submission asks for {list(wanted)}.")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(wanted)
@@ -80,26 +77,27 @@ def _cells(text: str) -> list[list[str]]:
     return [row[1:] for row in csv.reader(io.StringIO(text))][1:]
 
 
-def _labels(metric: str, known: Any, read: Any) -> list[str] | None:
+def _labels(metric: str, train: Path, targets: tuple[str, ...], truth: Truth) -> list[str] | None:
     if metric_named(metric).takes != "label":
         return None
-    return sorted({cell for row in (*known(), *_cells(read())) for cell in row})
+    return sorted({cell for row in (*_known(train, targets), *_cells(truth["answers_csv"])) for cell in row})
 
 
-def _constant(metric: str, known: Any, read: Any) -> float:
-    truth = _cells(read())
-    return constant_score(metric, columns_of(metric, known() or truth), columns_of(metric, truth))
+def _constant(metric: str, train: Path, targets: tuple[str, ...], truth: Truth) -> float:
+    answers = _cells(truth["answers_csv"])
+    return constant_score(
+        metric, columns_of(metric, _known(train, targets) or answers), columns_of(metric, answers)
+    )
 
 
-def _reference(
-    metric: str, files: Mapping[str, Path], read: Any, ids: str, targets: tuple[str, ...]
-) -> float:
+def _reference(metric: str, files: Mapping[str, Path], targets: tuple[str, ...], truth: Truth) -> float:
     import pandas as pd
 
-    rows = list(csv.reader(io.StringIO(read())))[1:]
-    truth = columns_of(metric, [row[1:] for row in rows])
+    ids = truth["id"]
+    rows = list(csv.reader(io.StringIO(truth["answers_csv"])))[1:]
+    answers = columns_of(metric, [row[1:] for row in rows])
     test = pd.read_csv(files["test.csv"], usecols=lambda name: name == ids, dtype=str)
     if ids in test.columns and sorted(test[ids]) == sorted(row[0] for row in rows):
         position = {row[0]: i for i, row in enumerate(rows)}
-        truth = truth[[position[key] for key in test[ids]]]
-    return reference_score(metric, files["train.csv"], files["test.csv"], targets, ids, truth)
+        answers = answers[[position[key] for key in test[ids]]]
+    return reference_score(metric, files["train.csv"], files["test.csv"], targets, ids, answers)
