@@ -14,7 +14,7 @@ from mappa_env.types import ActionRecord, ToolResult
 
 _PLAN = re.compile(r"^[ \t*]*plan:[ \t*]*(\S[^\n]*)$", re.MULTILINE | re.IGNORECASE)
 _RESULT = re.compile(r"^[ \t*]*result:[ \t*]*(\S[^\n]*)$", re.MULTILINE | re.IGNORECASE)
-_NUMBER = re.compile(r"-?[0-9]{1,80}(?:\.[0-9]{1,40}|/[0-9]{1,40})?")
+_NUMBER = re.compile(r"(?<![0-9.])-?[0-9]{1,80}(?:\.[0-9]{1,40}|/[0-9]{1,40})?(?![0-9])")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _TOLERANCE = Fraction(1, 10**6)
 
