@@ -12,7 +12,15 @@ from rich.console import Console
 from mappa_env.errors import MappaError
 from mappa_rl.config import RECIPES, Config, load_config, recipe_names
 from mappa_rl.errors import ConfigError, MappaRLError, RunError
-from mappa_rl.launch import new_folder, next_folder, plan_seeds, plan_shapings, run_all, write_config
+from mappa_rl.launch import (
+    forget_after,
+    new_folder,
+    next_folder,
+    plan_seeds,
+    plan_shapings,
+    run_all,
+    write_config,
+)
 from mappa_rl.overrides import keys
 from mappa_rl.runs import CONFIG, combine, find_runs, headline, read_run, versus_first
 
@@ -134,9 +142,11 @@ def _resume(args: argparse.Namespace, console: Console) -> int:
                 f"{args.resume} holds {len(folders)} runs: resume one of them to change {overrides}."
             )
         return _several(folders, args.resume, args.parallel, console)
-    config = load_config(args.resume / CONFIG, overrides)
+    before, config = load_config(args.resume / CONFIG), load_config(args.resume / CONFIG, overrides)
     if args.dry_run:
         return _dry_run(config, args.resume, [config.run.seed], console)
+    if config.run.steps != before.run.steps:
+        forget_after(args.resume)
     return _one(write_config(config, args.resume), args.resume, True, console)
 
 

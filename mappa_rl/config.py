@@ -246,6 +246,17 @@ class Config(Section):
                 f"rollout.groups={rollout.groups} needs at least as many rollout.episodes_per_step, "
                 f"found {rollout.episodes_per_step}."
             )
+        start, optim = self.warmstart, self.optim
+        if start.steps and start.warmup_steps >= start.steps:
+            raise ValueError(
+                f"warmstart.warmup_steps={start.warmup_steps} must be below warmstart.steps={start.steps}."
+            )
+        updates = self.run.steps * optim.epochs * optim.minibatches
+        if updates and optim.schedule != "constant" and optim.warmup_steps >= updates:
+            raise ValueError(
+                f"optim.warmup_steps={optim.warmup_steps} must be below the {updates} optimizer steps "
+                "of the run (run.steps x optim.epochs x optim.minibatches)."
+            )
         return self
 
     def dump(self) -> str:

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from mappa_rl.config import Config, load_config
 from mappa_rl.errors import RunError
+from mappa_rl.results import FOLDER
 from mappa_rl.runs import CONFIG
 from mappa_rl.summary import SUMMARY
 
@@ -50,6 +51,12 @@ def write_config(config: Config, out: Path) -> Config:
     draft.write_text(config.dump(), encoding="utf-8")
     draft.replace(out / CONFIG)
     return config
+
+
+def forget_after(out: Path) -> None:
+    """Remove what was measured at the end of a run: its end has moved."""
+    for path in (*out.glob(f"{FOLDER}/after-T*.jsonl"), out / "traces" / "after.jsonl", out / SUMMARY):
+        path.unlink(missing_ok=True)
 
 
 def plan_seeds(config: Config, out: Path, seeds: Iterable[int]) -> list[Path]:

@@ -32,10 +32,15 @@ def make_run(
     finished: bool = True,
 ) -> Config:
     """A run's folder. ``gain`` is what training adds to success; ``best`` the best temperature."""
-    config = load_config(
-        "demo",
-        [f"run.seed={seed}", f"env.shaping={shaping}", f"run.steps={steps}", f"eval.episodes={episodes}"],
-    )
+    overrides = [
+        f"run.seed={seed}",
+        f"env.shaping={shaping}",
+        f"run.steps={steps}",
+        f"eval.episodes={episodes}",
+        "eval.temperatures=[1.0]",
+        "rollout.episodes_per_step=128",
+    ]
+    config = load_config("demo", overrides)
     config = write_config(config, out)
     rng = np.random.default_rng(seed)
     with Metrics(out, tensorboard=False) as metrics:

@@ -98,6 +98,26 @@ def test_resume_goes_on_with_the_settings_of_the_run(
     assert "holds no run" in capsys.readouterr().err
 
 
+def test_a_run_whose_end_moves_is_measured_anew(
+    tmp_path: Path, trainer: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[set[str]] = []
+
+    def train(config: Config, out: Path, resume: bool) -> Path:
+        left.append({str(path.relative_to(out)) for path in out.rglob("*.json*")})
+        make_run(out, steps=3, episodes=20)
+        return out
+
+    monkeypatch.setattr(trainer, "train", train)
+    make_run(tmp_path, steps=3, episodes=20)
+    for steps in (3, 5):
+        assert main(["train", "--resume", str(tmp_path), f"run.steps={steps}"]) == 0
+    assert left[0] - left[1] == {
+        "evaluations/after-T1.jsonl", "evaluations/after-T0.4.jsonl", "traces/after.jsonl", "summary.json"
+    }  # fmt: skip
+    assert {"evaluations/before-T1.jsonl", "metrics.jsonl"} <= left[1]
+
+
 def test_ctrl_c_says_where_the_run_is_and_how_to_go_on(
     tmp_path: Path, trainer: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,7 +244,13 @@ def test_dry_run_writes_nothing_and_says_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["train", "demo", "algo.kl_coef=0.02", "--dry-run", "--seeds", "0,1,2", "env.coach=off"]) == 0
+    sizes = [
+        "warmstart.episodes=16000",
+        "rollout.episodes_per_step=128",
+        "run.steps=40",
+        "model.vocab_size=320",
+    ]
+    assert main(["train", "demo", "algo.kl_coef=0.02", "--dry-run", "--seeds", "0,1,2", *sizes]) == 0
     shown = capsys.readouterr().out
     for said in (
         "kl_coef: 0.02",

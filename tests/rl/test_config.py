@@ -62,6 +62,13 @@ def test_overrides_are_yaml_without_its_old_traps() -> None:
     assert config.policies.map == {"solver_0": "a", "coder_0": "a", "verifier_0": "b"}
 
 
+def test_a_falling_learning_rate_needs_steps_after_its_rise() -> None:
+    with pytest.raises(ConfigError, match="below the 80 optimizer steps of the run"):
+        load_config("demo", ["optim.schedule=linear", "optim.warmup_steps=80", "run.steps=40"])
+    assert load_config("demo", ["optim.schedule=linear", "optim.warmup_steps=79", "run.steps=40"])
+    assert load_config("demo", ["optim.warmup_steps=80", "run.steps=40"])
+
+
 def test_later_overrides_win_and_the_recipe_is_left_alone() -> None:
     assert load_config("demo", ["run.seed=1", "run.seed=2"]).run.seed == 2
     config = load_config("demo")
@@ -93,6 +100,7 @@ def test_later_overrides_win_and_the_recipe_is_left_alone() -> None:
         ("rollout.max_context=4096", "rollout.max_context=4096 exceeds model.max_len=512"),
         ("rollout.max_new_tokens=512", "leaves no room for a prompt"),
         ("rollout.groups=999", "needs at least as many rollout.episodes_per_step"),
+        ("warmstart.steps=50", "warmstart.warmup_steps=50 must be below warmstart.steps=50"),
         ("algo.gamma", "must look like section.key=value"),
         ("env.task_options={", "is not valid YAML"),
     ],
