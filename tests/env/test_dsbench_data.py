@@ -9,10 +9,13 @@ import pickle
 from pathlib import Path
 
 import pytest
+from warm_runner import run_warm
 
 from mappa_env.data import dsbench, load_tasks, store
 from mappa_env.errors import DataError, DataMissingError, OptionError, UnknownTaskError
 from mappa_env.grading.submission import grade_submission
+from mappa_env.parsing import parse
+from mappa_env.scripted import make_team
 from mappa_env.types import Task
 
 REAL = Path(os.environ.get("MAPPA_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
@@ -123,6 +126,25 @@ def test_tasks_survive_copies(folder: Path) -> None:
     twin = pickle.loads(pickle.dumps(tasks)).get("air")  # noqa: S301  (our own bytes)
     again = copy.deepcopy(twin)
     assert again.truth["reference"] == twin.truth["reference"] == tasks.get("air").truth["reference"]
+
+
+def test_the_scripted_expert_solves_them(folder: Path, tmp_path: Path) -> None:
+    tasks, jobs = dsbench.load(str(folder)), []
+    for name in tasks.ids:
+        workspace = tmp_path / name / "ws"
+        workspace.mkdir(parents=True)
+        task = tasks.get(name)
+        for file, content in task.files.items():
+            assert isinstance(content, Path)
+            (workspace / file).write_bytes(content.read_bytes())
+        team = make_team("dsbench")
+        team.reset(task, seed=0)
+        agents = ("engineer_0", "modeler_0", "analyst_0")
+        jobs.append({"folder": str(workspace), "codes": [parse(team.act(a, 0, ())).code for a in agents]})
+    run_warm(jobs)
+    for name in tasks.ids:
+        outcome = grade_submission(tasks.get(name), (tmp_path / name / "ws" / "submission.csv").read_bytes())
+        assert (outcome.status, outcome.score > 0.8) == ("ok", True), outcome
 
 
 def test_added_data_serves_the_splits(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
