@@ -5,145 +5,179 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mappa_env.folders import open_file, walk
+from mappa_env.names import shown
 from mappa_env.types import FileChange, FileOp
 
-MAX_ENTRIES = 20_000
-MAX_DEPTH = 64
+MAX_ENTRIES = 5_000
+MAX_DEPTH = 32
+MAX_PATH = 1_024
+"""Characters of the longest path that is listed."""
 MAX_HASH_FILE = 256 * 2**20
 MAX_HASH_TOTAL = 1024 * 2**20
+_CLOCK_NS = 20_000_000
+"""Before Linux 6.13 two writes this close together may carry the same times."""
 _KINDS = {
     stat.S_IFREG: "file", stat.S_IFDIR: "dir", stat.S_IFLNK: "link", stat.S_IFIFO: "fifo",
     stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device",
 }  # fmt: skip
-_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``signature`` is (mode, inode, size, mtime_ns, ctime_ns, links, blocks): equal means untouched."""
+    """``signature``: mode, inode, size, mtime_ns, ctime_ns, links, blocks. Code can forge all but ctime."""
 
     kind: str
     signature: tuple[int, ...]
-    size: int
     sha256: str
+
+    @property
+    def size(self) -> int:
+        return self.signature[2]
+
+    @property
+    def changed_ns(self) -> int:
+        return self.signature[4]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """``entries`` by path; ``skipped`` counts what lies beyond the limits on entries and depth."""
+    """``entries`` by path; ``skipped`` counts what lies beyond the limits on entries, depth and length.
+
+    ``disk_bytes`` is what the listed entries occupy on disk; ``taken_ns`` is when the scan began.
+    """
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
     skipped: int = 0
     disk_bytes: int = 0
+    taken_ns: int = 0
 
 
-def scan(root: str, before: Snapshot | None = None) -> Snapshot:
-    """Walk ``root`` and digest what is new or changed since ``before``."""
-    known = before.entries if before else {}
-    entries: dict[str, Entry] = {}
-    skipped, disk, budget = 0, 0, MAX_HASH_TOTAL
-    stack: list[tuple[str, int]] = [("", 0)]
-    while stack:
-        prefix, depth = stack.pop()
-        folder = _open_folder(root, prefix)
-        if folder is None:
-            skipped += 1
+def scan(root: str | os.PathLike[str], before: Snapshot | None = None) -> Snapshot:
+    """Walk ``root`` and digest what is new or changed since ``before``. A root that is gone is empty.
+
+    Upper levels come first, and paths of ``before`` are looked up even when a flood of names hides them.
+    """
+    scanner = _Scanner(before or Snapshot())
+    folders: deque[tuple[str, ...]] = deque([()])
+    while folders:
+        above = folders.popleft()
+        try:
+            folder = walk(root, above)
+        except OSError:  # gone, or replaced by a link
+            scanner.skipped += bool(above)
             continue
         try:
             for name in sorted(os.listdir(folder)):
-                if len(entries) >= MAX_ENTRIES:
-                    skipped += 1
-                    continue
-                try:
-                    info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                path = f"{prefix}{name}"
-                kind = _KINDS.get(stat.S_IFMT(info.st_mode), "device")
-                mark = (info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns,
-                        info.st_nlink, info.st_blocks)  # fmt: skip
-                disk += info.st_blocks * 512
-                old = known.get(path)
-                if old is not None and old.signature == mark:
-                    entries[path] = old
-                else:
-                    digest = ""
-                    if kind == "file":
-                        digest = _digest(folder, name, info.st_blocks * 512, info.st_size, budget)
-                        budget -= 0 if digest.startswith("skipped") else info.st_size
-                    entries[path] = Entry(kind, mark, info.st_size, digest)
-                if kind == "dir":
-                    if depth + 1 < MAX_DEPTH:
-                        stack.append((f"{path}/", depth + 1))
-                    else:
-                        skipped += 1
+                entry = scanner.look(folder, above, name)
+                if entry is not None and entry.kind == "dir":
+                    folders.append((*above, name))
         finally:
             os.close(folder)
-    return Snapshot(entries, skipped, disk)
+    if scanner.skipped:
+        scanner.look_again(root)
+    return scanner.snapshot()
+
+
+class _Scanner:
+    def __init__(self, before: Snapshot) -> None:
+        self.skipped = 0
+        self._taken_ns = time.time_ns()
+        self._before = before
+        self._entries: dict[str, Entry] = {}
+        self._budget = MAX_HASH_TOTAL
+        self._disk: dict[int, int] = {}
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self._entries, self.skipped, sum(self._disk.values()), self._taken_ns)
+
+    def look(self, folder: int, above: tuple[str, ...], name: str) -> Entry | None:
+        """Take one name in; None when it is gone or beyond a limit."""
+        path = "/".join((*above, name))
+        if len(self._entries) >= MAX_ENTRIES or len(above) >= MAX_DEPTH or len(path) > MAX_PATH:
+            self.skipped += 1
+            return None
+        return self._add(folder, name, path)
+
+    def look_again(self, root: str | os.PathLike[str]) -> None:
+        """Known paths that the limits kept out this time: still there, or really gone?"""
+        for path in self._before.entries.keys() - self._entries.keys():
+            *above, name = path.split("/")
+            try:
+                folder = walk(root, above)
+            except OSError:
+                continue
+            try:
+                self._add(folder, name, path)
+            finally:
+                os.close(folder)
+
+    def _add(self, folder: int, name: str, path: str) -> Entry | None:
+        try:
+            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        kind = _KINDS.get(stat.S_IFMT(info.st_mode), "device")
+        signature = (info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns,
+                     info.st_nlink, info.st_blocks)  # fmt: skip
+        self._disk[info.st_ino] = info.st_blocks * 512
+        old = self._before.entries.get(path)
+        settled = info.st_ctime_ns + _CLOCK_NS < self._before.taken_ns
+        if old is None or old.signature != signature or (kind == "file" and not settled):
+            old = Entry(kind, signature, self._digest(folder, name, info) if kind == "file" else "")
+        self._entries[path] = old
+        return old
+
+    def _digest(self, folder: int, name: str, info: os.stat_result) -> str:
+        if info.st_size > min(MAX_HASH_FILE, self._budget):
+            return "skipped: size"
+        try:
+            with open_file(name, folder) as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            return f"skipped: {error}"
+        self._budget -= info.st_size
+        return digest
 
 
 def compare(before: Snapshot, after: Snapshot) -> tuple[FileChange, ...]:
-    """Changes from ``before`` to ``after`` by path; of folders only what they hold is listed."""
+    """Changes from ``before`` to ``after`` by path. Folders count only where they replace a file.
+
+    A rename is two changes: ``renamed`` for the new path, ``deleted`` for the old one.
+    """
     old, new = before.entries, after.entries
-    gone = {path for path in old if path not in new and old[path].kind != "dir"}
-    came = {path for path in new if path not in old and new[path].kind != "dir"}
-    by_inode = {old[path].signature[1]: path for path in gone}
-    changes = []
-    for path in came:
-        source = by_inode.get(new[path].signature[1])
-        same = source is not None and old[source].sha256 == new[path].sha256
-        if same and source in gone and new[path].kind == "file":
-            gone.discard(source)
-            changes.append(_change(path, "renamed", new[path]))
-        else:
-            changes.append(_change(path, "created", new[path]))
-    changes.extend(_change(path, "deleted", old[path]) for path in gone)
-    for path in old.keys() & new.keys():
-        was, now = old[path], new[path]
-        if was.kind != now.kind:
+    changes: list[FileChange] = []
+    gone: dict[int, Entry] = {}
+    for path, was in old.items():
+        now = new.get(path)
+        if now is None:
+            if was.kind != "dir":
+                gone[was.signature[1]] = was
+                changes.append(_change(path, "deleted", was))
+        elif was.kind != now.kind:
             changes.append(_change(path, "type_changed", now))
-        elif now.kind != "dir" and was.signature != now.signature:
+        elif now.kind != "dir" and was != now:
             changes.append(_change(path, "modified", now))
+    for path, now in new.items():
+        if path in old or now.kind == "dir":
+            continue
+        if before.skipped and now.changed_ns < before.taken_ns:
+            continue  # it was there before, beyond the limits
+        source = gone.get(now.signature[1])
+        changes.append(_change(path, "renamed" if source and _same(source, now) else "created", now))
     return tuple(sorted(changes, key=lambda change: change.path))
 
 
-def shown(name: str) -> str:
-    """A name fit for display: control characters and undecodable bytes are escaped."""
-    return "".join(c if c.isprintable() else c.encode("utf-8", "surrogateescape").hex(":") for c in name)
+def _same(was: Entry, now: Entry) -> bool:
+    """One inode with one content: a rename keeps inode, size and mtime, and changes ctime."""
+    return was.signature[1:4] == now.signature[1:4] and (was.kind, was.sha256) == (now.kind, now.sha256)
 
 
 def _change(path: str, op: FileOp, entry: Entry) -> FileChange:
-    return FileChange(shown(path), op, entry.size, entry.sha256, entry.kind)
-
-
-def _open_folder(root: str, prefix: str) -> int | None:
-    """Open a folder component by component; None when it went away, turned into a link or is closed to us."""
-    folder = os.open(root, _FOLDER)
-    for part in prefix.split("/")[:-1]:
-        try:
-            deeper = os.open(part, _FOLDER, dir_fd=folder)
-        except OSError:
-            return None
-        finally:
-            os.close(folder)
-        folder = deeper
-    return folder
-
-
-def _digest(folder: int, name: str, disk: int, size: int, budget: int) -> str:
-    if size > MAX_HASH_FILE or size > budget:
-        return "skipped: size"
-    if size > disk + 2**20:
-        return "skipped: sparse"
-    try:
-        file = os.open(name, _READ, dir_fd=folder)
-    except OSError as error:
-        return f"skipped: {os.strerror(error.errno or 0).lower()}"
-    with os.fdopen(file, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            return "skipped: not a file"
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = entry.sha256 or f"skipped: {entry.kind}"
+    return FileChange(shown(path), op, entry.size, digest, entry.kind)

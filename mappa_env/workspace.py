@@ -1,39 +1,48 @@
 """A folder per episode that hostile code writes into, and that the host only ever touches with care.
 
-The host opens by directory descriptors, component by component, without following links; it reads regular
-files only, never unpickles and never executes. The folder is created when first needed.
+The host reads regular files only, never unpickles and never executes. The folder is created when first
+needed: a workspace that nobody uses costs nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import errno
+import hashlib
+import io
 import os
-import shutil
 import stat
 import tempfile
+import warnings
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
-from mappa_env.errors import WorkspaceError
-from mappa_env.trail import Snapshot, compare, scan, shown
+from mappa_env.errors import SandboxWarning, WorkspaceError
+from mappa_env.folders import create_file, ensure_folder, open_file, remove_tree, walk, why
+from mappa_env.names import meant, parts, shown
+from mappa_env.preview import Preview, preview
+from mappa_env.trail import Snapshot, compare, scan
 from mappa_env.types import FileChange
 
 MAX_COPY_BYTES = 512 * 2**20
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+_CHUNK = 2**20
 
 
 class Workspace:
-    """``trail`` lists every change so far; ``present`` maps each existing file to its last change."""
+    """``trail`` lists every change so far; ``present`` maps each existing file to its last change.
+
+    Paths in both, and those that ``read`` takes, are in the escaped form of ``mappa_env.names.shown``.
+    ``given_bytes`` is the size of the files that the host put. Used by one thread at a time.
+    """
 
     def __init__(self) -> None:
         self.trail: list[FileChange] = []
         self.present: dict[str, FileChange] = {}
-        self._root: Path | None = None
+        self.given_bytes = 0
+        self._base: Path | None = None
         self._snapshot: Snapshot | None = None
-        self._finalizer: weakref.finalize[[str], Workspace] | None = None
+        self._finalizer: weakref.finalize[..., Workspace] | None = None
 
     def __enter__(self) -> Workspace:
         return self
@@ -44,36 +53,44 @@ class Workspace:
     @property
     def path(self) -> Path:
         """The folder code runs in; created (mode 0700 above it) on first use."""
-        if self._root is None:
+        if self._base is None:
             base = tempfile.mkdtemp(prefix="mappa-")
-            self._finalizer = weakref.finalize(self, remove_tree, base)
-            os.mkdir(os.path.join(base, "ws"))
-            self._root = Path(base)
-        return self._root / "ws"
+            self._finalizer = weakref.finalize(self, _discard, base, os.getpid())
+            self._base = Path(base)
+            os.mkdir(self._base / "ws")
+        return self._base / "ws"
 
     @property
     def scratch(self) -> Path:
-        """A folder for temporary files of the code, outside of the trail."""
-        folder = self.path.parent / "tmp"
-        folder.mkdir(exist_ok=True)
+        """The folder for temporary files of an action, beside ``path`` and outside of the trail."""
+        return self.path.parent / "tmp"
+
+    def ready(self) -> Path:
+        """``path``, made whole again where an earlier action broke it, with an empty ``scratch``."""
+        folder = self.path
+        for each in (folder.parent, folder):
+            ensure_folder(each)
+        remove_tree(self.scratch)
+        os.mkdir(self.scratch)
         return folder
 
     def put(self, name: str, content: bytes | Path) -> None:
-        """Place a file of the task. Raises WorkspaceError for a name that leaves the workspace."""
-        parts = _parts(name)
-        target = self.path.joinpath(*parts)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, Path):
-            shutil.copyfile(content, target)
-        else:
-            target.write_bytes(content)
+        """Place a file of the task: bytes, or the host's regular file of that path.
+
+        Raises WorkspaceError for a name that is not plain text or leaves the workspace, and for a source
+        that cannot be read.
+        """
+        if shown(name) != name:
+            raise WorkspaceError(f"{shown(name)!r} is no name for a task file: use printable characters.")
+        with _source(content) as source:
+            size, digest = self._write(name, source)
         self._snapshot = None
-        size = target.stat().st_size
-        self.present[name] = FileChange(name, "created", size, "")
+        self.given_bytes += size
+        self.present[name] = FileChange(name, "created", size, digest)
 
     def scan(self) -> Snapshot:
         """The state of every entry now; digests are carried over from the last scan where nothing moved."""
-        self._snapshot = scan(str(self.path), self._snapshot)
+        self._snapshot = scan(self.path, self._snapshot) if self._base else Snapshot()
         return self._snapshot
 
     @property
@@ -90,106 +107,103 @@ class Workspace:
         for change in changes:
             change = dataclasses.replace(change, agent=agent, step=step)
             self.trail.append(change)
-            if change.op == "deleted":
+            if change.op == "deleted" or change.kind == "dir":
                 self.present.pop(change.path, None)
             else:
                 self.present[change.path] = change
 
     def read(self, name: str, max_bytes: int = 2**20) -> bytes:
         """Content of a regular file. Raises WorkspaceError for anything else or more than ``max_bytes``."""
-        parts = _parts(name)
-        folder = os.open(self.path, _FOLDER)
-        try:
-            for part in parts[:-1]:
-                deeper = os.open(part, _FOLDER, dir_fd=folder)
-                os.close(folder)
-                folder = deeper
-            file = os.open(parts[-1], _READ, dir_fd=folder)
-        except OSError as error:
-            raise WorkspaceError(f"{shown(name)} cannot be read: {_why(error)}.") from None
-        finally:
-            os.close(folder)
-        with os.fdopen(file, "rb") as stream:
-            info = os.fstat(stream.fileno())
-            if not stat.S_ISREG(info.st_mode):
-                raise WorkspaceError(f"{shown(name)} is not a regular file.")
-            if info.st_size > max_bytes:
-                raise WorkspaceError(f"{shown(name)} has {info.st_size} bytes; at most {max_bytes} are read.")
-            return stream.read(max_bytes)
+        with self._open(meant(name)) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            data = stream.read(max_bytes + 1) if size <= max_bytes else b""
+        if max(size, len(data)) > max_bytes:
+            raise WorkspaceError(f"{name} has {size} bytes; at most {max_bytes} are read.")
+        return data
+
+    def preview(self, name: str, max_bytes: int = 2**16) -> Preview:
+        """What the first ``max_bytes`` of a file show, without unpickling. Raises WorkspaceError."""
+        with self._open(meant(name)) as stream:
+            return preview(name, stream.read(max_bytes), os.fstat(stream.fileno()).st_size)
 
     def copy(self) -> Workspace:
-        """A scratch copy that holds the regular files only (links, devices and the like stay behind)."""
+        """A scratch copy of the regular files, as the last scan saw them.
+
+        Links and special files stay behind, and so does what is unreadable by mode or exceeds
+        MAX_COPY_BYTES in total: the copy lacks it, as a reader of the workspace would.
+        """
         twin = Workspace()
         budget = MAX_COPY_BYTES
-        for name, entry in self.scan().entries.items():
-            if entry.kind != "file" or not _plain(name):
+        for name, entry in self.snapshot.entries.items():
+            if entry.kind != "file" or entry.size > budget:
                 continue
-            budget -= entry.size
-            if budget < 0:
-                raise WorkspaceError(f"the workspace holds more than {MAX_COPY_BYTES} bytes: not copied.")
             try:
-                twin.put(name, self.read(name, MAX_COPY_BYTES))
+                with self._open(name) as stream:
+                    size, _ = twin._write(name, stream, limit=budget)
             except WorkspaceError:
-                continue  # unreadable by mode: the copy lacks it, as its reader would
+                continue
+            budget -= size
+            twin.given_bytes += size
+        twin.present = dict(self.present)
         return twin
 
     def remove(self) -> None:
-        """Delete the folder, whatever is in it. May be called twice."""
+        """Delete the folder, whatever is in it; the workspace is then as new. May be called twice."""
         if self._finalizer is not None:
             self._finalizer()
-        self._root = self._finalizer = self._snapshot = None
-        self.present, self.trail = {}, []
+        self._base = self._finalizer = self._snapshot = None
+        self.present, self.trail, self.given_bytes = {}, [], 0
+
+    def _open(self, name: str) -> BinaryIO:
+        *above, last = parts(name)
+        try:
+            folder = walk(self.path, above)
+        except OSError as error:
+            raise WorkspaceError(f"{shown(name)} cannot be read: {why(error)}.") from None
+        try:
+            return open_file(last, folder)
+        except WorkspaceError as error:
+            raise WorkspaceError(f"{shown(name)} cannot be read: {error}.") from None
+        finally:
+            os.close(folder)
+
+    def _write(self, name: str, source: BinaryIO, limit: int | None = None) -> tuple[int, str]:
+        """Copy ``source`` to ``name``; returns its size and digest. At most ``limit`` bytes are taken."""
+        *above, last = parts(name)
+        size, digest = 0, hashlib.sha256()
+        try:
+            folder = walk(self.path, above, make=True)
+            try:
+                with create_file(last, folder) as target:
+                    while data := source.read(_CHUNK if limit is None else min(_CHUNK, limit - size)):
+                        target.write(data)
+                        digest.update(data)
+                        size += len(data)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise WorkspaceError(f"{shown(name)} cannot be written: {why(error)}.") from None
+        return size, digest.hexdigest()
 
 
-def remove_tree(root: str) -> None:
-    """Delete a tree without recursion and without following links, whatever its depth and modes.
-
-    Folders found in a folder are first moved up beside it, so no path ever gets long and no stack deep.
-    """
+def _source(content: bytes | Path) -> BinaryIO:
+    if isinstance(content, bytes):
+        return io.BytesIO(content)
     try:
-        top = os.open(root, _FOLDER)
-    except FileNotFoundError:
+        stream = os.fdopen(os.open(content, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    except OSError as error:
+        raise WorkspaceError(f"{content} cannot be read: {why(error)}.") from None
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise WorkspaceError(f"{content} is not a regular file.")
+    return stream
+
+
+def _discard(base: str, owner: int) -> None:
+    """Delete a workspace's folder, but not from a fork that merely inherited the object."""
+    if os.getpid() != owner:
         return
-    moved = 0
     try:
-        while folders := _unlink_files(top):
-            for name in folders:
-                os.chmod(name, 0o700, dir_fd=top)
-                folder = os.open(name, _FOLDER, dir_fd=top)
-                try:
-                    for inner in _unlink_files(folder):
-                        moved += 1
-                        os.chmod(inner, 0o700, dir_fd=folder)
-                        os.rename(inner, f".mappa-{moved}-{os.getpid()}", src_dir_fd=folder, dst_dir_fd=top)
-                finally:
-                    os.close(folder)
-                os.rmdir(name, dir_fd=top)
-    finally:
-        os.close(top)
-    os.rmdir(root)
-
-
-def _unlink_files(folder: int) -> list[str]:
-    """Unlink everything in ``folder`` but its folders, whose names are returned."""
-    with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
-        if not is_folder:
-            os.unlink(name, dir_fd=folder)
-    return [name for name, is_folder in found if is_folder]
-
-
-def _parts(name: str) -> list[str]:
-    if not _plain(name):
-        raise WorkspaceError(f"{shown(name)} does not stay inside the workspace.")
-    return name.split("/")
-
-
-def _plain(name: str) -> bool:
-    return bool(name) and "\0" not in name and not any(p in ("", ".", "..") for p in name.split("/"))
-
-
-def _why(error: OSError) -> str:
-    if error.errno in (errno.ELOOP, errno.ENOTDIR):
-        return "it is, or lies behind, a link"
-    return os.strerror(error.errno or 0).lower()
+        remove_tree(base)
+    except OSError as error:  # a mount or an immutable file: the agent's doing must not end the run
+        warnings.warn(f"{base} could not be removed ({error}): delete it.", SandboxWarning, stacklevel=2)

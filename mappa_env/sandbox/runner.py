@@ -1,92 +1,114 @@
 """What the child interpreter runs: set limits, read the code from a descriptor, run it as __main__.
 
-Started as ``python -s -S -P runner.py CODE_FD SEED CPU_S MEMORY_BYTES FILE_BYTES PROCESSES SITE...``. Only
-the standard library, and as little of it as possible: every import here is paid by every action.
+Started as ``python -u -s -S -P runner.py CODE_FD SEED CPU_S MEMORY_BYTES FILE_BYTES PROCESSES LIBRARY...``:
+unbuffered, so that what was printed before a kill counts. Only the standard library, and as little of it as
+possible: every import here is paid by every action.
 """
 
+import builtins
+import errno
 import os
 import resource
 import sys
 
 MEMORY_EXIT, DISK_EXIT = 97, 98
+"""Exit codes that report an uncaught MemoryError or a full disk to the host."""
+NAME = "<action>"
+_SPARE = 64 * 2**20
+"""Memory that stays in hand for reporting that the memory is used up."""
+_OTHERS = 1024
+"""Processes that other actions of the same user may start meanwhile."""
 
 
-def limit(kind: int, value: int) -> None:
-    hard = resource.getrlimit(kind)[1]
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (value, value))
+class AfterImport:
+    """Calls ``hooks[name](module)`` right after the module of that name was imported for the first time."""
 
-
-class SeedNumpy:
-    """Seeds numpy's legacy generator when, and only when, the action imports numpy."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, hooks):  # type: ignore[no-untyped-def]
+        self.hooks = hooks
 
     def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
-        if name != "numpy.random":
+        hook = self.hooks.pop(name, None)
+        if hook is None:
             return None
-        sys.meta_path.remove(self)
-        from importlib.machinery import PathFinder
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec = next((s for s in (finder.find_spec(name, path, target) for finder in others) if s), None)
+        loader = spec.loader if spec is not None else None
+        if loader is not None and not isinstance(loader, type):  # a class would be shared by all modules
+            load = loader.exec_module
 
-        spec = PathFinder.find_spec(name, path)
-        if spec is None or spec.loader is None:
-            return spec
-        load = spec.loader.exec_module
+            def exec_module(module):  # type: ignore[no-untyped-def]
+                load(module)
+                hook(module)
 
-        def exec_module(module):  # type: ignore[no-untyped-def]
-            load(module)
-            module.seed(self.seed)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+            loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
 def main() -> None:
     fd, seed, cpu, memory, size, processes = (int(arg) for arg in sys.argv[1:7])
-    site = sys.argv[7:]
+    libraries = sys.argv[7:]
     with os.fdopen(fd, "rb") as stream:
-        code = stream.read()
-    limit(resource.RLIMIT_CPU, cpu)
-    limit(resource.RLIMIT_AS, memory)
+        text = stream.read().decode("utf-8")
+    restrict(cpu, memory, size, processes)
+    sys.argv = [NAME]
+    sys.path += [*libraries, os.getcwd()]  # last: a file of the workspace cannot stand in for a library
+    lines = (len(text), None, text.splitlines(True), NAME)
+    seeding = lambda module: module.seed(seed)  # noqa: E731
+    hooks = {
+        "random": seeding,
+        "numpy.random": seeding,
+        "linecache": lambda module: module.cache.update({NAME: lines}),  # tracebacks show the source
+    }
+    sys.meta_path.insert(0, AfterImport(hooks))
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # they come with ``site``, left out
+    module = type(sys)("__main__")
+    module.__dict__.update(__file__=NAME, __builtins__=builtins)
+    sys.modules["__main__"] = module
+    run(text, module.__dict__)
+
+
+def restrict(cpu: int, memory: int, size: int, processes: int) -> None:
+    limit(resource.RLIMIT_CPU, cpu, cpu + 1)  # first a signal that says why, then the end
+    limit(resource.RLIMIT_AS, memory, memory + _SPARE)
     limit(resource.RLIMIT_FSIZE, size)
     limit(resource.RLIMIT_NOFILE, 256)
     limit(resource.RLIMIT_CORE, 0)
-    if os.getuid() != 0:  # it would count all processes of the user; root is exempt anyway
-        limit(resource.RLIMIT_NPROC, processes)
-    sys.argv = ["<action>"]
-    sys.path += [*site, os.getcwd()]  # last: a file of the workspace cannot stand in for a library
-    sys.stdout.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
-    sys.meta_path.insert(0, SeedNumpy(seed))
-    if "random" in sys.modules or b"random" in code:
-        import random
-
-        random.seed(seed)
-    module = type(sys)("__main__")
-    module.__dict__.update(__file__="<action>", __builtins__=__builtins__)
-    sys.modules["__main__"] = module
-    run(code, module.__dict__)
+    if os.getuid() != 0:  # counts all threads of this user, so only a bomb may meet it; root is exempt
+        with open("/proc/loadavg") as file:
+            running = int(file.read().split()[3].split("/")[1])
+        limit(resource.RLIMIT_NPROC, running + processes + _OTHERS)
 
 
-def run(code, scope):  # type: ignore[no-untyped-def]
+def limit(kind: int, soft: int, hard: int | None = None) -> None:
+    most = resource.getrlimit(kind)[1]
+    most = sys.maxsize if most == resource.RLIM_INFINITY else most
+    resource.setrlimit(kind, (min(soft, most), min(hard or soft, most)))
+
+
+def run(text, scope):  # type: ignore[no-untyped-def]
     try:
-        text = code.decode("utf-8", "replace")
-        exec(compile(text, "<action>", "exec", dont_inherit=True), scope)  # noqa: S102  (the child's whole job)
+        exec(compile(text, NAME, "exec", dont_inherit=True), scope)  # noqa: S102  (the child's whole job)
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001  (reported as the interpreter would, then the exit code)
-        import linecache
-        import traceback
-
-        linecache.cache["<action>"] = (len(text), None, text.splitlines(True), "<action>")
-        trace = error.__traceback__.tb_next if error.__traceback__ else None
-        traceback.print_exception(type(error), error.with_traceback(trace), trace)
-        status = 1
-        if isinstance(error, MemoryError):
-            status = 97
-        elif isinstance(error, OSError) and error.errno in (27, 28):  # EFBIG, ENOSPC
-            status = 98
+        error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None  # not our frame
+        status = report(error)
         sys.exit(status)
 
 
-main()
+def report(error: BaseException) -> int:
+    """Print the traceback; returns the exit code that names the cause."""
+    if isinstance(error, MemoryError):
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    import traceback
+
+    traceback.print_exception(error)
+    if isinstance(error, MemoryError):
+        return MEMORY_EXIT
+    full = isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT)
+    return DISK_EXIT if full else 1
+
+
+if __name__ == "__main__":
+    main()
