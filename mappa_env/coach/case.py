@@ -64,15 +64,24 @@ class Case:
         return frozenset(f.path for f in tool.files if f.op != "deleted") if tool else frozenset()
 
     def mine(self, path: str) -> bool:
-        """Whether ``path`` is there and this agent was the last to write it."""
+        """Whether ``path`` is a file that is there and that this agent was the last to write."""
         change = self.evidence.present.get(path)
-        return change is not None and change.agent == self.me
+        return change is not None and change.agent == self.me and change.kind == "file"
 
     def owner(self, path: str) -> str | None:
-        """The upstream agent that has to make ``path``; None where nobody before this agent has to."""
+        """Who answers for ``path`` not being there: the upstream agent that deleted it last, else the one
+        that has to make it; None where nobody before this agent does."""
         names = self.team.names
+        for record in reversed(self.evidence.history):
+            if path in deleted_by(record.tool):
+                return record.agent if record.agent != self.me else None
         before = names[: names.index(self.me)]
         return next((name for name in before if path in self.team[name].requires), None)
+
+
+def deleted_by(tool: ToolResult | None) -> frozenset[str]:
+    """The paths that a run removed."""
+    return frozenset(f.path for f in tool.files if f.op == "deleted") if tool is not None else frozenset()
 
 
 def exception_of(tool: ToolResult) -> tuple[str, str]:

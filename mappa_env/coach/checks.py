@@ -11,6 +11,7 @@ CHECKS: Mapping[str, Check] = {
     "ran": checks_work.ran,
     "files": checks_work.files,
     "claims": checks_work.claims,
+    "intact": checks_work.intact,
     "tables": checks_tabular.tables,
     "model": checks_tabular.model,
     "submission": checks_tabular.submission,

@@ -83,7 +83,8 @@ class RubricCoach:
         for cap in caps:
             if cap.criterion in found and found[cap.criterion][1].score < cap.below:
                 score = min(score, cap.at_most)
-        findings = sorted((finding for _, finding in found.values()), key=lambda finding: finding.score)
+        told = [finding for row, finding in found.values() if row.weight or finding.score < 1]
+        findings = sorted(told, key=lambda finding: finding.score)  # the worst first: readers may clip
         return Verdict(
             "ok",
             round(score, 4),

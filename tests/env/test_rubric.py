@@ -66,7 +66,7 @@ class Play:
             tool = dataclasses.replace(
                 tool, files=tuple(dataclasses.replace(f, agent=agent, step=step) for f in tool.files)
             )
-            self.present.update({f.path: f for f in tool.files})
+            self.present.update({f.path: f for f in tool.files if f.op != "deleted"})
         ended = tool is None if last is None else last
         verdict = self.coach.judge(
             Evidence(
@@ -495,6 +495,26 @@ def test_the_standing_outlives_the_code_turn() -> None:
     play = team_up_to_analyst(with_model(predictions=predictions(1.0)))
     first = submit(play, graded(1.0))
     assert play.act("analyst_0", "done", standing=graded(1.0)).score == first.score == 10
+
+
+def test_deleting_what_others_need_does_not_pay() -> None:
+    play = Play("dsbench", TABLE)
+    engineer(play)
+    del play.present["X_test.pkl"]
+    gone = FileChange("X_test.pkl", "deleted", 0, "")
+    tool = ran("", files=["model.pkl"])
+    tool = dataclasses.replace(tool, files=(*tool.files, gone))
+    coach = play.act("modeler_0", code(LOADS["modeler_0"]), tool, probe=with_model())
+    assert (coach.score, coach.blame) == (1, "modeler_0")
+    blocked = play.act("analyst_0", code(LOADS["analyst_0"]), no_file("X_test.pkl"))
+    assert (blocked.score, blocked.blame) == (4.5, "modeler_0")
+
+
+def test_a_fifo_is_no_file() -> None:
+    play = Play("dsbench", TABLE)
+    engineer(play)
+    tool = dataclasses.replace(ran(), files=(FileChange("model.pkl", "created", 0, "", "fifo"),))
+    assert play.act("modeler_0", code(LOADS["modeler_0"]), tool, probe=facts(), last=True).score == 2
 
 
 def test_a_constant_model_excuses_who_used_it() -> None:
