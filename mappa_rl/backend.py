@@ -39,6 +39,12 @@ def all_max(value: int) -> int:
     return int(tensor)
 
 
+def barrier() -> None:
+    """Wait for all processes."""
+    if world()[1] > 1:
+        dist.barrier()
+
+
 def make_engine(
     module: nn.Module, *, betas: tuple[float, float], weight_decay: float, grad_clip: float, zero_stage: int
 ) -> Any:

@@ -116,7 +116,7 @@ class Learner:
 
     def save(self, folder: Path) -> None:
         """Write weights, optimizer, schedule position and random state. All processes call it."""
-        self._engine.save_checkpoint(str(folder), tag="engine")
+        self._engine.save_checkpoint(str(folder), tag="engine", save_latest=False)
         if world()[0] == 0:
             state = {
                 "updates": self.updates,
@@ -125,6 +125,16 @@ class Learner:
                 "random": self._random.bit_generator.state,
             }
             (folder / "learner.json").write_text(json.dumps(state), encoding="utf-8")
+
+    def export(self, folder: Path, tokenizer: Any = None) -> None:
+        """Write a plain Hugging Face folder, with the tokenizer if given. All processes call it."""
+        state = self._engine._zero3_consolidated_16bit_state_dict() if self._stage == 3 else None
+        if world()[0] == 0:
+            if state is not None:
+                state = {name.removeprefix("model."): tensor for name, tensor in state.items()}
+            self.model.save_pretrained(folder, state_dict=state)
+            if tokenizer is not None:
+                tokenizer.save_pretrained(folder)
 
     def load(self, folder: Path) -> None:
         """Become exactly the learner that was saved. Raises ``CheckpointError``."""

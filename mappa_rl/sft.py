@@ -1,43 +1,65 @@
-"""Supervised steps: a model learns to say what demonstrations say. The start of every tiny policy."""
+"""Supervised warm start: imitate demonstrated actions, before rewards take over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
-from mappa_rl.config import WarmStart
+from mappa_rl.errors import LearnerError
 from mappa_rl.learner import Learner
-from mappa_rl.schedule import Schedule
-from mappa_rl.types import Floats, Sample
+from mappa_rl.types import Floats, Sample, StepStats
 
 
-def supervise(
-    model: nn.Module,
+def imitate(
+    learner: Learner,
     samples: Sequence[Sample],
-    settings: WarmStart,
     *,
-    seed: int,
-    on_step: Callable[[int, Mapping[str, float]], None] | None = None,
+    steps: int,
+    batch: int,
+    prompt_weight: float = 0.1,
+    seed: int = 0,
+    on_step: Callable[[int, StepStats], None] | None = None,
 ) -> None:
-    """``settings.steps`` updates of ``settings.batch`` samples each, in passes of a seeded random order."""
-    schedule = Schedule(settings.lr, kind="linear", warmup=settings.warmup_steps, total=settings.steps)
-    learner = Learner(model, schedule, zero_stage=0)
-    weights = [loss_weights(sample, settings.prompt_weight) for sample in samples]
-    random = np.random.default_rng(seed)
-    order: list[int] = []
-    for step in range(1, settings.steps + 1):
-        while len(order) < settings.batch:
-            order.extend(random.permutation(len(samples)).tolist())
-        chosen, order = order[: settings.batch], order[settings.batch :]
-        stats = learner.supervised([samples[i] for i in chosen], [weights[i] for i in chosen])
+    """Train ``learner`` until it has made ``steps`` updates on batches of ``batch`` samples.
+
+    Starts where ``learner.updates`` stands, and batches depend on (seed, step) alone: a learner restored from
+    a checkpoint goes on exactly. Every sample is seen once before any is seen again. ``on_step`` gets the
+    number of updates done and the stats of ``Learner.supervised``; it may save a checkpoint.
+    """
+    if not samples:
+        raise LearnerError("There are no demonstrations to imitate; make some, or set the steps to 0.")
+    order, epoch = np.empty(0, np.int64), -1
+    for step in range(learner.updates, steps):
+        chosen = []
+        for position in range(step * batch, (step + 1) * batch):
+            if position // len(samples) != epoch:
+                epoch = position // len(samples)
+                order = np.random.default_rng((seed, epoch)).permutation(len(samples))
+            chosen.append(samples[order[position % len(samples)]])
+        stats = learner.supervised(chosen, [token_weights(sample, prompt_weight) for sample in chosen])
         if on_step is not None:
-            on_step(step, stats)
+            on_step(step + 1, stats)
 
 
-def loss_weights(sample: Sample, prompt_weight: float) -> Floats:
-    """1 on action tokens, ``prompt_weight`` on the others, 0 on the first, which nothing predicts."""
+def token_weights(sample: Sample, prompt_weight: float) -> Floats:
+    """[T]: 1 on action tokens, ``prompt_weight`` on the context, 0 on the first token (not predicted)."""
     weights = np.where(sample.action_mask, 1.0, prompt_weight).astype(np.float32)
     weights[0] = 0.0
     return weights
+
+
+def copy_model(model: nn.Module) -> nn.Module:
+    """A model of its own with the same weights: free of the hooks and buffers that training has attached."""
+    source: Any = model
+    with torch.random.fork_rng(devices=[]):
+        copied: Any = type(source)(copy.deepcopy(source.config))
+    copied.to(device=source.device, dtype=source.dtype)
+    copied.load_state_dict(source.state_dict())
+    copied.generation_config = copy.deepcopy(source.generation_config)
+    made: nn.Module = copied.eval()
+    return made

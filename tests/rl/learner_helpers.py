@@ -1,0 +1,65 @@
+"""Small models and random samples for the learner's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from mappa_rl.types import Floats, Sample, Span
+
+VOCAB = 64
+
+
+def make_model(seed: int = 0, layers: int = 2) -> Any:
+    config = Qwen3Config(
+        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=layers, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, intermediate_size=48, max_position_embeddings=128,
+        initializer_range=0.3, tie_word_embeddings=True, attn_implementation="sdpa",
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    return Qwen3ForCausalLM(config).float()
+
+
+def make_sample(
+    lengths: Sequence[tuple[int, int]],
+    rewards: Sequence[float],
+    *,
+    seed: int = 0,
+    valid: Sequence[bool] | None = None,
+    policy: str = "p",
+    agent: str = "a_0",
+    part: int = 0,
+) -> Sample:
+    """A sample of (context, action) lengths in turn, with random ids and log-probs."""
+    rng = np.random.default_rng(seed)
+    spans, at = [], 0
+    for k, (context, action) in enumerate(lengths):
+        start = at + context
+        at = start + action
+        spans.append(Span(start, at, rewards[k], valid is None or valid[k], k))
+    mask = np.zeros(at, np.bool_)
+    for span in spans:
+        mask[span.start : span.end] = True
+    logprobs = np.where(mask, -rng.uniform(2, 6, at), 0).astype(np.float32)
+    return Sample(rng.integers(0, VOCAB, at), mask, logprobs, tuple(spans), policy, agent, part).check()
+
+
+def make_batch(count: int = 12, seed: int = 0) -> tuple[list[Sample], list[Floats], list[Floats]]:
+    """Samples of mixed lengths (one and two actions), advantages and weights; one action is invalid."""
+    rng = np.random.default_rng(seed)
+    samples = []
+    for k in range(count):
+        lengths = [tuple(int(n) for n in rng.integers(2, 15, 2)) for _ in range(1 + k % 2)]
+        samples.append(make_sample(lengths, [1.0] * len(lengths), seed=seed * 1000 + k))
+    advantages = [(rng.normal(size=len(s)) * s.action_mask).astype(np.float32) for s in samples]
+    weights = [s.action_mask.astype(np.float32) for s in samples]
+    weights[1][samples[1].spans[0].start : samples[1].spans[0].end] = 0
+    return samples, advantages, weights
+
+
+def parameters(model: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().flatten().clone() for p in model.parameters()])

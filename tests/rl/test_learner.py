@@ -1,0 +1,281 @@
+"""The learner's gradients: right, and independent of how a batch is cut, packed or dealt."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import socket
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from learner_helpers import make_batch, make_model, make_sample, parameters
+
+from mappa_rl.errors import ConfigError, LearnerError
+from mappa_rl.learner import Learner
+from mappa_rl.schedule import Schedule
+from mappa_rl.scoring import Reference
+from mappa_rl.sft import copy_model, imitate, token_weights
+
+LR = 1e-2
+
+
+def catch_gradient(learner: Learner) -> list[torch.Tensor]:
+    """Where the accumulated gradient of the next update will be; it is not applied."""
+    caught: list[torch.Tensor] = []
+    engine = learner._engine
+
+    def apply() -> float:
+        caught.extend(parameter.grad.clone() for parameter in learner.model.parameters())
+        engine.zero_grad()
+        return 0.0
+
+    learner._apply = apply  # type: ignore[method-assign]
+    return caught
+
+
+def padded_gradient(model, samples, advantages, weights, clip=0.2):
+    """The plain loop: one padded batch, the ordinary forward pass, ordinary autograd."""
+    longest = max(map(len, samples))
+
+    def padded(arrays, dtype):
+        return torch.tensor(np.stack([np.pad(a, (0, longest - len(a))) for a in arrays]), dtype=dtype)
+
+    ids = padded([s.ids for s in samples], torch.long)
+    seen = padded([np.ones(len(s)) for s in samples], torch.long)
+    old, values, mass = (
+        padded(arrays, torch.float32)[:, 1:]
+        for arrays in ([s.logprobs for s in samples], advantages, weights)
+    )
+    model.zero_grad()
+    logits = model(input_ids=ids, attention_mask=seen, use_cache=False).logits[:, :-1]
+    ratio = (logits.log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0] - old).exp()
+    gain = torch.minimum(ratio * values, ratio.clamp(1 - clip, 1 + clip) * values)
+    loss = -(gain * mass).sum() / mass.sum()
+    loss.backward()
+    return loss.item(), [parameter.grad.clone() for parameter in model.parameters()]
+
+
+@pytest.mark.parametrize("budget", [10_000, 60, 1])
+def test_gradient_equals_a_plain_padded_loop(budget):
+    samples, advantages, weights = make_batch()
+    model = make_model()
+    for sample, own in zip(samples, Reference(copy.deepcopy(model)).logprobs(samples), strict=True):
+        noise = np.random.default_rng(len(sample)).normal(0, 0.3, len(sample))  # old policy nearby: some clip
+        sample.logprobs[:] = np.minimum((own + noise) * sample.action_mask, 0)
+    loss, right = padded_gradient(copy.deepcopy(model), samples, advantages, weights)
+    learner = Learner(model, Schedule(LR), zero_stage=0, tokens_per_micro_batch=budget)
+    found = catch_gradient(learner)
+    stats = learner.step(samples, advantages, weights)
+    assert stats["loss"] == pytest.approx(loss, abs=1e-5)
+    assert 0 < stats["clip_fraction"] < 1
+    assert stats["mismatch"] > 0.05
+    for a, b in zip(found, right, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_update_is_the_same_for_every_split_and_stage(stage):
+    """Against plain AdamW with clipping, on gradients that clipping changes."""
+    samples, advantages, weights = make_batch()
+    for sample, own in zip(samples, Reference(make_model()).logprobs(samples), strict=True):
+        sample.logprobs[:] = own
+    advantages = [50 * advantage for advantage in advantages]
+    plain = make_model()
+    _, right = padded_gradient(plain, samples, advantages, weights)
+    optimizer = torch.optim.AdamW(plain.parameters(), lr=LR, betas=(0.9, 0.95), weight_decay=0.1)
+    norm = float(torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.5))
+    assert norm > 0.5
+    optimizer.step()
+    for budget in (10_000, 50):
+        learner = Learner(
+            make_model(),
+            Schedule(LR),
+            zero_stage=stage,
+            tokens_per_micro_batch=budget,
+            weight_decay=0.1,
+            grad_clip=0.5,
+        )
+        stats = learner.step(samples, advantages, weights)
+        assert stats["grad_norm"] == pytest.approx(norm, rel=1e-4)
+        assert stats["lr"] == LR
+        # Adam's first step is nearly the gradient's sign; entries near 0 may differ by rounding alone
+        for a, b, g in zip(learner.model.parameters(), plain.parameters(), right, strict=True):
+            torch.testing.assert_close(a[g.abs() > 1e-3], b[g.abs() > 1e-3], atol=1e-5, rtol=0)
+
+
+def test_masked_tokens_have_no_effect():
+    samples, advantages, weights = make_batch()
+    outcomes = []
+    for noise in (0.0, 100.0):
+        values = [
+            np.where(w == 0, noise, a).astype(np.float32) for a, w in zip(advantages, weights, strict=True)
+        ]
+        learner = Learner(make_model(), Schedule(LR), zero_stage=0)
+        learner.step(samples, values, weights)
+        outcomes.append(parameters(learner.model))
+    assert torch.equal(*outcomes)
+
+
+def test_no_valid_token_changes_nothing_and_says_so():
+    samples, advantages, weights = make_batch(4)
+    learner = Learner(make_model(), Schedule(LR))
+    before, state = parameters(learner.model), learner._random.bit_generator.state
+    none = [0 * w for w in weights]
+    assert learner.step(samples, advantages, none, epochs=2, minibatches=2) == {"skipped": 1.0}
+    assert learner.supervised(samples, none) == {"skipped": 1.0}
+    assert learner.step([], [], []) == {"skipped": 1.0}
+    assert torch.equal(parameters(learner.model), before)
+    assert learner.updates == 0
+    assert learner._random.bit_generator.state == state
+
+
+def test_zero_advantages_give_a_zero_gradient():
+    samples, advantages, weights = make_batch(4)
+    learner = Learner(make_model(), Schedule(LR))
+    before = parameters(learner.model)
+    assert learner.step(samples, [0 * a for a in advantages], weights)["grad_norm"] == 0
+    assert torch.equal(parameters(learner.model), before)
+
+
+def test_minibatches_and_epochs_cover_all_samples():
+    samples, advantages, weights = make_batch(10)
+    learner = Learner(make_model(), Schedule(1e-4))
+    seen: list[list[int]] = []
+    update = learner._update
+    learner._update = lambda s, a, w, chosen, loss: (
+        seen.append(sorted(chosen)),
+        update(s, a, w, chosen, loss),
+    )[1]
+    stats = learner.step(samples, advantages, weights, epochs=2, minibatches=3)
+    assert stats["updates"] == learner.updates == 6
+    assert sorted(chain(*seen[:3])) == sorted(chain(*seen[3:])) == list(range(10))
+    assert seen[:3] != seen[3:]
+
+
+def test_more_minibatches_than_samples():
+    samples, advantages, weights = make_batch(2)
+    learner = Learner(make_model(), Schedule(1e-4))
+    assert learner.step(samples, advantages, weights, minibatches=5)["updates"] == 2
+
+
+def test_actions_with_high_advantage_become_likelier():
+    samples = [make_sample([(3, 4)], [1.0], seed=k) for k in range(6)]
+    learner = Learner(make_model(), Schedule(1e-3))
+    advantages = [(s.action_mask * (1 if k < 3 else -1)).astype(np.float32) for k, s in enumerate(samples)]
+    before = learner.logprobs(samples)
+    for sample, own in zip(samples, before, strict=True):
+        sample.logprobs[:] = own
+    stats = learner.step(samples, advantages, [s.action_mask.astype(np.float32) for s in samples], epochs=3)
+    change = [float((a - b).sum()) for a, b in zip(learner.logprobs(samples), before, strict=True)]
+    assert min(change[:3]) > 0 > max(change[3:])
+    assert stats["mismatch"] == pytest.approx(0, abs=1e-5)
+    assert stats["kl"] > 0
+
+
+def test_not_finite_is_an_error_before_the_weights_change():
+    samples, advantages, weights = make_batch(4)
+    learner = Learner(make_model(), Schedule(LR))
+    before = parameters(learner.model)
+    advantages[0][samples[0].action_mask] = np.nan
+    with pytest.raises(LearnerError, match="lower learning rate"):
+        learner.step(samples, advantages, weights)
+    assert torch.equal(parameters(learner.model), before)
+
+
+def test_bfloat16_trains_from_stage_one_only():
+    samples, advantages, weights = make_batch(4)
+    with pytest.raises(LearnerError, match="zero_stage >= 1"):
+        Learner(make_model().bfloat16(), Schedule(LR), zero_stage=0)
+    learner = Learner(make_model().bfloat16(), Schedule(LR), zero_stage=2)
+    before = parameters(learner.model)
+    assert math.isfinite(learner.step(samples, advantages, weights)["grad_norm"])
+    assert not torch.equal(parameters(learner.model), before)
+
+
+def test_schedules():
+    assert [Schedule(2.0, warmup=2)(k) for k in range(4)] == [1, 2, 2, 2]
+    linear = Schedule(1.0, "linear", warmup=1, total=5)
+    assert [linear(k) for k in range(7)] == pytest.approx([1, 1, 0.75, 0.5, 0.25, 0, 0])
+    cosine = Schedule(1.0, "cosine", total=4)
+    assert [cosine(k) for k in range(5)] == pytest.approx([1, 0.8536, 0.5, 0.1464, 0], abs=1e-4)
+    with pytest.raises(ConfigError, match="outlast"):
+        Schedule(1.0, "linear", warmup=5, total=5)
+    with pytest.raises(ConfigError, match="cosine"):
+        Schedule(1.0, "step")
+
+
+def test_imitation_learns_and_goes_on_where_it_stood():
+    samples = [make_sample([(3, 5)], [0.0], seed=k) for k in range(8)]
+    assert token_weights(samples[0], 0.1).tolist() == pytest.approx([0, 0.1, 0.1, 1, 1, 1, 1, 1])
+
+    def start() -> Learner:
+        return Learner(make_model(), Schedule(3e-3, "linear", warmup=5, total=60), zero_stage=0)
+
+    losses: list[float] = []
+    whole = start()
+    imitate(whole, samples, steps=60, batch=3, on_step=lambda _, stats: losses.append(stats["loss"]))
+    assert len(losses) == 60
+    assert losses[-1] < 0.5 * losses[0]
+    halves = start()
+    imitate(halves, samples, steps=25, batch=3)
+    imitate(halves, samples, steps=60, batch=3)
+    assert torch.equal(parameters(whole.model), parameters(halves.model))
+
+
+def test_copies_are_equal_and_independent():
+    learner = Learner(make_model(), Schedule(LR))
+    state = torch.get_rng_state()
+    twin = copy_model(learner.model)
+    assert torch.equal(torch.get_rng_state(), state)
+    before = parameters(twin)
+    assert torch.equal(before, parameters(learner.model))
+    learner.step(*make_batch(4))
+    assert torch.equal(parameters(twin), before)
+    assert not torch.equal(before, parameters(learner.model))
+
+
+WORKER = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np, torch
+from learner_helpers import make_batch, make_model, parameters
+from mappa_rl.learner import Learner
+from mappa_rl.schedule import Schedule
+rank, share = int(os.environ["RANK"]), int(sys.argv[3])
+torch.set_num_threads(1)
+learner = Learner(make_model(), Schedule(1e-3), zero_stage=int(sys.argv[4]), tokens_per_micro_batch=60)
+samples, advantages, weights = make_batch()
+mine = slice(0, share) if rank == 0 else slice(share, None)
+stats = [learner.step(samples[mine], advantages[mine], weights[mine]) for _ in range(2)]
+if rank == 0:
+    torch.save((parameters(learner.model), [dict(s) for s in stats]), sys.argv[2])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "stage"), [(5, 2), (12, 2), (5, 0)])
+def test_two_processes_equal_one(tmp_path, share, stage):
+    """Also with all samples on one process: the other runs zero-weight batches."""
+    helpers = Path(__file__).parent
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    base = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    command = [sys.executable, "-c", WORKER, str(helpers), str(tmp_path / "out.pt"), str(share), str(stage)]
+    workers = [
+        subprocess.Popen(command, env={**base, "RANK": str(r), "LOCAL_RANK": str(r), "OMP_NUM_THREADS": "1"})
+        for r in range(2)
+    ]
+    assert [worker.wait(timeout=120) for worker in workers] == [0, 0]
+    found, stats = torch.load(tmp_path / "out.pt")
+    learner = Learner(make_model(), Schedule(1e-3), zero_stage=stage, tokens_per_micro_batch=60)
+    right = [learner.step(*make_batch()) for _ in range(2)]
+    torch.testing.assert_close(found, parameters(learner.model), atol=1e-5, rtol=1e-5)
+    for a, b in zip(stats, right, strict=True):
+        assert a == pytest.approx(dict(b), rel=1e-3, abs=1e-5)
