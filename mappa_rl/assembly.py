@@ -29,7 +29,6 @@ class Parts:
     learners: dict[str, Learner]
     reference: Reference
     algorithm: Algorithm
-    tokenizer: Any
 
 
 def assemble(config: Config, start: Path) -> Parts:
@@ -60,7 +59,7 @@ def assemble(config: Config, start: Path) -> Parts:
         algo.name, mode=algo.mode, gamma=algo.gamma, reward_scale=algo.reward_scale,
         reward_clip=algo.reward_clip, kl_coef=algo.kl_coef,
     )  # fmt: skip
-    return Parts(policies, learners, reference, algorithm, tokenizer)
+    return Parts(policies, learners, reference, algorithm)
 
 
 def collector(config: Config, policies: Policies, split: Literal["train", "eval"]) -> Collector:

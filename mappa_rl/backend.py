@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -50,9 +48,14 @@ def make_engine(
 ) -> Any:
     """A DeepSpeed engine with AdamW around ``module``; the learning rate is set by the caller, per step.
 
-    ``grad_clip`` is applied by DeepSpeed at stages 1 to 3; at stage 0 clipping is the caller's (DeepSpeed
+    ``grad_clip`` is applied by DeepSpeed at stages 1 and 2; at stage 0 clipping is the caller's (DeepSpeed
     would not report the norm there). Starts torch.distributed for one process if nobody has.
     """
+    if zero_stage not in (0, 1, 2):
+        raise LearnerError(
+            f"zero_stage={zero_stage} is not offered; use 0, 1 or 2 (3 would scatter the weights that engines "
+            "and checkpoints read whole)."
+        )
     deepspeed = _deepspeed()
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     half = parameters[0].dtype == torch.bfloat16
@@ -67,9 +70,8 @@ def make_engine(
         "bf16": {"enabled": half},
         "steps_per_print": 10**9,
     }
-    with _environment():
-        optimizer = torch.optim.AdamW(parameters, lr=0.0, betas=betas, weight_decay=weight_decay, fused=True)
-        engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=config)
+    optimizer = torch.optim.AdamW(parameters, lr=0.0, betas=betas, weight_decay=weight_decay, fused=True)
+    engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=config)
     return engine
 
 
@@ -84,22 +86,9 @@ def _deepspeed() -> Any:
     if not dist.is_initialized() and "RANK" not in os.environ:
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
-    with _environment():
-        deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
+    os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed reads it even where there is no launcher
+    deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
     return deepspeed
-
-
-@contextmanager
-def _environment() -> Iterator[None]:
-    """DeepSpeed insists on LOCAL_RANK even where there is but one process and no launcher."""
-    if "LOCAL_RANK" in os.environ:
-        yield
-        return
-    os.environ["LOCAL_RANK"] = "0"
-    try:
-        yield
-    finally:
-        del os.environ["LOCAL_RANK"]
 
 
 def _device() -> torch.device:

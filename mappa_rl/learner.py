@@ -128,11 +128,8 @@ class Learner:
 
     def export(self, folder: Path, tokenizer: Any = None) -> None:
         """Write a plain Hugging Face folder, with the tokenizer if given. All processes call it."""
-        state = self._engine._zero3_consolidated_16bit_state_dict() if self._stage == 3 else None
         if world()[0] == 0:
-            if state is not None:
-                state = {name.removeprefix("model."): tensor for name, tensor in state.items()}
-            self.model.save_pretrained(folder, state_dict=state)
+            self.model.save_pretrained(folder)
             if tokenizer is not None:
                 tokenizer.save_pretrained(folder)
 

@@ -34,8 +34,7 @@ def reevaluate(config: Config, run: Path, out: Path) -> Path:
             evaluation = HeldOut(config, out, progress, held_out)
             evaluation.calibrate(training)
             evaluation.measure("before", evaluation.temperatures, trace=True)
-            if not Checkpoints(run / "checkpoints", keep=config.run.keep).restore(parts.learners):
-                raise RunError(f"{run / 'checkpoints'} holds no whole checkpoint: resume the run first.")
+            Checkpoints(run / "checkpoints").load(parts.learners)
             evaluation.measure("after", evaluation.temperatures, trace=True)
     trained = read_summary(run)
     summarise(

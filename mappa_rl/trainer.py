@@ -12,8 +12,8 @@ from mappa_rl.assembly import Parts, assemble, collector
 from mappa_rl.checkpoint import Checkpoints
 from mappa_rl.config import Config
 from mappa_rl.held_out import HeldOut
+from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
-from mappa_rl.report import build_report
 from mappa_rl.rollout import Collected, Collector, Job, Sampling
 from mappa_rl.sinks import Metrics
 from mappa_rl.statistics import rollout_stats
@@ -26,9 +26,11 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
 
     Whatever moment it was killed at, a resumed run has the parameters and metrics of an uninterrupted one.
     """
+    write_config(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         parts = assemble(config, warm_start(config, out, progress))
+        tokenizers = {name: policy.chat.tokenizer for name, policy in parts.policies.items()}
         checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep)
         with (
             collector(config, parts.policies, "train") as training,
@@ -37,7 +39,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             evaluation = HeldOut(config, out, progress, held_out)
             evaluation.calibrate(training)
             evaluation.measure("before", evaluation.temperatures, trace=True)
-            done = checkpoints.restore(parts.learners) if resume else 0
+            done = checkpoints.load(parts.learners)["step"] if resume and checkpoints.latest() else 0
             with Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics:
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
@@ -46,7 +48,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
                     progress.update(step, values)
                     every = config.run.checkpoint_every
                     if step == config.run.steps or (every and step % every == 0):
-                        checkpoints.save(step, parts.learners, parts.tokenizer)
+                        checkpoints.save(step, parts.learners, {"step": step}, tokenizers=tokenizers)
                     if config.eval.every and step % config.eval.every == 0:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)
                         progress.phase("training", config.run.steps, "steps", step)
@@ -57,7 +59,6 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
         best=evaluation.best, calibration=evaluation.calibration,
         faults=demonstrated_faults(script, evaluation.topics) if script else (),
     )  # fmt: skip
-    build_report([out])
     return out
 
 
@@ -88,7 +89,8 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
             samples, credit.advantages, credit.weights,
             clip=config.algo.clip, epochs=config.optim.epochs, minibatches=config.optim.minibatches,
         )  # fmt: skip
-        stats[policy] = {**credit.stats.get(policy, {}), **done}
+        own = credit.stats.get(policy, {})
+        stats[policy] = {**{k: v for k, v in own.items() if k != "reward"}, **done}  # logged by agent
     return stats
 
 

@@ -16,8 +16,10 @@ from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
 from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
 from mappa_rl.errors import RunError
+from mappa_rl.learner import Learner
 from mappa_rl.progress import Progress
-from mappa_rl.sft import supervise
+from mappa_rl.schedule import Schedule
+from mappa_rl.sft import imitate
 from mappa_rl.tiny import tiny_qwen3, train_tokenizer
 from mappa_rl.types import Sample, Turn
 
@@ -49,7 +51,7 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
         chat = ChatTokenizer(tokenizer)
         progress.phase("warm start", config.warmstart.steps)
         samples = [sample for episode in episodes for sample in demonstrated(episode, chat)]
-        supervise(model, samples, config.warmstart, seed=config.run.seed, on_step=progress.update)
+        _imitate(model, samples, config, progress)
     draft = out / f"{FOLDER}.new"
     shutil.rmtree(draft, ignore_errors=True)
     model.save_pretrained(draft)
@@ -127,6 +129,19 @@ def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, A
         max_len=shape.max_len, seed=config.run.seed,
     )  # fmt: skip
     return model, tokenizer
+
+
+def _imitate(model: Any, samples: list[Sample], config: Config, progress: Progress) -> None:
+    start = config.warmstart
+    schedule = Schedule(start.lr, kind="linear", warmup=start.warmup_steps, total=start.steps)
+    learner = Learner(
+        model, schedule, betas=config.optim.betas, grad_clip=config.optim.grad_clip,
+        tokens_per_micro_batch=config.optim.tokens_per_micro_batch, zero_stage=config.optim.zero_stage,
+    )  # fmt: skip
+    imitate(
+        learner, samples, steps=start.steps, batch=start.batch, prompt_weight=start.prompt_weight,
+        seed=config.run.seed, on_step=progress.update,
+    )  # fmt: skip
 
 
 def _facts(episodes: list[DemonstrationEpisode]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def outcome(out: Path) -> tuple[list[dict[str, float]], dict[str, dict[str, byte
         policy.name: {
             name: value.tobytes() for name, value in load_file(policy / "model" / "model.safetensors").items()
         }
-        for policy in sorted(final.iterdir())
+        for policy in sorted((final / "policies").iterdir())
     }
     return rows, weights
 
