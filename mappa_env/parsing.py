@@ -27,8 +27,7 @@ def parse(text: str, *, tools: bool = True) -> Action:
 
     Text beyond MAX_ACTION_CHARS is cut (and said so in the text); what UTF-8 cannot hold becomes ``?``.
     """
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode("utf-8")
+    text = _utf8(text)
     if len(text) > MAX_ACTION_CHARS:
         cut = len(text) - MAX_ACTION_CHARS
         text = f"{text[:MAX_ACTION_CHARS]}\n[{cut} characters of this action were cut]"
@@ -41,20 +40,20 @@ def split_thinking(text: str) -> tuple[str, str]:
     the chat template opened, so all before it is thinking."""
     if "think>" not in text:
         return "", text
-    thoughts, answer, rest = [], [], text
-    first_close, first_open = text.find(_CLOSE), text.find(_OPEN)
-    if first_close != -1 and (first_open == -1 or first_close < first_open):
-        thoughts.append(text[:first_close])
-        rest = text[first_close + len(_CLOSE) :]
-    while True:
-        before, opened, after = rest.partition(_OPEN)
-        answer.append(before)
-        if not opened:
-            break
-        thought, closed, rest = after.partition(_CLOSE)
-        thoughts.append(thought)
-        if not closed:
-            break
+    thoughts, answer, at = [], [], 0  # positions, not remainders: copying what is left would be quadratic
+    opened, closed = text.find(_OPEN), text.find(_CLOSE)
+    if closed != -1 and not 0 <= opened < closed:
+        thoughts.append(text[:closed])
+        at = closed + len(_CLOSE)
+    while (opened := text.find(_OPEN, at)) != -1:
+        answer.append(text[at:opened])
+        start = opened + len(_OPEN)
+        closed = text.find(_CLOSE, start)
+        if closed == -1:
+            closed = len(text)
+        thoughts.append(text[start:closed])
+        at = closed + len(_CLOSE)
+    answer.append(text[at:])
     return "\n".join(thoughts).strip(), "".join(answer).replace(_CLOSE, "").strip()
 
 
@@ -69,19 +68,25 @@ def find_code(answer: str) -> str | None:
 
 def _tool_calls(answer: str) -> list[str]:
     codes: list[str] = []
-    rest = answer
+    at = 0
     while True:
-        _, opened, rest = rest.partition(_CALL_OPEN)
-        body, closed, rest = rest.partition(_CALL_CLOSE)
-        if not opened or not closed:
+        opened = answer.find(_CALL_OPEN, at)
+        at = opened + len(_CALL_OPEN)
+        closed = answer.find(_CALL_CLOSE, at) if opened != -1 else -1
+        if closed == -1:
             return codes
         try:
-            call = json.loads(body)
+            call = json.loads(answer[at:closed])
         except (ValueError, RecursionError):
-            continue  # not JSON: not a call
+            call = None  # not JSON: not a call
         arguments = call.get("arguments") if isinstance(call, dict) else None
         if isinstance(arguments, dict) and isinstance(arguments.get("code"), str):
-            codes.append(arguments["code"])
+            codes.append(_utf8(arguments["code"]))  # JSON can spell lone surrogates
+        at = closed + len(_CALL_CLOSE)
+
+
+def _utf8(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _fences(answer: str) -> list[str]:
