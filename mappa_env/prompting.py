@@ -45,11 +45,13 @@ class Prompter:
             self._templates[role] = template
 
     def render(self, name: str, context: Mapping[str, Any]) -> Message:
-        """``name`` is a role or ``"tool"``. Raises CardError when the template names what does not exist."""
+        """``name`` is a role or ``"tool"``. Raises CardError when the template fails, in whatever way."""
+        template = self._templates[name]
         try:
-            return {"role": "user", "content": self._templates[name].render(context).strip()}
-        except jinja2.TemplateError as error:
-            raise CardError(f"prompt template {name!r} failed: {error}") from None
+            return {"role": "user", "content": template.render(context).strip()}
+        except Exception as error:  # noqa: BLE001  a template can compute, so it can raise anything
+            reason = f"{type(error).__name__}: {error}"
+            raise CardError(f"prompt template {name!r} failed: {reason}") from None
 
 
 class _Environment(SandboxedEnvironment):

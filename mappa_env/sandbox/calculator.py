@@ -15,7 +15,7 @@ from mappa_env.workspace import Workspace
 
 _SCRIPT = re.compile(
     r"(?:from math import (?P<names>\*|[a-z]+(?:, [a-z]+)*)\n)?"
-    r"(?:print\((?P<expr>[0-9a-z+\-*/%(), ]{1,200})\)|(?P<silent>[0-9a-z+\-*/%(), ]{1,200}))\n?"
+    r"(?:print\((?P<expr>[0-9a-z+\-*/%(), ]{1,200})\)|(?P<silent>(?! )[0-9a-z+\-*/%(), ]{1,200}))\n?"
 )
 _BUILTINS = {"abs", "min", "max", "sum", "range"}
 _MATH = {"gcd", "lcm", "comb", "isqrt"}
@@ -50,7 +50,7 @@ def _printed(code: str) -> str | None:
     if _DIVISION.search(expr):
         return None
     imported = _MATH if match["names"] == "*" else set(re.findall("[a-z]+", match["names"] or ""))
-    if set(re.findall("[a-z]+", expr)) - _BUILTINS - (imported & _MATH):
+    if imported - _MATH or set(re.findall("[a-z]+", expr)) - _BUILTINS - imported:
         return None
     value = safe_value(expr)
     if type(value) is not int:
