@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -207,8 +209,21 @@ def _vector_equals_sequential(case: Case, **mode: Any) -> None:
     """Three environments, past the end of an episode: every observation, reward, end and info is equal."""
     count = 3
     steps = sum(agent.max_turns for agent in find_card(case.card).team) + 3
-    vector = DictInfoToList(gym.make_vec(case.env_id, num_envs=count, **mode, **case.options))
-    singles = [case.make() for _ in range(count)]
+    with contextlib.ExitStack() as stack:
+        made = gym.make_vec(case.env_id, num_envs=count, **mode, **case.options)
+        stack.push(lambda kind, *_: _close(made, failed=kind is not None))
+        singles = [stack.enter_context(contextlib.closing(case.make())) for _ in range(count)]
+        _step_side_by_side(DictInfoToList(made), singles, steps)
+
+
+def _close(vector: Any, failed: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        vector.close(terminate=failed)  # after a failure workers may hang in the middle of a call
+
+
+def _step_side_by_side(vector: Any, singles: list[gym.Env[Any, str]], steps: int) -> None:
+    count = len(singles)
     observations, infos = vector.reset(seed=SEED)
     expected = [env.reset(seed=SEED + i) for i, env in enumerate(singles)]
     _compare(observations, infos, expected)
@@ -218,18 +233,16 @@ def _vector_equals_sequential(case: Case, **mode: Any) -> None:
         observations, rewards, terminations, truncations, infos = vector.step(actions)
         expected = []
         for i, env in enumerate(singles):
+            reward: Any = 0.0
             if over[i]:  # the next-step rule: this step only resets
-                (observation, info), reward, over[i] = env.reset(), 0.0, False
+                (observation, info), over[i] = env.reset(), False
             else:
-                observation, reward, over[i], _, info = env.step(actions[i])  # type: ignore[assignment]
+                observation, reward, over[i], _, info = env.step(actions[i])
             assert rewards[i] == reward, f"reward of environment {i}: {rewards[i]} is not {reward}"
             expected.append((observation, info))
         assert terminations.tolist() == over, f"ends differ: {terminations} and {over}"
         assert not truncations.any(), "an episode was truncated"
         _compare(observations, infos, expected)
-    vector.close()
-    for env in singles:
-        env.close()
 
 
 def _compare(observations: Any, infos: Any, expected: list[tuple[Any, Any]]) -> None:

@@ -146,7 +146,8 @@ class Episode:
         spec, step = self._spec, len(self._actions)
         parsed = parse(text, tools="python" in spec.tools)
         seed = _action_seed(self._seed, spec.name, self.turn)
-        tool, missing = None, ()
+        tool: ToolResult | None = None
+        missing: tuple[str, ...] = ()
         if parsed.code is not None:
             workspace = self._open_workspace()
             missing = missing_inputs(spec, workspace.present)
@@ -275,7 +276,7 @@ def _action_seed(seed: int, agent: str, turn: int) -> int:
     return int.from_bytes(digest, "little") >> 1
 
 
-def _override(limits: Limits, changes: Mapping[str, float]) -> Limits:
+def _override(limits: Limits, changes: Mapping[str, Any]) -> Limits:
     known = {f.name for f in dataclasses.fields(Limits)}
     for key, value in changes.items():
         if key not in known:

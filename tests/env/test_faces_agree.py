@@ -20,7 +20,8 @@ from mappa_env.types import Trajectory
 ID = "mappa/MathChat-v0"
 TEXTS = ["plan: 2 * 3", "```python\nprint(6)\n```", "result: 6", "answer: \\boxed{6}"]
 ACTIONS = st.lists(
-    st.sampled_from(["plan: 1 + 1", "```python\nprint(2)\n```", "result: 2", "\\boxed{2}", ""]) | st.text(max_size=9),
+    st.sampled_from(["plan: 1 + 1", "```python\nprint(2)\n```", "result: 2", "\\boxed{2}", ""])
+    | st.text(max_size=9),
     min_size=4,
     max_size=4,
 )
@@ -103,7 +104,9 @@ def test_infos_keep_their_types() -> None:
     """A vector's info arrays take the first value's type."""
     _, steps = self_play(TEXTS, 5)
     for (_, before, *_), (_, after, *_) in itertools.pairwise(steps):
-        assert {key: type(value) for key, value in before.items()} == {key: type(after[key]) for key in before}
+        assert {key: type(value) for key, value in before.items()} == {
+            key: type(after[key]) for key in before
+        }
 
 
 def test_a_missing_score_is_no_number() -> None:
