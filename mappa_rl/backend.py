@@ -53,8 +53,8 @@ def make_engine(
     """
     if zero_stage not in (0, 1, 2):
         raise LearnerError(
-            f"zero_stage={zero_stage} is not offered; use 0, 1 or 2 (3 would scatter the weights that engines "
-            "and checkpoints read whole)."
+            f"zero_stage={zero_stage} is not offered; use 0, 1 or 2: stage 3 scatters weights that engines "
+            "and checkpoints read whole."
         )
     deepspeed = _deepspeed()
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]

@@ -176,7 +176,7 @@ class Learner:
             loss = loss_of(self._engine(batch), batch, total)
             if not torch.isfinite(loss.value):
                 raise LearnerError(
-                    f"The loss is {float(loss.value)} at update {self.updates}: the weights have diverged. "
+                    f"The loss is {loss.value.item()} at update {self.updates}: the weights have diverged. "
                     "Resume from a checkpoint with a lower learning rate."
                 )
             self._engine.backward(loss.value * share)  # DeepSpeed averages over processes

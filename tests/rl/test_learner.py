@@ -79,7 +79,7 @@ def test_gradient_equals_a_plain_padded_loop(budget):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@pytest.mark.parametrize("stage", [0, 1, 2])
 def test_update_is_the_same_for_every_split_and_stage(stage):
     """Against plain AdamW with clipping, on gradients that clipping changes."""
     samples, advantages, weights = make_batch()
@@ -196,6 +196,11 @@ def test_bfloat16_trains_from_stage_one_only():
     before = parameters(learner.model)
     assert math.isfinite(learner.step(samples, advantages, weights)["grad_norm"])
     assert not torch.equal(parameters(learner.model), before)
+
+
+def test_stage_three_is_refused():
+    with pytest.raises(LearnerError, match="use 0, 1 or 2"):
+        Learner(make_model(), Schedule(LR), zero_stage=3)
 
 
 def test_schedules():
