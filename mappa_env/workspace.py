@@ -68,10 +68,11 @@ class Workspace:
     def ready(self) -> Path:
         """``path``, made whole again where an earlier action broke it, with an empty ``scratch``."""
         folder = self.path
-        for each in (folder.parent, folder):
+        for each in (folder.parent, folder, self.scratch):
             ensure_folder(each)
-        remove_tree(self.scratch)
-        os.mkdir(self.scratch)
+        if os.listdir(self.scratch):
+            remove_tree(self.scratch)
+            os.mkdir(self.scratch)
         return folder
 
     def put(self, name: str, content: bytes | Path) -> None:

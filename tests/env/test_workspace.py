@@ -1,0 +1,439 @@
+"""The workspace: what hostile code leaves behind is told truthfully, read safely and removed wholly."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mappa_env import trail as trail_module
+from mappa_env.errors import WorkspaceError
+from mappa_env.folders import remove_tree
+from mappa_env.names import meant, parts, shown
+from mappa_env.preview import preview
+from mappa_env.trail import compare, scan
+from mappa_env.types import FileChange
+from mappa_env.workspace import Workspace
+
+SECRET = "/etc/passwd"
+
+
+@pytest.fixture
+def workspace() -> Iterator[Workspace]:
+    with Workspace() as made:
+        yield made
+
+
+def change(workspace: Workspace) -> dict[str, FileChange]:
+    """What happened since the last scan, by path."""
+    before = workspace.snapshot
+    found = workspace.changes(before, workspace.scan())
+    assert [f.path for f in found] == sorted(f.path for f in found)
+    return {f.path: f for f in found}
+
+
+def ops(workspace: Workspace) -> dict[str, str]:
+    return {path: f.op for path, f in change(workspace).items()}
+
+
+def dig(root: str | os.PathLike[str], depth: int) -> None:
+    """A chain of folders deeper than a path may be long (4096) or a stack deep (1000)."""
+    folder = os.open(root, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("ddd", dir_fd=folder)
+        deeper = os.open("ddd", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = deeper
+    os.close(os.open("bottom", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+    os.close(folder)
+
+
+# -- the folder -------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_made_before_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    workspace = Workspace()
+    assert workspace.scan().entries == {}
+    workspace.remove()
+    assert os.listdir(tmp_path) == []
+    workspace.put("a/b.csv", b"x")
+    (base,) = tmp_path.iterdir()
+    assert stat.S_IMODE(base.stat().st_mode) == 0o700
+    assert workspace.path.parent == base
+    workspace.remove()
+    workspace.remove()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_forgotten_workspace_is_removed() -> None:
+    workspace = Workspace()
+    path = workspace.path
+    del workspace
+    gc.collect()
+    assert not path.exists()
+
+
+def test_a_fork_does_not_remove_its_parents_workspace(workspace: Workspace) -> None:
+    workspace.put("a", b"1")
+    pid = os.fork()
+    if pid == 0:
+        workspace.remove()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert workspace.read("a") == b"1"
+
+
+def test_ready_mends_what_code_broke(workspace: Workspace) -> None:
+    (workspace.ready() / "a").write_bytes(b"1")
+    (workspace.scratch / "deep").mkdir()
+    workspace.scan()
+    os.unlink(workspace.path / "a")
+    os.rmdir(workspace.path)
+    os.symlink("/etc", workspace.path)
+    assert ops(workspace) == {"a": "deleted"}
+    assert list(workspace.ready().iterdir()) == []
+    assert not workspace.path.is_symlink()
+    assert os.listdir(workspace.scratch) == []
+    assert workspace.scan().entries == {}
+
+
+# -- put, read, copy --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/a", "..", "a/../b", "./a", "a//b", "a/", "a\0b", "a\nb", "a\\b", "\udcff"]
+)
+def test_names_that_are_refused(workspace: Workspace, name: str) -> None:
+    with pytest.raises(WorkspaceError):
+        workspace.put(name, b"")
+    assert workspace.present == {}
+
+
+@given(st.text(alphabet=st.sampled_from("ab./\\\0"), max_size=8))
+def test_accepted_names_stay_inside(name: str) -> None:
+    try:
+        found = parts(name)
+    except WorkspaceError:
+        return
+    assert os.path.normpath(f"/base/{name}") == "/base/" + "/".join(found)
+
+
+def test_put_takes_bytes_and_regular_files_only(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    os.mkfifo(tmp_path / "fifo")
+    workspace.put("one", tmp_path / "link")
+    workspace.put("one", b"123")
+    for bad in ("fifo", "missing", "."):
+        with pytest.raises(WorkspaceError):
+            workspace.put("two", tmp_path / bad)
+    assert workspace.read("one") == b"123"
+    put = workspace.present["one"]
+    assert (put.op, put.agent, put.size, put.step) == ("created", "", 3, -1)
+    assert put.sha256 == workspace.scan().entries["one"].sha256
+    assert ops(workspace) == {}
+
+
+def test_put_never_writes_through_a_link(workspace: Workspace, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_bytes(b"mine")
+    (workspace.path / "a").symlink_to(target)
+    (workspace.path / "sub").symlink_to(tmp_path)
+    workspace.put("a", b"new")
+    with pytest.raises(WorkspaceError):
+        workspace.put("sub/target", b"new")
+    assert target.read_bytes() == b"mine"
+    assert workspace.read("a") == b"new"
+
+
+def test_read_refuses_all_but_regular_files(workspace: Workspace) -> None:
+    root = workspace.path
+    (root / "link").symlink_to(SECRET)
+    (root / "self").symlink_to("self")
+    (root / "dir").mkdir()
+    (root / "etc").symlink_to("/etc")
+    os.mkfifo(root / "fifo")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(root / "socket"))
+    (root / "big").write_bytes(b"123")
+    os.truncate(root / "big", 1 << 40)
+    for name in (
+        "link",
+        "self",
+        "dir",
+        "etc/passwd",
+        "fifo",
+        "socket",
+        "big",
+        "missing",
+        "dir/x",
+        "../ws/big",
+    ):
+        with pytest.raises(WorkspaceError, match=name.split("/")[0].replace(".", r"\.")):
+            workspace.read(name)
+    assert len(workspace.scan().entries) == 7  # and the walk neither hangs nor follows
+
+
+def test_read_at_the_limit(workspace: Workspace) -> None:
+    workspace.put("a", b"12345")
+    assert workspace.read("a", 5) == b"12345"
+    with pytest.raises(WorkspaceError, match="5 bytes"):
+        workspace.read("a", 4)
+
+
+def test_copy_holds_regular_files_only(workspace: Workspace) -> None:
+    workspace.put("sub/a", b"1")
+    (workspace.path / "b\n").write_bytes(b"2")
+    (workspace.path / "link").symlink_to(SECRET)
+    os.mkfifo(workspace.path / "fifo")
+    with open(workspace.path / "huge", "wb") as stream:
+        stream.truncate(1 << 40)
+    with workspace.copy() as twin:
+        assert set(twin.scan().entries) == {"sub", "sub/a", "b\n"}
+        assert twin.read("b\\x0a") == b"2"
+        (twin.path / "sub" / "a").write_bytes(b"changed")
+    assert workspace.read("sub/a") == b"1"
+
+
+# -- the trail --------------------------------------------------------------------------------------------
+
+
+def test_operations_are_told_apart(workspace: Workspace) -> None:
+    for name in ("kept", "edited", "gone", "moved", "swapped"):
+        workspace.put(name, name.encode())
+    workspace.scan()
+    root = workspace.path
+    (root / "edited").write_bytes(b"EDITED")
+    (root / "gone").unlink()
+    (root / "moved").rename(root / "here")
+    (root / "swapped").unlink()
+    (root / "swapped").symlink_to(SECRET)
+    (root / "sub").mkdir()
+    (root / "sub" / "new").write_bytes(b"1")
+    found = change(workspace)
+    assert {path: f.op for path, f in found.items()} == {
+        "edited": "modified", "gone": "deleted", "here": "renamed", "moved": "deleted", "sub/new": "created",
+        "swapped": "type_changed",
+    }  # fmt: skip
+    assert found["swapped"].kind == "link"
+    assert found["sub/new"].sha256 == "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"
+    workspace.record(tuple(found.values()), "coder_0", 3)
+    assert set(workspace.present) == {"kept", "edited", "here", "swapped", "sub/new"}
+    assert {f.agent for f in workspace.trail} == {"coder_0"}
+    assert (workspace.present["here"].step, workspace.present["kept"].agent) == (3, "")
+    assert ops(workspace) == {}
+
+
+def test_a_forged_time_does_not_hide_a_change(workspace: Workspace) -> None:
+    workspace.put("a", b"old")
+    workspace.scan()
+    before = os.stat(workspace.path / "a")
+    (workspace.path / "a").write_bytes(b"new")
+    os.utime(workspace.path / "a", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert ops(workspace) == {"a": "modified"}
+
+
+def test_equal_times_on_a_coarse_clock_do_not_hide_a_change(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within one tick of an old kernel's clock a rewrite leaves the whole signature as it was."""
+    workspace.put("a", b"old")
+    frozen = os.stat(workspace.path / "a")
+    real = os.stat
+    monkeypatch.setattr(trail_module.os, "stat", lambda *a, **k: frozen if a[0] == "a" else real(*a, **k))
+    workspace.scan()
+    (workspace.path / "a").write_bytes(b"new")
+    assert ops(workspace) == {"a": "modified"}
+
+
+def test_what_did_not_move_is_not_read_again(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace.put("a", b"old")
+    first = workspace.scan()
+    later = trail_module.Snapshot(first.entries, taken_ns=first.taken_ns + 10**9)  # all has settled since
+    monkeypatch.setattr(trail_module, "open_file", None)
+    assert scan(workspace.path, later).entries == first.entries
+
+
+def test_big_files_are_listed_without_a_digest(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trail_module, "MAX_HASH_FILE", 10)
+    monkeypatch.setattr(trail_module, "MAX_HASH_TOTAL", 15)
+    for name, size in (("a", 11), ("b", 10), ("c", 6), ("d", 5)):
+        (workspace.path / name).write_bytes(bytes(size))
+    digests = {name: entry.sha256 for name, entry in workspace.scan().entries.items()}
+    assert [name for name, digest in digests.items() if digest == "skipped: size"] == ["a", "c"]
+
+
+def test_a_flood_of_names_neither_hides_nor_invents(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trail_module, "MAX_ENTRIES", 20)
+    workspace.put("z/model.pkl", b"1")
+    workspace.put("zz", b"1")
+    first = workspace.scan()
+    for i in range(50):
+        (workspace.path / f"a{i}").write_bytes(b"")
+    (workspace.path / "z" / "model.pkl").write_bytes(b"22")
+    (workspace.path / "zz").unlink()
+    second = workspace.scan()
+    assert second.skipped > 0
+    found = {f.path: f.op for f in compare(first, second)}
+    assert found["z/model.pkl"] == "modified"
+    assert found["zz"] == "deleted"
+    assert set(found.values()) == {"modified", "deleted", "created"}
+    for i in range(20):
+        (workspace.path / f"a{i}").unlink()
+    assert set(ops(workspace).values()) <= {"deleted"}  # names that come into view are not new
+
+
+def test_deep_trees_are_cut_off_and_removed(workspace: Workspace) -> None:
+    dig(workspace.path, 1400)
+    snapshot = workspace.scan()
+    assert (len(snapshot.entries), snapshot.skipped) == (trail_module.MAX_DEPTH, 1)
+    path = workspace.path
+    workspace.remove()
+    assert not path.parent.exists()
+
+
+def test_disk_use_counts_blocks_once(workspace: Workspace) -> None:
+    root = workspace.path
+    (root / "real").write_bytes(bytes(1 << 20))
+    os.link(root / "real", root / "again")
+    with open(root / "sparse", "wb") as stream:
+        stream.truncate(1 << 40)
+    assert 1 << 20 <= workspace.scan().disk_bytes < 1 << 21
+
+
+# -- removal ----------------------------------------------------------------------------------------------
+
+
+def test_remove_tree_spares_what_links_point_to(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious").write_bytes(b"1")
+    root = tmp_path / "root"
+    (root / "a" / "b" / "c").mkdir(parents=True)
+    (root / "a" / "out").symlink_to(tmp_path / "out")
+    (root / "a" / "self").symlink_to("self")
+    os.mkfifo(root / "a" / "b" / "fifo")
+    (root / "a" / "b").chmod(0)
+    remove_tree(root)
+    assert not root.exists()
+    (tmp_path / "root").symlink_to(tmp_path / "out")
+    remove_tree(tmp_path / "root")
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out" / "precious").read_bytes() == b"1"
+
+
+AS_NOBODY = """
+import os, tempfile
+tempfile.tempdir = "/tmp"
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+from mappa_env.workspace import Workspace
+w = Workspace()
+(w.ready() / "locked" / "in").mkdir(parents=True)
+(w.path / "locked" / "in" / "file").write_bytes(b"1")
+(w.path / "mute").write_bytes(b"1")
+for path in ("mute", "locked/in", "locked", "."):
+    os.chmod(w.path / path, 0)
+found = sorted((name, entry.sha256[:8]) for name, entry in w.scan().entries.items())
+base = w.path.parent
+os.chmod(w.path, 0)
+os.chmod(base, 0)
+w.ready()
+w.remove()
+print(found, os.path.exists(base))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody without its powers")
+def test_modes_do_not_lock_an_ordinary_user_out() -> None:
+    source = "import sys; import mappa_env.workspace, _posixsubprocess\n" + AS_NOBODY
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        capture_output=True,
+        text=True,
+        env={"TMPDIR": "/tmp"},
+        cwd=os.getcwd(),
+    )
+    listed = [("locked", ""), ("locked/in", ""), ("locked/in/file", "6b86b273"), ("mute", "skipped:")]
+    assert done.stdout.strip() == f"{listed} False", done.stderr
+
+
+# -- names ------------------------------------------------------------------------------------------------
+
+
+@given(st.binary(min_size=1, max_size=20).map(os.fsdecode) | st.text(max_size=20))
+def test_shown_names_are_printable_and_can_be_undone(name: str) -> None:
+    assert shown(name).isprintable()
+    assert meant(shown(name)) == name
+
+
+def test_plain_names_are_shown_as_they_are() -> None:
+    for name in ("X_train.pkl", "größe 1.csv", "-rf *", "数据.csv"):
+        assert shown(name) == name
+    assert shown("a\n\x1b[2J") == "a\\x0a\\x1b[2J"
+    assert (shown(os.fsdecode(b"\xff")), shown("a\u202eb")) == ("\\xff", "a\\u202eb")
+
+
+def test_hostile_names_keep_their_identity(workspace: Workspace) -> None:
+    names = [b"a\nb", b"a\\x0ab", b"\xff\xfe", "\u202efdp.exe".encode(), b"-rf *", b"n" * 255]
+    for name in names:
+        with open(os.fsencode(workspace.path) + b"/" + name, "wb") as stream:
+            stream.write(name)
+    found = {f.path: f for f in workspace.changes(scan("/nowhere"), workspace.scan())}
+    assert len(found) == len(names)
+    assert sorted(workspace.read(path) for path in found) == sorted(names)
+
+
+# -- previews ---------------------------------------------------------------------------------------------
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, ("touch /tmp/mappa-preview-was-unpickled",)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_pickle_shows_its_globals_and_is_not_loaded(workspace: Workspace, protocol: int) -> None:
+    workspace.put("m.pkl", pickle.dumps([Bomb(), Bomb()], protocol))
+    shown_pickle = workspace.preview("m.pkl")
+    assert (shown_pickle.kind, shown_pickle.lines) == ("pickle", ("posix.system",))
+    assert not os.path.exists("/tmp/mappa-preview-was-unpickled")
+
+
+def test_previews_of_csv_text_and_binary(workspace: Workspace) -> None:
+    workspace.put("a.csv", b'id,"x,y"\n1,' + b"9" * 1000 + b"\n" + b"2,3\n" * 100)
+    workspace.put("a.txt", b"hello\n\x1b[31mred\n")
+    workspace.put("a.bin", b"\x89PNG\0\0")
+    rows = workspace.preview("a.csv")
+    assert (rows.kind, rows.size, rows.lines[:2], len(rows.lines)) == (
+        "csv", 1412, ("id | x,y", "1 | " + "9" * 40), 20,
+    )  # fmt: skip
+    assert workspace.preview("a.txt").lines == ("hello", "\\x1b[31mred")
+    assert workspace.preview("a.bin").lines == ("89 50 4e 47 00 00",)
+    (workspace.path / "link.csv").symlink_to(SECRET)
+    with pytest.raises(WorkspaceError):
+        workspace.preview("link.csv")
+
+
+@given(st.binary(max_size=200), st.sampled_from(["a.pkl", "a.csv", "a.tsv", "a.txt"]))
+def test_previews_take_any_bytes(data: bytes, name: str) -> None:
+    for line in preview(name, data, len(data)).lines:
+        assert line.isprintable()
+        assert len(line) < 40 * 1000
+
+
+@given(st.integers(0, 5), st.integers(0, 100), st.binary(max_size=4))
+def test_previews_take_broken_pickles(protocol: int, cut: int, noise: bytes) -> None:
+    good = pickle.dumps({"a": [Bomb(), 1.5, 2**70, "x" * 20]}, protocol)
+    preview("a.pkl", good[:cut] + noise + good[cut:], 0)
