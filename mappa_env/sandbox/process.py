@@ -49,16 +49,16 @@ class ProcessSandbox:
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
         """See ``Sandbox.run``. ``unavailable``: no child could be started, or its folder not be made.
 
-        Raises SandboxError when ``python`` is not a Python that runs.
+        That is also the status when ``python`` is no Python that runs: not the team's doing.
         """
         _warn()
-        libraries = _libraries(self._python)
         started = time.monotonic()
         try:
+            libraries = _libraries(self._python)
             folder = workspace.ready()
             before = workspace.snapshot
             process = self._start(workspace, code, limits, seed, libraries)
-        except OSError as error:
+        except (OSError, SandboxError) as error:
             reason = f"the sandbox could not start: {error}"
             return Result("unavailable", None, "", reason, isolation=self.isolation)
         watch = Watch(process, limits, str(folder))
