@@ -18,6 +18,7 @@ from mappa_rl.rollout import Collected, Collector, Job, Sampling
 from mappa_rl.sinks import Metrics
 from mappa_rl.statistics import rollout_stats
 from mappa_rl.summary import demonstrated_faults, summarise
+from mappa_rl.types import StepStats
 from mappa_rl.warmstart import warm_start
 
 
@@ -89,7 +90,7 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
             samples, credit.advantages, credit.weights,
             clip=config.algo.clip, epochs=config.optim.epochs, minibatches=config.optim.minibatches,
         )  # fmt: skip
-        own = credit.stats.get(policy, {})
+        own: dict[str, float] = credit.stats.get(policy, StepStats())
         stats[policy] = {**{k: v for k, v in own.items() if k != "reward"}, **done}  # logged by agent
     return stats
 

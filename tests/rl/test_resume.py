@@ -17,7 +17,8 @@ from mappa_rl.sinks import read_metrics
 
 STEPS = 6
 TINY = [
-    "warmstart.episodes=60", "warmstart.steps=20", "model.hidden=32", "model.layers=1", "model.mlp=64",
+    "warmstart.episodes=60", "warmstart.steps=20", "warmstart.warmup_steps=2",
+    "model.hidden=32", "model.layers=1", "model.mlp=64",
     "rollout.episodes_per_step=8", "rollout.max_new_tokens=16", "env.sandbox=calculator",
     "eval.episodes=9", "eval.calibration_episodes=4", "eval.calibration_temperatures=[0.5]",
     f"run.steps={STEPS}", "run.checkpoint_every=2", "run.tensorboard=false",
