@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from mappa_env import __version__
 from mappa_env.commands import check, data, doctor, listing, play
@@ -28,7 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 all well, 1 a check failed, 2 wrong usage or an error with its remedy, 130 Ctrl-C."""
     args = parser().parse_args(argv)
     try:
-        status: int = args.run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status: int = args.run(args)
         sys.stdout.flush()
     except MappaError as error:
         print(f"mappa-env: {error}", file=sys.stderr)
@@ -40,6 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    """A user of the command has no use for the line of code."""
+    print(f"mappa-env: warning: {message}", file=sys.stderr)
 
 
 if __name__ == "__main__":
