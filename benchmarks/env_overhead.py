@@ -44,20 +44,23 @@ class Trivial(gym.Env[str, str]):
         return "hello", 0.0, self.steps == 4, False, {}
 
 
-def steps_per_second(env: gym.Env[Any, str], seconds: float) -> float:
-    """Steps of whole episodes, resets included, over the time they took."""
+def steps_per_second(env: gym.Env[Any, str], seconds: float) -> tuple[float, float]:
+    """Steps of whole episodes, resets included, per second and per second of CPU time.
+
+    The second figure is what the first would be on a machine that does nothing else.
+    """
     env.reset(seed=0)
-    steps, start = 0, time.perf_counter()
+    steps, start, cpu = 0, time.perf_counter(), time.process_time()
     while (elapsed := time.perf_counter() - start) < seconds:
         env.reset()
         over = False
         while not over:
             _, _, over, _, _ = env.step(ACTION)
             steps += 1
-    return steps / elapsed
+    return steps / elapsed, steps / (time.process_time() - cpu)
 
 
-def measure(seconds: float, repeats: int) -> dict[str, list[float]]:
+def measure(seconds: float, repeats: int) -> dict[str, list[tuple[float, float]]]:
     """Environments take turns, so that a slow moment of the machine strikes all of them."""
     gym.register("Trivial-v0", entry_point=Trivial)
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +72,7 @@ def measure(seconds: float, repeats: int) -> dict[str, list[float]]:
             "mappa/MathChat-v0, not recording": gym.make("mappa/MathChat-v0", **options),
             "baseline: trivial gymnasium text environment": gym.make("Trivial-v0"),
         }
-        figures: dict[str, list[float]] = {name: [] for name in envs}
+        figures: dict[str, list[tuple[float, float]]] = {name: [] for name in envs}
         for _ in range(repeats):
             for name, env in envs.items():
                 figures[name].append(steps_per_second(env, seconds))
@@ -86,25 +89,38 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
     args = parser.parse_args()
     figures = measure(*((0.5, 3) if args.quick else (3.0, 7)))
-    table = Table("environment", "steps/s (median)", "µs per step", "lowest", "highest")
-    for name, values in figures.items():
-        middle = statistics.median(values)
+    medians = {
+        name: [statistics.median(column) for column in zip(*rows, strict=True)]
+        for name, rows in figures.items()
+    }
+    table = Table("environment", "steps/s", "µs per step", "lowest", "highest", "steps per CPU s")
+    for name, (wall, cpu) in medians.items():
+        walls = [row[0] for row in figures[name]]
         table.add_row(
-            name, f"{middle:,.0f}", f"{1e6 / middle:.1f}", f"{min(values):,.0f}", f"{max(values):,.0f}"
+            name,
+            f"{wall:,.0f}",
+            f"{1e6 / wall:.1f}",
+            f"{min(walls):,.0f}",
+            f"{max(walls):,.0f}",
+            f"{cpu:,.0f}",
         )
     console = Console()
     console.print(table)
-    own, trivial = (statistics.median(v) for v in (list(figures.values())[0], list(figures.values())[-1]))
+    (own, own_cpu), _, (trivial, _) = medians.values()
+    verdict = "met" if own >= TARGET else "MISSED"
+    if own < TARGET <= own_cpu:
+        verdict += f" (but {own_cpu:,.0f} per CPU second: the machine is busy with something else)"
     console.print(
-        f"recording included: {own:,.0f} steps/s, target {TARGET:,}: {'met' if own >= TARGET else 'MISSED'}; "
+        f"recording included: {own:,.0f} steps/s, target {TARGET:,}: {verdict}; "
         f"{1e6 / own - 1e6 / trivial:.0f} µs per step above the baseline"
     )
     if args.json:
-        rows = {
-            name: {"median": statistics.median(v), "repeats": v, "unit": "steps/s"}
-            for name, v in figures.items()
+        report = {
+            name: {"median": wall, "per_cpu_s": cpu, "repeats": [row[0] for row in figures[name]]}
+            for name, (wall, cpu) in medians.items()
         }
-        args.json.write_text(json.dumps({"version": mappa_env.__version__, "figures": rows}, indent=1) + "\n")
+        document = {"version": mappa_env.__version__, "unit": "steps/s", "figures": report}
+        args.json.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":
