@@ -55,9 +55,9 @@ class TraceStore:
 
 def encode(trajectory: Trajectory) -> bytes:
     """The lines of one episode."""
-    adapter = _adapter(ActionRecord)
+    to_line = _adapter(ActionRecord).serializer.to_json
     lines = [
-        b'{"v":%d,"kind":"action","action":%b}\n' % (VERSION, adapter.dump_json(action))
+        b'{"v":%d,"kind":"action","action":%b}\n' % (VERSION, to_line(action))
         for action in trajectory.actions
     ]
     task = trajectory.task
