@@ -22,6 +22,7 @@ MAX_HASH_FILE = 256 * 2**20
 MAX_HASH_TOTAL = 1024 * 2**20
 _CLOCK_NS = 20_000_000
 """Before Linux 6.13 two writes this close together may carry the same times."""
+_CHUNK = 2**20
 _KINDS = {
     stat.S_IFREG: "file", stat.S_IFDIR: "dir", stat.S_IFLNK: "link", stat.S_IFIFO: "fifo",
     stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device",
@@ -39,6 +40,10 @@ class Entry:
     @property
     def size(self) -> int:
         return self.signature[2]
+
+    @property
+    def digested(self) -> bool:
+        return len(self.sha256) == 64
 
     @property
     def changed_ns(self) -> int:
@@ -126,23 +131,28 @@ class _Scanner:
         signature = (info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns,
                      info.st_nlink, info.st_blocks)  # fmt: skip
         self._disk[info.st_ino] = info.st_blocks * 512
-        old = self._before.entries.get(path)
-        settled = info.st_ctime_ns + _CLOCK_NS < self._before.taken_ns
-        if old is None or old.signature != signature or (kind == "file" and not settled):
-            old = Entry(kind, signature, self._digest(folder, name, info) if kind == "file" else "")
-        self._entries[path] = old
-        return old
+        entry = self._before.entries.get(path)
+        if entry is None or entry.signature != signature:
+            entry = Entry(kind, signature, self._digest(folder, name, info) if kind == "file" else "")
+        elif entry.digested and info.st_ctime_ns + _CLOCK_NS >= self._before.taken_ns:
+            again = Entry(kind, signature, self._digest(folder, name, info))
+            entry = again if again.digested else entry  # where the limits strike now, nothing has moved
+        self._entries[path] = entry
+        return entry
 
     def _digest(self, folder: int, name: str, info: os.stat_result) -> str:
         if info.st_size > min(MAX_HASH_FILE, self._budget):
             return "skipped: size"
         try:
             with open_file(name, folder) as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+                digest, left = hashlib.sha256(), info.st_size
+                while left > 0 and (data := stream.read(min(left, _CHUNK))):  # a file that grows has an end
+                    digest.update(data)
+                    left -= len(data)
         except OSError as error:
             return f"skipped: {error}"
         self._budget -= info.st_size
-        return digest
+        return digest.hexdigest()
 
 
 def compare(before: Snapshot, after: Snapshot) -> tuple[FileChange, ...]:
