@@ -91,10 +91,8 @@ def test_a_stay_is_told_whole() -> None:
     assert (coder["code"], coder["output"], coder["status"]) == ("code 2", "2", "ok")
     assert coder["feedback"] == "about first\nabout second\nabout "
     assert earlier_stays(CARD.team, actions, "solver_0", feedback=True) == []
-    assert {stay["feedback"] for stay in earlier_stays(CARD.team, actions, "verifier_0", feedback=False)} == {
-        ""
-    }
-    assert isinstance(CARD.team["coder_0"], AgentSpec)
+    quiet = earlier_stays(CARD.team, actions, "verifier_0", feedback=False)
+    assert [stay["feedback"] for stay in quiet] == ["", ""]
 
 
 @pytest.mark.parametrize(
