@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import signal
 import subprocess
@@ -102,7 +103,7 @@ class ProcessSandbox:
                 stream.write(code.encode("utf-8", "replace"))
             os.lseek(file, 0, os.SEEK_SET)
             return subprocess.Popen(  # no preexec_fn: it would forbid the cheap vfork
-                [self._python, "-u", "-s", "-S", "-P", str(RUNNER), str(file), *(f"{n:.0f}" for n in numbers),
+                [self._python, "-u", "-s", "-S", "-P", str(RUNNER), str(file), *(str(math.ceil(n)) for n in numbers),
                  *libraries],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
                 pass_fds=(file,), cwd=workspace.path, env=environment, start_new_session=True,
@@ -139,5 +140,5 @@ def _warn() -> None:
             "sandbox with isolation='process': the agents' code runs as this user on this machine. Use it "
             "for scripted teams, tests and models that you trust, on a machine that holds no secrets.",
             SandboxWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
