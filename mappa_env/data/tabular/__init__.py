@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mappa_env.data.base import unknown_task
+from mappa_env.data.base import TaskSet, unknown_task
+from mappa_env.data.store import is_split
 from mappa_env.data.tabular.instance import build
 from mappa_env.data.tabular.names import Pool
 from mappa_env.data.tabular.sources import SOURCES
@@ -20,6 +21,7 @@ from mappa_env.types import Task
 __all__ = ["SOURCES", "TabularTasks", "load"]
 
 SPLITS = ("train", "eval")
+ADDED = {f"added-{split}": split for split in SPLITS}
 NAMES = ("split", "shared")
 _ID = re.compile(r"(?P<split>[a-z]+)-(?P<source>[a-z]+)-(?P<index>[0-9]{3})")
 
@@ -58,17 +60,21 @@ class TabularTasks:
 
 def load(
     split: str, *, size: int | None = None, sources: Sequence[str] | None = None, names: str = "split"
-) -> TabularTasks:
+) -> TaskSet:
     """``split`` is ``train`` or ``eval``; ``size`` keeps the first so many tasks, ``sources`` those of some.
+
+    ``added-train`` and ``added-eval`` are the splits of the real DSBench data that was added, and a path is a
+    folder of it; neither takes options.
 
     ``names="split"`` gives eval tasks column names that no training task has, ``"shared"`` those of training
     (for policies too small to copy a name they never saw). Raises OptionError.
     """
-    if split not in SPLITS:
-        raise OptionError(
-            f"tasks={split!r} is no split of tabular; use one of {SPLITS}. A folder of real DSBench tasks "
-            "is read by the loader 'dsbench'." + nearest(str(split), SPLITS)
-        )
+    if split in ADDED or not is_split(split):
+        if size is not None or sources is not None or names != "split":
+            raise OptionError(f"size, sources and names are options of generated tasks, not of {split!r}.")
+        from mappa_env.data import dsbench
+
+        return dsbench.load(ADDED.get(split, split))
     if names not in NAMES:
         raise OptionError(f"names={names!r} is not offered; use one of {NAMES}." + nearest(str(names), NAMES))
     for source in sources or ():
