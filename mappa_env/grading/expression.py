@@ -6,6 +6,7 @@ import ast
 import math
 import operator
 import re
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -18,6 +19,11 @@ MAX_BITS = 256
 
 _ALPHABET = re.compile(r"[0-9a-z+\-*/%(), ]+")
 _GLUED = re.compile(r"[0-9][a-z]|[a-z][0-9]")  # 1e9, 0x10, x2: never ours, and some make the parser warn
+
+
+_PARSER = threading.Lock()
+"""CPython 3.11 counts the depth of AST construction per interpreter, not per thread: parsing in two threads
+at once can end in SystemError ("AST constructor recursion depth mismatch")."""
 
 
 class _NoValue(Exception):
@@ -34,7 +40,9 @@ def safe_value(expr: str) -> Number | None:
     if len(expr) > MAX_LENGTH or not _ALPHABET.fullmatch(expr) or _GLUED.search(expr):
         return None
     try:
-        return _whole(_eval(ast.parse(expr, mode="eval").body, 0))
+        with _PARSER:
+            tree = ast.parse(expr, mode="eval")
+        return _whole(_eval(tree.body, 0))
     except (_NoValue, SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
         return None
 
