@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from mappa_rl.errors import LearnerError
 from mappa_rl.learner import Learner
@@ -51,15 +47,3 @@ def token_weights(sample: Sample, prompt_weight: float) -> Floats:
     weights = np.where(sample.action_mask, 1.0, prompt_weight).astype(np.float32)
     weights[0] = 0.0
     return weights
-
-
-def copy_model(model: nn.Module) -> nn.Module:
-    """A model of its own with the same weights: free of the hooks and buffers that training has attached."""
-    source: Any = model
-    with torch.random.fork_rng(devices=[]):
-        copied: Any = type(source)(copy.deepcopy(source.config))
-    copied.to(device=source.device, dtype=source.dtype)
-    copied.load_state_dict(source.state_dict())
-    copied.generation_config = copy.deepcopy(source.generation_config)
-    made: nn.Module = copied.eval()
-    return made

@@ -20,7 +20,7 @@ from mappa_rl.errors import ConfigError, LearnerError
 from mappa_rl.learner import Learner
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
-from mappa_rl.sft import copy_model, imitate, token_weights
+from mappa_rl.sft import imitate, token_weights
 
 LR = 1e-2
 
@@ -231,18 +231,6 @@ def test_imitation_learns_and_goes_on_where_it_stood():
     imitate(halves, samples, steps=25, batch=3)
     imitate(halves, samples, steps=60, batch=3)
     assert torch.equal(parameters(whole.model), parameters(halves.model))
-
-
-def test_copies_are_equal_and_independent():
-    learner = Learner(make_model(), Schedule(LR))
-    state = torch.get_rng_state()
-    twin = copy_model(learner.model)
-    assert torch.equal(torch.get_rng_state(), state)
-    before = parameters(twin)
-    assert torch.equal(before, parameters(learner.model))
-    learner.step(*make_batch(4))
-    assert torch.equal(parameters(twin), before)
-    assert not torch.equal(before, parameters(learner.model))
 
 
 WORKER = """
