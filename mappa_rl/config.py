@@ -177,7 +177,7 @@ class Optim(Section):
     """Optimizer steps per pass."""
     tokens_per_micro_batch: Count = 8192
     """Most tokens in one forward pass; changes memory and speed, never the gradient."""
-    zero_stage: Literal[0, 1, 2, 3] = 0
+    zero_stage: Literal[0, 1, 2] = 0
     """DeepSpeed's ZeRO stage."""
 
 
