@@ -1,7 +1,6 @@
 import gymnasium as gym
 
-import mappa_env  # registers the environments
-from mappa_env.scripted import make_team
+from mappa_env.scripted import make_team  # importing mappa_env registers the environments
 
 env = gym.make("mappa/MathChat-v0")
 _, info = env.reset(seed=11)

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 
 class Grader(Protocol):
-    def grade(
-        self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None
-    ) -> Outcome:
+    def grade(self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None) -> Outcome:
         """Never raises for anything an agent wrote: a bad file or answer is a status with a reason.
 
         ``actions`` holds every action of the episode, the closing one included (its verdict is a
