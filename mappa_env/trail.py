@@ -67,6 +67,7 @@ def scan(root: str | os.PathLike[str], before: Snapshot | None = None) -> Snapsh
     """Walk ``root`` and digest what is new or changed since ``before``. A root that is gone is empty.
 
     Upper levels come first, and paths of ``before`` are looked up even when a flood of names hides them.
+    Raises OSError where the host fails (no descriptor left, say): that is no news about the files.
     """
     scanner = _Scanner(before or Snapshot())
     folders: deque[tuple[str, ...]] = deque([()])
@@ -74,7 +75,7 @@ def scan(root: str | os.PathLike[str], before: Snapshot | None = None) -> Snapsh
         above = folders.popleft()
         try:
             folder = walk(root, above)
-        except OSError:  # gone, or replaced by a link
+        except (FileNotFoundError, NotADirectoryError, PermissionError):  # gone, or replaced by a link
             scanner.skipped += bool(above)
             continue
         try:
@@ -115,7 +116,7 @@ class _Scanner:
             *above, name = path.split("/")
             try:
                 folder = walk(root, above)
-            except OSError:
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
                 continue
             try:
                 self._add(folder, name, path)

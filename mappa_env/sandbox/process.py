@@ -48,20 +48,22 @@ class ProcessSandbox:
         self._python = python
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
-        """See ``Sandbox.run``. ``unavailable``: no child could be started, or its folder not be made.
+        """See ``Sandbox.run``. ``unavailable``: the host failed, not the team.
 
-        That is also the status when ``python`` is no Python that runs: not the team's doing.
+        No child could be started, ``python`` is no Python that runs, or the workspace could not be read.
         """
         _warn()
-        started = time.monotonic()
         try:
-            libraries = _libraries(self._python)
-            folder = workspace.ready()
-            before = workspace.snapshot
-            process = self._start(workspace, code, limits, seed, libraries)
+            return self._run(workspace, code, limits, seed)
         except (OSError, SandboxError) as error:
-            reason = f"the sandbox could not start: {error}"
+            reason = f"the sandbox could not work: {error}"
             return Result("unavailable", None, "", reason, isolation=self.isolation)
+
+    def _run(self, workspace: Workspace, code: str, limits: Limits, seed: int) -> Result:
+        started = time.monotonic()
+        folder = workspace.ready()
+        before = workspace.snapshot
+        process = self._start(workspace, code, limits, seed)
         watch = Watch(process, limits, str(folder))
         struck = watch.wait()
         wall = time.monotonic() - started
@@ -86,9 +88,7 @@ class ProcessSandbox:
     def close(self) -> None:
         return None
 
-    def _start(
-        self, workspace: Workspace, code: str, limits: Limits, seed: int, libraries: tuple[str, ...]
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, workspace: Workspace, code: str, limits: Limits, seed: int) -> subprocess.Popen[bytes]:
         environment = {
             **_ENVIRONMENT,
             **dict.fromkeys(_FOLDERS, str(workspace.scratch)),
@@ -102,9 +102,9 @@ class ProcessSandbox:
             with open(file, "wb", closefd=False) as stream:
                 stream.write(code.encode("utf-8", "replace"))
             os.lseek(file, 0, os.SEEK_SET)
+            arguments = (file, *(math.ceil(number) for number in numbers), *_libraries(self._python))
             return subprocess.Popen(  # no preexec_fn: it would forbid the cheap vfork
-                [self._python, "-u", "-s", "-S", "-P", str(RUNNER), str(file), *(str(math.ceil(n)) for n in numbers),
-                 *libraries],
+                [self._python, "-u", "-s", "-S", "-P", str(RUNNER), *map(str, arguments)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
                 pass_fds=(file,), cwd=workspace.path, env=environment, start_new_session=True,
             )  # fmt: skip

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappa_env.errors import OptionError
-from mappa_env.sandbox import Limits, Result, make_sandbox
+from mappa_env.sandbox import Limits, Result
 from mappa_env.sandbox.output import Capture
 from mappa_env.sandbox.process import ProcessSandbox
 from mappa_env.workspace import Workspace
 
-SMALL = Limits(wall_s=30, memory_mb=1024, disk_mb=8, output_cap_mb=1)
+SMALL = Limits(wall_s=60, memory_mb=1024, disk_mb=8, output_cap_mb=1)
 Run = Callable[..., Result]
 
 
@@ -153,8 +149,9 @@ DRAW = "import {} as r\nprint(r.random(), list({{'a', 'b', 'c', 'd', 'e'}}))"
 
 @pytest.mark.parametrize("source", ["random", "numpy.random"])
 def test_the_seed_fixes_what_is_drawn(run: Run, source: str) -> None:
-    first, again, other = (run(DRAW.format(source), seed=seed).stdout for seed in (1, 1, 2))
-    assert first
+    results = [run(DRAW.format(source), seed=seed) for seed in (1, 1, 2)]
+    assert [result.status for result in results] == ["ok"] * 3, results
+    first, again, other = (result.stdout for result in results)
     assert first == again
     assert first != other
 
@@ -373,82 +370,3 @@ def test_many_threads_at_once_leave_nothing_behind() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
-
-
-# -- choosing and failing ---------------------------------------------------------------------------------
-
-
-def test_a_python_that_does_not_exist(workspace: Workspace) -> None:
-    result = make_sandbox({"name": "process", "python": "/no/such/python"}).run(workspace, "", Limits())
-    assert result.status == "unavailable"
-    assert "python='/no/such/python' is not a Python that runs" in result.stderr
-
-
-def test_another_python(workspace: Workspace, tmp_path: Path) -> None:
-    """The same interpreter under a name that the sandbox does not know."""
-    other = tmp_path / "python"
-    other.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    other.chmod(0o755)
-    result = make_sandbox({"name": "process", "python": str(other)}).run(
-        workspace, "import numpy\nprint(numpy.arange(3))", Limits()
-    )
-    assert result.stdout == "[0 1 2]\n", result.stderr
-
-
-PRELUDE = """
-import os, resource, warnings
-from mappa_env.sandbox import Limits, make_sandbox
-from mappa_env.workspace import Workspace
-"""
-
-FEW_DESCRIPTORS = """
-warnings.simplefilter("ignore")
-sandbox, workspace = make_sandbox("process"), Workspace()
-assert sandbox.run(workspace, "", Limits()).status == "ok"
-open_now = len(os.listdir("/proc/self/fd"))
-for extra in range(1, 12):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + extra, 4096))
-    print(sandbox.run(workspace, "", Limits()).status)
-resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
-print(len(os.listdir("/proc/self/fd")) == open_now)
-"""
-
-TWO_SANDBOXES = """
-with warnings.catch_warnings(record=True) as seen:
-    warnings.simplefilter("always")
-    sandboxes = [make_sandbox("process") for _ in range(2)]
-    assert not seen
-    for sandbox in sandboxes * 2:
-        sandbox.run(Workspace(), "", Limits())
-print(len(seen), seen[0].category.__name__, "isolation='process'" in str(seen[0].message))
-"""
-
-
-def in_new_process(source: str) -> list[str]:
-    command = [sys.executable, "-c", PRELUDE + source]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def test_a_full_descriptor_table_is_unavailable_and_leaks_nothing() -> None:
-    *statuses, clean = in_new_process(FEW_DESCRIPTORS)
-    assert statuses[0] == "unavailable"
-    assert statuses[-1] == "ok"
-    assert statuses == sorted(statuses, reverse=True)
-    assert clean == "True"
-
-
-def test_the_warning_comes_once_and_at_the_first_run() -> None:
-    assert in_new_process(TWO_SANDBOXES) == ["1 SandboxWarning True"]
-
-
-def test_sandboxes_by_name(workspace: Workspace) -> None:
-    assert make_sandbox("null").run(workspace, "1 / 0", Limits()) == Result("ok", 0, "", "", isolation="null")
-    assert make_sandbox({"name": "process"}).name == "process"
-    with pytest.raises(OptionError, match="Did you mean 'process'"):
-        make_sandbox("proces")
-    with pytest.raises(OptionError, match="pyton"):
-        make_sandbox({"name": "process", "pyton": "x"})
-    with pytest.raises(OptionError):
-        make_sandbox({})
