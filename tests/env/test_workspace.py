@@ -48,8 +48,8 @@ def dig(root: str | os.PathLike[str], depth: int) -> None:
     """A chain of folders deeper than a path may be long (4096) or a stack deep (1000)."""
     folder = os.open(root, os.O_RDONLY)
     for _ in range(depth):
-        os.mkdir("ddd", dir_fd=folder)
-        deeper = os.open("ddd", os.O_RDONLY, dir_fd=folder)
+        os.mkdir("d" * 9, dir_fd=folder)
+        deeper = os.open("d" * 9, os.O_RDONLY, dir_fd=folder)
         os.close(folder)
         folder = deeper
     os.close(os.open("bottom", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
@@ -295,7 +295,7 @@ def test_a_flood_of_names_neither_hides_nor_invents(
 
 
 def test_deep_trees_are_cut_off_and_removed(workspace: Workspace) -> None:
-    dig(workspace.path, 1400)
+    dig(workspace.path, 1050)
     snapshot = workspace.scan()
     assert (len(snapshot.entries), snapshot.skipped) == (trail_module.MAX_DEPTH, 1)
     path = workspace.path
