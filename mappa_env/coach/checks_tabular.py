@@ -12,11 +12,16 @@ ladder serves all marks, so that classification and regression are held to one s
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 from mappa_env.coach.artifacts import MODEL, Defect, defects, facts_of, is_foreign, section
 from mappa_env.coach.case import Case, Finding
 from mappa_env.types import Outcome
 
 CONSTANT, USELESS, NEUTRAL, FLOOR = 0.15, 0.22, 0.25, 0.3
+_RANGES = {"probability": (0.02, 0.98), "nonnegative": (0.0, math.inf)}
 UNTRIED = 0.8
 """A model that can predict, where there is nothing sound to try it on."""
 
@@ -66,14 +71,12 @@ def model(case: Case) -> Finding | None:
         return _bad(Finding(CONSTANT, f"{MODEL} predicts the same value for every row", case.me), upstream)
     if case.evidence.truth is None:
         return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
-    from mappa_env.grading.submission import grade_model
-
-    graded = grade_model(case.evidence.task, facts)
+    graded = _grade_model(case, facts)
     if graded is None and upstream is not None:
         return Finding(UNTRIED, f"{MODEL} can predict; {upstream.path} cannot serve to try it on")
     if graded is None:  # it may need a step that its maker described, such as decoding labels
         return Finding(NEUTRAL, f"the predictions of {MODEL} cannot be graded as they stand")
-    return _bad(_by_skill(case, graded[1], f"{MODEL} predicts"), upstream)
+    return _bad(_by_skill(case, graded, f"{MODEL} predicts"), upstream)
 
 
 def submission(case: Case) -> Finding | None:
@@ -111,14 +114,31 @@ def _useless_model(case: Case, graded: Outcome, tried: str) -> Defect | None:
         return None
     if facts is None or "predictions" not in section(facts, "model"):
         return None
-    from mappa_env.grading.submission import grade_model
-
-    grades = grade_model(case.evidence.task, facts)
     if section(facts, "model").get("constant"):
         return Defect(MODEL, change.agent, "it predicts the same value for every row")
-    if grades is not None and grades[1] <= 0:
+    skill = _grade_model(case, facts)
+    if skill is not None and skill <= 0:
         return Defect(MODEL, change.agent, "it predicts no better than the best constant")
     return None
+
+
+def _grade_model(case: Case, facts: Mapping[str, Any]) -> float | None:
+    """Skill of what the probe saw the model predict; None where it cannot be graded.
+
+    Numbers are first moved into the metric's range, as whoever submits them can do: a forest that is wrongly
+    sure of one row has a boundless log loss only for want of a clip.
+    """
+    from mappa_env.grading.metrics import metric_named
+    from mappa_env.grading.submission import grade_model
+
+    low, high = _RANGES.get(metric_named(case.evidence.task.metric).takes, (-math.inf, math.inf))
+    seen = dict(section(facts, "model"))
+    for name in ("probabilities", "predictions"):
+        values = seen.get(name)
+        if isinstance(values, list) and all(isinstance(value, (int, float)) for value in values):
+            seen[name] = [min(max(value, low), high) for value in values] if low > -math.inf else values
+    graded = grade_model(case.evidence.task, {**facts, "model": seen})
+    return None if graded is None else graded[1]
 
 
 def _bad(finding: Finding, cause: Defect | None) -> Finding:

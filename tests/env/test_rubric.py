@@ -451,6 +451,17 @@ def test_equal_skill_earns_equally_whatever_the_metric() -> None:
     assert sorted(for_skill.values()) == list(for_skill.values())
 
 
+def test_a_sure_forest_is_graded_as_it_would_be_submitted() -> None:
+    tasks = load_tasks("tabular", "train", {"sources": ["churn"]})
+    task = next(t for t in map(tasks.get, tasks.ids) if t.metric == "log_loss")
+    values = [float(row.split(",")[1]) for row in task.truth["answers_csv"].decode().split()[1:]]
+    sure = [1 - value if i == 0 else value for i, value in enumerate(values)]
+    play = Play("dsbench", task)
+    engineer(play)
+    verdict = modeler(play, with_model(predictions=sure, probabilities=sure))
+    assert (verdict.score, verdict.blame) == (10, None)
+
+
 def test_a_model_of_a_class_nobody_else_has_is_unusable() -> None:
     assert model_score(loads=False, error="foreign: __main__.Mine")[0] == 1
     unseen = model_score(loads=False, error="foreign: catboost.core.CatBoostClassifier")
