@@ -48,27 +48,29 @@ class ProcessSandbox:
         self._python = python
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
-        """See ``Sandbox.run``. ``unavailable``: the host failed, not the team.
+        """See ``Sandbox.run``. ``unavailable``: no child could be started, so the host failed, not the team.
 
-        No child could be started, ``python`` is no Python that runs, or the workspace could not be read.
+        Whatever goes wrong after that may be the code's doing, and never voids the action: a workspace that
+        cannot be read afterwards is ``killed``.
         """
         _warn()
+        started = time.monotonic()
         try:
-            return self._run(workspace, code, limits, seed)
+            folder = workspace.ready()
+            before = workspace.snapshot
+            process = self._start(workspace, code, limits, seed)
         except (OSError, SandboxError) as error:
             reason = f"the sandbox could not work: {error}"
             return Result("unavailable", None, "", reason, isolation=self.isolation)
-
-    def _run(self, workspace: Workspace, code: str, limits: Limits, seed: int) -> Result:
-        started = time.monotonic()
-        folder = workspace.ready()
-        before = workspace.snapshot
-        process = self._start(workspace, code, limits, seed)
         watch = Watch(process, limits, str(folder))
         struck = watch.wait()
         wall = time.monotonic() - started
         cpu = watch.usage.ru_utime + watch.usage.ru_stime
-        after = workspace.scan()
+        try:
+            after = workspace.scan()
+        except OSError as error:
+            reason = f"{watch.err.text()}\nthe workspace cannot be read: {error}"
+            return Result("killed", process.returncode, watch.out.text(), reason, isolation=self.isolation)
         status = struck or _status(process.returncode, cpu >= limits.cpu_s)
         if status in ("ok", "error") and after.disk_bytes > limits.disk_mb * _MIB + workspace.given_bytes:
             status = "disk_limit"
