@@ -60,9 +60,8 @@ def main() -> None:
         ours = median_ms(lambda b=box, g=gold: grade_answer(rf"\boxed{{{b}}}", g), repeats)
         base = median_ms(lambda b=box, g=gold: plain(b, g), repeats)
         figures[name] = {"ours_ms": ours, "baseline_ms": base, "repeats": repeats}
-        print(
-            f"{name:24} {ours:10.2f} {base:16.2f}   {grade_answer(rf'{chr(92)}boxed{{{box}}}', gold).status}"
-        )
+        grade = grade_answer(rf"\boxed{{{box}}}", gold)
+        print(f"{name:24} {ours:10.2f} {base:16.2f}   {grade.status}, correct={grade.correct}")
     for box in HOSTILE[: 2 if args.quick else None]:
         ours = median_ms(lambda b=box: grade_answer(rf"\boxed{{{b}}}", "23"), 1 if args.quick else 3)
         base = median_ms(lambda b=box: capped(b, "23"), 1)
