@@ -14,7 +14,7 @@ import mappa_env  # noqa: F401  (registers the environments)
 from mappa_env.scripted import make_team
 from mappa_env.types import Message
 
-CHUNK = 200
+CHUNK = 20
 """Episodes that one environment plays before progress is reported."""
 
 
