@@ -37,6 +37,7 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
     It is written whole or not at all, so that a run killed on the way makes it again from the same seeds.
     Raises RunError when a folder that was named holds no model.
     """
+    disable_progress_bar()  # transformers shows one per file; the run has its own
     if config.warmstart.path:
         folder = Path(config.warmstart.path)
         if not (folder / "config.json").is_file():
