@@ -246,6 +246,13 @@ class Config(Section):
                 f"rollout.groups={rollout.groups} needs at least as many rollout.episodes_per_step, "
                 f"found {rollout.episodes_per_step}."
             )
+        shaping = self.env.shaping
+        paid = shaping if isinstance(shaping, str) else shaping.get("name")
+        if self.algo.mode == "return_to_go" and paid != "process":
+            raise ValueError(
+                f"algo.mode=return_to_go does not go with env.shaping={paid}: every action is credited with "
+                "the outcome already, and a return would count it once per turn. Use algo.mode=per_action."
+            )
         start, optim = self.warmstart, self.optim
         if start.steps and start.warmup_steps >= start.steps:
             raise ValueError(

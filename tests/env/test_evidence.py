@@ -63,7 +63,7 @@ def test_long_texts_take_no_time() -> None:
     start = time.perf_counter()
     for text in ("saved " * 150_000, "saved a.pkl " * 80_000, "saved a.pkl\n" * 80_000, "." * 10**6):
         assert len(unbacked_claims(text, text, ())) <= MAX_CLAIMS
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 3
 
 
 def test_missing_inputs_keep_the_order_of_the_card() -> None:

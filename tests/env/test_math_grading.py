@@ -48,7 +48,7 @@ def test_every_gold_is_right_against_itself_and_wrong_against_its_neighbours(fil
             assert grade_answer(boxed(n), gold).correct
             for wrong in {n + 1, n - 1, n * 10, -n} - accepted:
                 assert not grade_answer(boxed(wrong), gold).correct, (gold, wrong)
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,8 @@ def test_hostile_boxes_are_wrong_in_time_from_threads_and_honest_ones_unharmed()
 
     for box, correct, status, seconds in map(judge, HOSTILE[:4]):
         assert (correct, status) == (False, "timeout"), box
-        assert seconds < 10, box  # 1.1 s on a quiet machine: benchmarks/math_grading.py
+        again = (judge(box)[3] for _ in range(2))  # a busy machine may steal a second once, not three times
+        assert seconds < 2 or min(again) < 2, box
     with ThreadPoolExecutor(6) as threads:
         results = list(threads.map(judge, ["46/2", HOSTILE[4], r"\sqrt{529}", "22+1", HOSTILE[5], "25-1"]))
     assert [(correct, status) for _, correct, status, _ in results] == [
@@ -139,7 +140,7 @@ def test_a_million_open_boxes_cost_nothing():
     start = time.perf_counter()
     assert grade_answer("\\boxed{" * 140_000, "23").status == "no_box"
     assert grade_answer("\\boxed{" * 100_000 + "23" + "}" * 100_000, "23").correct
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 2
 
 
 @settings(max_examples=200, deadline=None)

@@ -158,3 +158,10 @@ words = st.sampled_from(
 )
 def test_yaml_written_is_yaml_read(data: object) -> None:
     assert read_yaml(write_yaml(data), "here") == data
+
+
+@pytest.mark.parametrize("shaping", ["outcome", "mixed", "{name: mixed, process_weight: 0.7}"])
+def test_returns_refuse_rewards_that_credit_every_action_with_the_outcome(shaping: str) -> None:
+    with pytest.raises(ConfigError, match="return_to_go does not go with"):
+        load_config("demo", ["algo.mode=return_to_go", f"env.shaping={shaping}"])
+    assert load_config("demo", ["algo.mode=return_to_go"]).algo.mode == "return_to_go"
