@@ -249,7 +249,7 @@ class Episode:
 
     def _open_workspace(self) -> Workspace:
         if self._workspace is None:
-            self._workspace = Workspace()
+            self._workspace = self._sandbox.open_workspace()
             for name, content in self.task.files.items():
                 self._workspace.put(name, content)
         return self._workspace

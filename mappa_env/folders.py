@@ -34,14 +34,21 @@ def open_folder(name: str | os.PathLike[str], at: int | None = None) -> int:
         return os.open(name, _FOLDER, dir_fd=at)
 
 
-def walk(root: str | os.PathLike[str], parts: Sequence[str], *, make: bool = False) -> int:
-    """Descriptor of the folder ``parts`` below ``root``; ``make``: create what is missing."""
-    folder = open_folder(root)
+def walk(
+    root: str | os.PathLike[str] | int, parts: Sequence[str], *, make: bool = False, owner: int | None = None
+) -> int:
+    """Descriptor of the folder ``parts`` below ``root`` (a path, or a descriptor that stays the caller's).
+
+    ``make``: create what is missing, as ``owner``'s if one is named.
+    """
+    folder = open_folder(".", root) if isinstance(root, int) else open_folder(root)
     for part in parts:
         try:
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, 0o755, dir_fd=folder)
+                    if owner is not None:
+                        os.chown(part, owner, owner, dir_fd=folder, follow_symlinks=False)
             deeper = open_folder(part, folder)
         finally:
             os.close(folder)
@@ -61,11 +68,14 @@ def open_file(name: str, at: int) -> BufferedReader:
     return os.fdopen(file, "rb")
 
 
-def create_file(name: str, at: int) -> BufferedWriter:
+def create_file(name: str, at: int, owner: int | None = None) -> BufferedWriter:
     """A new regular file for writing, in place of whatever file or link has that name."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=at)
-    return os.fdopen(os.open(name, _CREATE, 0o644, dir_fd=at), "wb")
+    file = os.open(name, _CREATE, 0o644, dir_fd=at)
+    if owner is not None:
+        os.fchown(file, owner, owner)
+    return os.fdopen(file, "wb")
 
 
 def ensure_folder(path: str | os.PathLike[str]) -> None:

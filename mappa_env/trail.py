@@ -63,13 +63,22 @@ class Snapshot:
     taken_ns: int = 0
 
 
-def scan(root: str | os.PathLike[str], before: Snapshot | None = None) -> Snapshot:
+Root = str | os.PathLike[str] | int
+"""A folder by its path or by a descriptor of it."""
+
+
+def usage(root: Root) -> int:
+    """Bytes that the entries below ``root`` occupy on disk, as far as the limits of ``scan`` reach."""
+    return scan(root, digests=False).disk_bytes
+
+
+def scan(root: Root, before: Snapshot | None = None, *, digests: bool = True) -> Snapshot:
     """Walk ``root`` and digest what is new or changed since ``before``. A root that is gone is empty.
 
     Upper levels come first, and paths of ``before`` are looked up even when a flood of names hides them.
     Raises OSError where the host fails (no descriptor left, say): that is no news about the files.
     """
-    scanner = _Scanner(before or Snapshot())
+    scanner = _Scanner(before or Snapshot(), MAX_HASH_TOTAL if digests else -1)
     folders: deque[tuple[str, ...]] = deque([()])
     while folders:
         above = folders.popleft()
@@ -91,12 +100,12 @@ def scan(root: str | os.PathLike[str], before: Snapshot | None = None) -> Snapsh
 
 
 class _Scanner:
-    def __init__(self, before: Snapshot) -> None:
+    def __init__(self, before: Snapshot, budget: int) -> None:
         self.skipped = 0
         self._taken_ns = time.time_ns()
         self._before = before
         self._entries: dict[str, Entry] = {}
-        self._budget = MAX_HASH_TOTAL
+        self._budget = budget
         self._disk: dict[int, int] = {}
 
     def snapshot(self) -> Snapshot:
@@ -110,7 +119,7 @@ class _Scanner:
             return None
         return self._add(folder, name, path)
 
-    def look_again(self, root: str | os.PathLike[str]) -> None:
+    def look_again(self, root: Root) -> None:
         """Known paths that the limits kept out this time: still there, or really gone?"""
         for path in self._before.entries.keys() - self._entries.keys():
             *above, name = path.split("/")

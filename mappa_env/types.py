@@ -110,6 +110,8 @@ class FileChange:
 class ToolResult:
     """What running an action's code really did. Times in seconds, ``peak_rss`` in bytes.
 
+    ``wall_s`` begins when the action starts; the wait for a free slot before that is ``queued_s``.
+
     ``truncated`` is the number of output bytes that were dropped. ``isolation`` names the level the code ran
     under; ``trust`` says who vouches for the facts: ``"kernel"`` (this host) or ``"sandbox"`` (a remote one).
     """
@@ -125,6 +127,7 @@ class ToolResult:
     files: tuple[FileChange, ...] = ()
     isolation: str = "none"
     trust: str = "kernel"
+    queued_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

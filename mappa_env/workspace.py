@@ -1,7 +1,7 @@
 """A folder per episode that hostile code writes into, and that the host only ever touches with care.
 
-The host reads regular files only, never unpickles and never executes. The folder is created when first
-needed: a workspace that nobody uses costs nothing.
+The host reads regular files only, never unpickles and never executes. The folder (``mappa_env.homes``) is
+made when first needed: a workspace that nobody uses costs nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import hashlib
 import io
 import os
 import stat
-import tempfile
-import warnings
-import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from mappa_env.errors import SandboxWarning, WorkspaceError
-from mappa_env.folders import create_file, ensure_folder, open_file, remove_tree, walk, why
+from mappa_env.errors import WorkspaceError
+from mappa_env.folders import create_file, open_file, walk, why
+from mappa_env.homes import FolderHome, Home
 from mappa_env.names import meant, parts, shown
 from mappa_env.preview import Preview, preview
 from mappa_env.trail import Snapshot, compare, scan
@@ -36,13 +34,14 @@ class Workspace:
     ``given_bytes`` is the size of the files that the host put. Used by one thread at a time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, make_home: Callable[[], Home] = FolderHome) -> None:
+        """``make_home`` is called when the first file or action needs a place."""
         self.trail: list[FileChange] = []
         self.present: dict[str, FileChange] = {}
         self.given_bytes = 0
-        self._base: Path | None = None
+        self._make_home = make_home
+        self._home: Home | None = None
         self._snapshot: Snapshot | None = None
-        self._finalizer: weakref.finalize[..., Workspace] | None = None
 
     def __enter__(self) -> Workspace:
         return self
@@ -51,29 +50,26 @@ class Workspace:
         self.remove()
 
     @property
+    def home(self) -> Home:
+        """Where the files live; made on first use."""
+        if self._home is None:
+            self._home = self._make_home()
+        return self._home
+
+    @property
     def path(self) -> Path:
-        """The folder code runs in; created (mode 0700 above it) on first use."""
-        if self._base is None:
-            base = tempfile.mkdtemp(prefix="mappa-")
-            self._finalizer = weakref.finalize(self, _discard, base, os.getpid())
-            self._base = Path(base)
-            os.mkdir(self._base / "ws")
-        return self._base / "ws"
+        """The folder code runs in. Raises WorkspaceError where the home has none."""
+        return self.home.path
 
     @property
     def scratch(self) -> Path:
         """The folder for temporary files of an action, beside ``path`` and outside of the trail."""
-        return self.path.parent / "tmp"
+        return self.home.scratch
 
     def ready(self) -> Path:
         """``path``, made whole again where an earlier action broke it, with an empty ``scratch``."""
-        folder = self.path
-        for each in (folder.parent, folder, self.scratch):
-            ensure_folder(each)
-        if os.listdir(self.scratch):
-            remove_tree(self.scratch)
-            os.mkdir(self.scratch)
-        return folder
+        self.home.ready()
+        return self.path
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Place a file of the task: bytes, or the host's regular file of that path.
@@ -91,7 +87,7 @@ class Workspace:
 
     def scan(self) -> Snapshot:
         """The state of every entry now; digests are carried over from the last scan where nothing moved."""
-        self._snapshot = scan(self.path, self._snapshot) if self._base else Snapshot()
+        self._snapshot = scan(self._home.root, self._snapshot) if self._home else Snapshot()
         return self._snapshot
 
     @property
@@ -133,7 +129,7 @@ class Workspace:
         Links and special files stay behind, and so does what is unreadable by mode or exceeds
         MAX_COPY_BYTES in total: the copy lacks it, as a reader of the workspace would.
         """
-        twin = Workspace()
+        twin = Workspace(self._make_home)
         budget = MAX_COPY_BYTES
         for name, entry in self.snapshot.entries.items():
             if entry.kind != "file" or entry.size > budget:
@@ -150,15 +146,15 @@ class Workspace:
 
     def remove(self) -> None:
         """Delete the folder, whatever is in it; the workspace is then as new. May be called twice."""
-        if self._finalizer is not None:
-            self._finalizer()
-        self._base = self._finalizer = self._snapshot = None
+        if self._home is not None:
+            self._home.remove()
+        self._home = self._snapshot = None
         self.present, self.trail, self.given_bytes = {}, [], 0
 
     def _open(self, name: str) -> BinaryIO:
         *above, last = parts(name)
         try:
-            folder = walk(self.path, above)
+            folder = walk(self.home.root, above)
         except OSError as error:
             raise WorkspaceError(f"{shown(name)} cannot be read: {why(error)}.") from None
         try:
@@ -172,10 +168,11 @@ class Workspace:
         """Copy ``source`` to ``name``; returns its size and digest. At most ``limit`` bytes are taken."""
         *above, last = parts(name)
         size, digest = 0, hashlib.sha256()
+        home = self.home
         try:
-            folder = walk(self.path, above, make=True)
+            folder = walk(home.root, above, make=True, owner=home.owner)
             try:
-                with create_file(last, folder) as target:
+                with create_file(last, folder, home.owner) as target:
                     while data := source.read(_CHUNK if limit is None else min(_CHUNK, limit - size)):
                         target.write(data)
                         digest.update(data)
@@ -198,13 +195,3 @@ def _source(content: bytes | Path) -> BinaryIO:
         stream.close()
         raise WorkspaceError(f"{content} is not a regular file.")
     return stream
-
-
-def _discard(base: str, owner: int) -> None:
-    """Delete a workspace's folder, but not from a fork that merely inherited the object."""
-    if os.getpid() != owner:
-        return
-    try:
-        remove_tree(base)
-    except OSError as error:  # a mount or an immutable file: the agent's doing must not end the run
-        warnings.warn(f"{base} could not be removed ({error}): delete it.", SandboxWarning, stacklevel=2)

@@ -2,35 +2,79 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mappa_env.errors import OptionError, nearest
 from mappa_env.sandbox.base import Limits, Result, Sandbox
 
-__all__ = ["NAMES", "Limits", "Result", "Sandbox", "make_sandbox"]
+__all__ = ["DEFAULT", "NAMES", "Limits", "Result", "Sandbox", "make_sandbox"]
 
-NAMES = ("process", "calculator", "null")
+DEFAULT = "local"
+NAMES = ("local", "bwrap", "fusion:<url>", "process", "calculator", "null")
+_OPTIONS = {
+    "local": {"python", "level", "concurrency"}, "bwrap": {"python"}, "fusion": {"url", "concurrency"},
+    "process": {"python"}, "calculator": set(), "null": set(),
+}  # fmt: skip
 
 
 def make_sandbox(spec: str | Mapping[str, Any]) -> Sandbox:
-    """``"process"``, ``"calculator"``, ``"null"``, or ``{"name": "process", "python": path}``."""
+    """A name of ``NAMES``, ``"path/mine.py:Class"``, or a dict: ``{"name": "local", "python": path}``.
+
+    See ``docs/sandbox.md``. Raises OptionError for what is not offered.
+    """
     options = {"name": spec} if isinstance(spec, str) else dict(spec)
-    name = options.pop("name", None)
-    if name not in NAMES:
-        raise OptionError(
-            f"sandbox={spec!r} is not offered; choose from {NAMES}." + nearest(str(name), NAMES)
-        )
-    if set(options) - ({"python"} if name == "process" else set()):
-        raise OptionError(f"sandbox {name!r} does not take {sorted(options)}.")
-    if name == "process":
-        from mappa_env.sandbox.process import ProcessSandbox
+    name = str(options.pop("name", ""))
+    if name.startswith("fusion:"):
+        name, options["url"] = "fusion", name.removeprefix("fusion:")
+    if ".py:" in name:
+        return _own(name, options)
+    if name not in _OPTIONS:
+        known = [*_OPTIONS, "path/mine.py:Class"]
+        raise OptionError(f"sandbox={spec!r} is not offered; choose from {NAMES}." + nearest(name, known))
+    if unknown := sorted(set(options) - _OPTIONS[name]):
+        raise OptionError(f"sandbox {name!r} does not take {unknown}; it takes {sorted(_OPTIONS[name])}.")
+    match name:
+        case "local":
+            from mappa_env.sandbox.local import LocalSandbox
 
-        return ProcessSandbox(**options)
-    if name == "calculator":
-        from mappa_env.sandbox.calculator import CalculatorSandbox
+            return LocalSandbox(**options)
+        case "bwrap":
+            from mappa_env.sandbox.bwrap import BwrapSandbox
 
-        return CalculatorSandbox()
+            return BwrapSandbox(**options)
+        case "fusion":
+            from mappa_env.sandbox.fusion import FusionSandbox
+
+            if "url" not in options:
+                raise OptionError("sandbox 'fusion' needs the server's address: sandbox='fusion:<url>'.")
+            return FusionSandbox(**options)
+        case "process":
+            from mappa_env.sandbox.process import ProcessSandbox
+
+            return ProcessSandbox(**options)
+        case "calculator":
+            from mappa_env.sandbox.calculator import CalculatorSandbox
+
+            return CalculatorSandbox()
     from mappa_env.sandbox.null import NullSandbox
 
     return NullSandbox()
+
+
+def _own(name: str, options: dict[str, Any]) -> Sandbox:
+    """A backend of the user's own: ``path/mine.py:Class``, called with the other options."""
+    file, _, kind = name.rpartition(":")
+    path = Path(file)
+    spec = importlib.util.spec_from_file_location(path.stem, path) if path.is_file() else None
+    if spec is None or spec.loader is None:
+        raise OptionError(f"sandbox={name!r}: there is no Python file {file!r} (seen from {Path.cwd()}).")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = getattr(module, kind, None)
+    if found is None:
+        raise OptionError(f"sandbox={name!r}: {file} defines no {kind!r}.")
+    made: Sandbox = found(**options)
+    return made

@@ -37,6 +37,9 @@ class CalculatorSandbox:
             return self._process.run(workspace, code, limits, seed=seed)
         return Result("ok", 0, printed, "", isolation=self.isolation)
 
+    def open_workspace(self) -> Workspace:
+        return self._process.open_workspace()
+
     def close(self) -> None:
         self._process.close()
 

@@ -15,5 +15,8 @@ class NullSandbox:
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
         return _NOTHING
 
+    def open_workspace(self) -> Workspace:
+        return Workspace()
+
     def close(self) -> None:
         return None

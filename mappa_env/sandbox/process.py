@@ -87,6 +87,9 @@ class ProcessSandbox:
             isolation=self.isolation,
         )
 
+    def open_workspace(self) -> Workspace:
+        return Workspace()
+
     def close(self) -> None:
         return None
 
