@@ -1,8 +1,8 @@
 """System call numbers by name, for the two architectures that the filter knows.
 
 Sources: `asm/unistd_64.h` (x86-64) and `asm-generic/unistd.h` as arm64 configures it (aarch64) of Linux 6.1
-for numbers up to 450; for 451 to 470, which both architectures share, and x86-64's 335 and 336, the same files
-of Linux 6.19.
+for numbers up to 450; the same files of Linux 6.19 for 451 to 470, which both architectures share, and for
+x86-64's 335 and 336.
 """
 
 X86_64_TEXT = """
