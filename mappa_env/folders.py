@@ -94,6 +94,14 @@ def ensure_folder(path: str | os.PathLike[str]) -> None:
         os.close(folder)
 
 
+def give_tree(root: str | os.PathLike[str], owner: int) -> None:
+    """Make ``owner`` the owner of a tree that the host has filled. Raises OSError."""
+    for _, folders, files, at in os.fwalk(root, follow_symlinks=False):
+        os.fchown(at, owner, owner)
+        for name in (*folders, *files):
+            os.chown(name, owner, owner, dir_fd=at, follow_symlinks=False)
+
+
 def remove_tree(root: str | os.PathLike[str]) -> None:
     """Delete a tree of any depth and mode. Raises OSError for what cannot be deleted (a mount, say).
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mappa_env.errors import SandboxWarning, WorkspaceError
-from mappa_env.folders import ensure_folder, remove_tree
+from mappa_env.folders import ensure_folder, give_tree, remove_tree
 
 _NAME = re.compile(r"mappa-(\d+)-(\d+)-\w+")
 
@@ -62,11 +62,9 @@ class FolderHome:
         self._base = Path(tempfile.mkdtemp(prefix=f"mappa-{os.getpid()}-{_started(os.getpid())}-"))
         self._finalizer = weakref.finalize(self, _discard, str(self._base), os.getpid())
         self.root = self._base / "ws"
-        self.owner = owner
+        self.owner: int | None = None
         os.mkdir(self.root)
-        if owner is not None:
-            os.chmod(self._base, 0o711)  # the code's user must pass through, and sees nothing on the way
-            os.chown(self.root, owner, owner)
+        self.give(owner)
 
     @property
     def path(self) -> Path:
@@ -85,6 +83,14 @@ class FolderHome:
         if os.listdir(self.scratch):
             remove_tree(self.scratch)
             self.ready()
+
+    def give(self, owner: int | None) -> None:
+        """Hand every file to ``owner``, so that code of that user may change it."""
+        if owner is None or owner == self.owner:
+            return
+        os.chmod(self._base, 0o711)  # that user must pass through, and sees nothing on the way
+        give_tree(self.root, owner)
+        self.owner = owner
 
     def remove(self) -> None:
         self._finalizer()

@@ -130,6 +130,18 @@ class Workspace:
         MAX_COPY_BYTES in total: the copy lacks it, as a reader of the workspace would.
         """
         twin = Workspace(self._make_home)
+        self._pour_into(twin)
+        twin.present = dict(self.present)
+        return twin
+
+    def move(self, make_home: Callable[[], Home]) -> None:
+        """Leave the home for a new one, with the files that ``copy`` would take, and keep trail and all."""
+        twin = Workspace(make_home)
+        self._pour_into(twin)
+        self.home.remove()
+        self._make_home, self._home, self._snapshot = make_home, twin.home, None
+
+    def _pour_into(self, twin: Workspace) -> None:
         budget = MAX_COPY_BYTES
         for name, entry in self.snapshot.entries.items():
             if entry.kind != "file" or entry.size > budget:
@@ -141,8 +153,6 @@ class Workspace:
                 continue
             budget -= size
             twin.given_bytes += size
-        twin.present = dict(self.present)
-        return twin
 
     def remove(self) -> None:
         """Delete the folder, whatever is in it; the workspace is then as new. May be called twice."""

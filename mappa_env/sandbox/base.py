@@ -32,7 +32,11 @@ class Sandbox(Protocol):
     """State passes between actions through files of the workspace only."""
 
     name: str
-    isolation: str
+
+    @property
+    def isolation(self) -> str:
+        """The level that code runs under here, as in ``Result.isolation``."""
+        ...
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
         """Run ``code`` as ``__main__`` with the workspace as working directory.

@@ -1,0 +1,98 @@
+"""The last step in the child: run the agent's code as ``__main__``, then leave as an interpreter would."""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import errno
+import io
+import linecache
+import os
+import random
+import resource
+import sys
+import threading
+import traceback
+from typing import Any, NoReturn
+
+from .kernel import set_name
+
+NAME = "<action>"
+MEMORY_WORD, DISK_WORD, FORK_WORD = "mappa:memory", "mappa:disk", "mappa:fork"
+"""Names by which a process that ends says which limit it met; the host believes them only beside facts."""
+
+
+def run(code: bytes, seed: int, environment: dict[str, str]) -> NoReturn:
+    """Never returns. ``seed`` fixes ``random``, numpy's legacy generator and children's string hashes."""
+    os.environ.update(environment, PYTHONHASHSEED=str(seed))
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = _stream(1), _stream(2)
+    for name in ("stdin", "stdout", "stderr"):
+        setattr(sys, f"__{name}__", getattr(sys, name))
+    text = code.decode("utf-8")
+    linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)
+    sys.argv = [NAME]
+    sys.path.append(os.getcwd())  # last: a file of the workspace cannot stand in for a library
+    random.seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed)
+    scope = type(sys)("__main__")
+    scope.__dict__.update(__file__=NAME, __builtins__=builtins)
+    sys.modules["__main__"] = scope
+    os._exit(_execute(text, scope.__dict__) & 0xFF)
+
+
+def _execute(text: str, scope: dict[str, Any]) -> int:
+    status = 0
+    try:
+        exec(compile(text, NAME, "exec", dont_inherit=True), scope)  # noqa: S102  (the child's whole job)
+    except SystemExit as leave:
+        status = _exit_status(leave)
+    except BaseException as error:  # noqa: BLE001  (reported as the interpreter would)
+        status = 1
+        error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None  # not our frame
+        _report(error)
+    return _leave(status)
+
+
+def _leave(status: int) -> int:
+    """What the interpreter does at its end: wait for threads, call the exit handlers, flush."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException as error:  # noqa: BLE001  (an exit handler of the agent's, or a stream it closed)
+        status = status or (120 if isinstance(error, OSError | ValueError) else 1)
+    return status
+
+
+def _exit_status(leave: SystemExit) -> int:
+    if leave.code is None:
+        return 0
+    if isinstance(leave.code, int):
+        return leave.code
+    print(leave.code, file=sys.stderr)
+    return 1
+
+
+def _report(error: BaseException) -> None:
+    """Print the traceback, and leave the word for a limit that ended the action."""
+    if isinstance(error, MemoryError):
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))  # the spare that was kept for this
+        set_name(MEMORY_WORD)
+    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        set_name(DISK_WORD)
+    elif isinstance(error, BlockingIOError):
+        set_name(FORK_WORD)
+    try:
+        traceback.print_exception(error)
+    except BaseException:  # noqa: BLE001  (the agent's own __str__, or no memory for the text)
+        os.write(2, f"{type(error).__name__}\n".encode())
+
+
+def _stream(fd: int) -> io.TextIOWrapper:
+    """Unbuffered, so that what was printed before a kill counts."""
+    raw = io.FileIO(fd, "w", closefd=False)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True)

@@ -1,0 +1,87 @@
+"""The file system that actions see: built once by the template, in a mount namespace of its own.
+
+Two namespaces come of it. The *clean* one holds the read-only runtime and nothing else; every action gets a
+copy of it. The *store*, where template and zygotes live, holds the workspaces as well: so no other workspace
+is ever in an action's namespace, not even for a moment.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from . import kernel
+from .runtime import DEVICES, ETC, SYSTEM
+
+WORK, STORE, HOST = "/w", "/store", "/host"
+_READ_ONLY = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
+_QUIET = kernel.MS_NOSUID | kernel.MS_NODEV
+SCRATCH = (("/tmp", 64, 2048, 0), ("/dev/shm", 64, 256, kernel.MS_NOEXEC))
+"""Private folders of every action: path, MiB, inodes, flags."""
+
+
+def build(folders: list[str], host: str, user: int) -> int:
+    """Make the store the current namespace; returns a descriptor of the clean one.
+
+    ``folders``: of the interpreter; ``host``: the folder under which plain workspaces lie; ``user``: whom
+    the files of the password database name.
+    """
+    kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    clean = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    trees = {path: _read_only(path) for path in (*SYSTEM, *ETC, *folders) if _is_real(path)}
+    links = {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
+    devices = {f"/dev/{name}": kernel.clone_tree(f"/dev/{name}") for name in DEVICES}
+    plain = kernel.clone_tree(host, recursive=True)
+    kernel.mount("tmpfs", "/mnt", "tmpfs", _QUIET, "size=4m,mode=755")
+    os.chdir("/mnt")
+    for path in (WORK, STORE, HOST, "/proc", "/dev/shm", "/tmp", "/etc"):
+        os.makedirs(f".{path}", mode=0o755)
+    for path, link in links.items():
+        os.symlink(link, f".{path}")
+    _write("./etc/passwd", f"agent:x:{user}:{user}:agent:{WORK}:/bin/sh\n")
+    _write("./etc/group", f"agent:x:{user}:\n")
+    _write("./etc/hosts", "127.0.0.1 localhost\n")
+    for path, tree in (*trees.items(), *devices.items()):
+        graft(tree, path, ".")
+    kernel.pivot_root(".", ".")
+    kernel.unmount(".")
+    kernel.mount("none", "/", flags=kernel.MS_REMOUNT | kernel.MS_RDONLY | _QUIET, data="size=4m,mode=755")
+    kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount("proc", "/proc", "proc", _QUIET | kernel.MS_NOEXEC, "subset=pid")
+    kernel.mount("tmpfs", STORE, "tmpfs", _QUIET, "size=1m,mode=700")
+    kernel.attach_tree(plain, HOST)
+    os.close(plain)
+    return clean
+
+
+def hidden(folders: list[str]) -> list[str]:
+    """Those folders that a private scratch folder mounted over them would hide."""
+    return [path for path in folders if any(path.startswith(f"{scratch}/") for scratch, *_ in SCRATCH)]
+
+
+def graft(tree: int, path: str, below: str = "") -> None:
+    """Attach a detached tree at ``path``, making the mount point: a folder or a file, as the tree is."""
+    point = below + path
+    if stat.S_ISDIR(os.fstat(tree).st_mode):
+        os.makedirs(point, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(point), exist_ok=True)
+        os.close(os.open(point, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    kernel.attach_tree(tree, point)
+    os.close(tree)
+
+
+def _read_only(path: str) -> int:
+    tree = kernel.clone_tree(os.path.realpath(path), recursive=True)
+    kernel.set_mount_attributes(tree, _READ_ONLY)
+    return tree
+
+
+def _is_real(path: str) -> bool:
+    return os.path.exists(path) and not (path in SYSTEM and os.path.islink(path))
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)

@@ -1,0 +1,63 @@
+"""Calls that import lazily, made once so that no action pays for it. Nothing here may start a thread.
+
+Nothing is fitted that uses OpenMP: after that, a fit in a fork would hang for ever.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+
+
+def up() -> None:
+    """For the libraries that are loaded."""
+    if "pandas" in sys.modules:
+        _pandas()
+    if "sklearn.preprocessing" in sys.modules and "pandas" in sys.modules:
+        _sklearn()
+    if "matplotlib.pyplot" in sys.modules:
+        _matplotlib()
+
+
+def _pandas() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": [1.0, 2.0, None], "b": ["x", "y", "x"], "c": [1, 2, 3]})
+    text = frame.to_csv(index=False)
+    frame = pd.read_csv(io.StringIO(text))
+    frame.describe(include="all")
+    frame.groupby("b")["c"].mean()
+    frame.merge(frame, on="b").sort_values("c_x")
+    pd.get_dummies(frame).fillna(frame["a"].median())
+    pd.read_pickle(_pickled(frame))  # noqa: S301  (our own)
+    repr(frame)
+    frame.isna().sum()
+    pd.to_datetime(pd.Series(["2020-01-01"]))
+
+
+def _pickled(frame: object) -> io.BytesIO:
+    import pickle
+
+    return io.BytesIO(pickle.dumps(frame))
+
+
+def _sklearn() -> None:
+    import pandas as pd
+    from sklearn.model_selection import train_test_split
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [0.5, 1.0, 2.5, 3.0]})
+    scaler = StandardScaler().fit(frame)
+    scaler.transform(frame)
+    repr(scaler)
+    OneHotEncoder(sparse_output=False).fit_transform(frame[["a"]])
+    train_test_split(frame, frame["a"], random_state=0)
+
+
+def _matplotlib() -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots()
+    axes.plot([1, 2], [1, 2])
+    figure.savefig(io.BytesIO(), format="png")
+    plt.close(figure)

@@ -1,0 +1,246 @@
+"""A warm interpreter that forks once per action, ends each action in time, and reports how it ended."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from . import action, kernel, wire
+from .confine import Plan, confine, prepare, seal
+from .members import Members
+from .root import HOST
+from .store import place
+
+_LOOK_S, _LOOK_LATER_S = 0.05, 0.2
+"""How often an action is looked at in its first second, and after it."""
+_GROWTH = 1.5
+"""A zygote that has become this much larger than it was asks to be replaced."""
+
+
+@dataclass
+class Running:
+    pid: int
+    reply: socket.socket
+    members: Members
+    limits: dict[str, Any]
+    began: float
+    look: float
+    struck: str = ""
+
+
+def serve(control: socket.socket, plan: Plan) -> NoReturn:
+    """Until the host closes ``control`` and the last action has ended."""
+    try:
+        Zygote(control, plan).serve()
+    finally:
+        os._exit(0)
+
+
+class Zygote:
+    def __init__(self, control: socket.socket, plan: Plan) -> None:
+        self._control = control
+        self._plan = plan
+        self._poll = select.poll()
+        self._running: dict[int, Running] = {}  # by the pidfd and by the descriptor of the reply socket
+        self._pidfds: dict[int, int] = {}  # pid -> pidfd
+        self._own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if plan.level == "full" else -1
+        self._spare: tuple[int, socket.socket] | None = None
+        self._open = True
+        if plan.level != "full":
+            kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        gc.freeze()
+        self._size = _resident()
+
+    def serve(self) -> None:
+        self._poll.register(self._control, select.POLLIN)
+        while self._open or self._running:
+            if self._spare is None and self._open:
+                self._spare = self._fork()
+            for fd, _ in self._poll.poll(self._patience()):
+                if fd == self._control.fileno():
+                    self._accept()
+                elif one := self._running.get(fd):
+                    if fd == one.reply.fileno():  # the host asks for the end, or has gone
+                        self._poll.unregister(fd)
+                        one.reply.recv(wire.MAX_MESSAGE)  # unread, it would cut off our report
+                        self._end(one, "host")
+                    else:
+                        self._finish(fd, one)
+            self._watch()
+
+    def _accept(self) -> None:
+        """Take one request and hand it to the spare child, unseen: the code stays in its descriptor."""
+        try:
+            request, fds = wire.receive(self._control)
+        except EOFError:
+            self._poll.unregister(self._control)
+            self._open = False
+            if self._spare is not None:
+                self._spare[1].close()
+            return
+        code, out, err, back = fds
+        reply = socket.socket(fileno=back)
+        tree = -1
+        try:
+            wire.send(reply, {"taken": True})  # from here on the action counts as begun
+            tree = self._tree(request)
+            pid, line = self._spare or self._fork()
+            self._spare = None
+            with line:
+                try:
+                    wire.send(line, request, [code, out, err, back, *([tree] if tree >= 0 else [])])
+                except OSError:
+                    raise OSError(_last_words(line)) from None
+        except OSError as error:
+            _tell(reply, {"failed": str(error)})
+            reply.close()
+            return
+        finally:
+            for fd in (code, out, err, *([tree] if tree >= 0 else [])):
+                os.close(fd)
+        now = time.monotonic()
+        members = Members(pid, own=self._plan.level == "full")
+        one = Running(pid, reply, members, request["limits"], now, now + _LOOK_S)
+        self._running[reply.fileno()] = self._running[self._pidfds[pid]] = one
+        self._poll.register(reply, select.POLLIN)
+        self._poll.register(self._pidfds[pid], select.POLLIN)
+
+    def _tree(self, request: dict[str, Any]) -> int:
+        """The workspace as a detached mount; -1 where there are no mounts."""
+        if self._plan.level != "full":
+            return -1
+        if "place" in request:
+            return kernel.clone_tree(place(request["place"]))
+        tree = kernel.clone_tree(f"{HOST}/{request['folder']}", recursive=True)
+        kernel.set_mount_attributes(tree, kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV)
+        return tree
+
+    def _fork(self) -> tuple[int, socket.socket]:
+        """A child that waits for its action with everything done that can be done before it."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if self._plan.level == "full":
+            kernel.unshare(kernel.CLONE_NEWPID)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _child(theirs, self._plan)
+        finally:
+            if self._plan.level == "full":
+                kernel.setns(self._own, kernel.CLONE_NEWPID)
+        theirs.close()
+        self._pidfds[pid] = os.pidfd_open(pid)
+        return pid, ours
+
+    def _patience(self) -> float | None:
+        """Milliseconds until something is due; None: nothing is."""
+        if not self._running:
+            return None
+        due = min(min(one.look, one.began + one.limits["wall"]) for one in self._running.values())
+        return max((due - time.monotonic()) * 1000, 0) + 1
+
+    def _watch(self) -> None:
+        now = time.monotonic()
+        for one in {id(one): one for one in self._running.values()}.values():
+            if one.struck:
+                one.look = now + _LOOK_S
+                self._kill(one)
+            elif now >= one.began + one.limits["wall"]:
+                self._end(one, "timeout")
+            elif now >= one.look:
+                one.look = now + (_LOOK_S if now - one.began < 1 else _LOOK_LATER_S)
+                limits = one.limits
+                self._end(one, one.members.excess(limits["memory"], limits["cpu"], limits["processes"]))
+
+    def _end(self, one: Running, reason: str) -> None:
+        if reason and not one.struck:
+            one.struck = reason
+            one.limits = {**one.limits, "wall": float("inf")}
+            self._kill(one)
+
+    def _kill(self, one: Running) -> None:
+        if self._plan.level == "full":
+            signal.pidfd_send_signal(self._pidfds[one.pid], signal.SIGKILL)
+            return
+        try:
+            os.killpg(one.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it has not come so far as to lead a group
+            signal.pidfd_send_signal(self._pidfds[one.pid], signal.SIGKILL)
+
+    def _finish(self, fd: int, one: Running) -> None:
+        """The leader is dead, and with it, or now, every process of the action."""
+        wall = time.monotonic() - one.began
+        one.members.end()
+        with open(f"/proc/{one.pid}/comm") as file:
+            word = file.read().strip()
+        _, status, usage = os.wait4(one.pid, 0)
+        self._poll.unregister(fd)
+        if one.struck != "host":
+            self._poll.unregister(one.reply)
+        del self._running[fd], self._running[one.reply.fileno()], self._pidfds[one.pid]
+        os.close(fd)
+        _tell(one.reply, {
+            "code": os.waitstatus_to_exitcode(status), "struck": one.struck, "wall": wall, "word": word,
+            "cpu": usage.ru_utime + usage.ru_stime, "rss": usage.ru_maxrss * 1024,
+            "grown": _resident() > _GROWTH * self._size,
+        })  # fmt: skip
+        one.reply.close()
+
+
+def _child(line: socket.socket, plan: Plan) -> NoReturn:
+    """In the fork: prepare, wait for the action, confine, run it."""
+    reply: int | None = None
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        clean = plan.clean
+        os.dup2(line.fileno(), 3)
+        if clean >= 0:
+            os.dup2(clean, 4)
+        os.closerange(5, 4096)
+        line = socket.socket(fileno=3)
+        rules = prepare(Plan(plan.level, plan.folders, plan.user, 4, plan.program, plan.address_space))
+        request, fds = wire.receive(line)
+        code, out, err, reply, *tree = fds
+        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        for fd, standard in ((null, 0), (out, 1), (err, 2)):
+            os.dup2(fd, standard)
+        confine(plan, rules, tree[0] if tree else -1, request)
+        with open(code, "rb", closefd=False) as file:
+            text = file.read()
+        line.detach()
+        os.closerange(3, 4096)
+        seal(plan)
+    except EOFError:  # the zygote ends: this spare is not needed
+        os._exit(0)
+    except BaseException as error:  # noqa: BLE001  (told to the host, which must not take it for the action's)
+        if reply is not None:
+            _tell(socket.socket(fileno=reply), {"failed": f"{type(error).__name__}: {error}"})
+        else:
+            _tell(line, {"failed": f"{type(error).__name__}: {error}"})
+        os._exit(1)
+    action.run(text, request["seed"], request["environment"])
+
+
+def _tell(reply: socket.socket, message: dict[str, Any]) -> None:
+    try:
+        wire.send(reply, message)
+    except OSError:  # the host has given the action up: nobody is left to be told
+        return
+
+
+def _last_words(line: socket.socket) -> str:
+    """Why a spare child died before it got an action."""
+    try:
+        return str(wire.receive(line)[0]["failed"])
+    except (OSError, EOFError) as error:
+        return f"a child died while it was being confined ({error!r})"
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
