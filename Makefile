@@ -3,8 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+SCIENCE := .venv-science
 
-.PHONY: train test lint bench install
+.PHONY: train test lint bench install science
 install: $(STAMP)
 
 $(STAMP): setup.py constraints.txt
@@ -25,3 +26,12 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script --quick || exit 1; done
+
+# An interpreter for agents' code with all that data science asks for: sandbox={"name": "local", "python": ...}
+science: $(SCIENCE)/.installed
+
+$(SCIENCE)/.installed: constraints.txt constraints-science.txt
+	$(PYTHON) -m venv $(SCIENCE)
+	$(SCIENCE)/bin/python -m pip install --quiet -c constraints.txt -c constraints-science.txt \
+		numpy pandas scikit-learn scipy sympy matplotlib lightgbm xgboost-cpu pyarrow
+	touch $@

@@ -1,0 +1,272 @@
+"""The sandbox benchmark: what it counts as an answer, what it makes of its figures, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mappa_env.benchmarking import command
+from mappa_env.benchmarking.actions import ACTIONS
+from mappa_env.benchmarking.contenders import Boxed
+from mappa_env.benchmarking.first import First
+from mappa_env.benchmarking.floor import Floor
+from mappa_env.benchmarking.leaks import holdings
+from mappa_env.benchmarking.measuring import Plan, Slice, measure
+from mappa_env.benchmarking.summary import Report
+from mappa_env.benchmarking.table import tables
+from mappa_env.benchmarking.workload import HOSTILE, complaint, jobs
+from mappa_env.cli import main
+from mappa_env.sandbox import Result, make_sandbox
+
+PRINT = ACTIONS["print"]
+
+
+class Fake:
+    """Answers at once; with ``script`` given, as it says, call by call, then rightly."""
+
+    def __init__(self, name: str, script: list[Result | BaseException] | None = None) -> None:
+        self.name = name
+        self.script = script or []
+        self.closed = 0
+
+    def seat(self) -> Fake:
+        return self
+
+    def run(self, code: str, seed: int) -> Result:
+        answer = self.script.pop(0) if self.script else Result("ok", 0, "done\n", "", isolation=self.name)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def plan(*backends: str, in_flight: tuple[int, ...] = (1,), repeats: int = 2, patience: float = 60.0) -> Plan:
+    return Plan(backends, (PRINT,), in_flight, repeats, 0.01, patience)
+
+
+def sliced(backend: str, repeat: int, *milliseconds: float, failure: str = "") -> Slice:
+    times = tuple(ms / 1000 for ms in milliseconds)
+    return Slice((backend, "print", 1), repeat, times, 2.0, backend, failure)
+
+
+# -- figures ----------------------------------------------------------------------------------------------
+
+
+def test_percentiles_are_values_that_were_measured() -> None:
+    found = sliced("process", 0, *range(1, 101))
+    assert (found.percentile(0.5), found.percentile(0.95), found.rate) == (50, 95, 50)
+    assert sliced("process", 0, 7).percentile(0.95) == 7
+
+
+def test_ratios_are_taken_within_a_repeat() -> None:
+    report = Report(
+        [
+            *(sliced("process", repeat, ms) for repeat, ms in enumerate((1000, 3000))),
+            *(sliced("local", repeat, ms) for repeat, ms in enumerate((10, 15, 99))),
+            *(sliced("floor", repeat, ms) for repeat, ms in enumerate((5, 5))),
+        ],
+        {"local": [First(0.1, 1.0, 2.0), First(0.2, 3.0, 4.0)]},
+    )
+    figures = report.figures([(name, "print", 1) for name in ("process", "local", "floor", "bwrap")])
+    assert figures["local/print/1/speed_up"]["repeats"] == [100, 200]
+    assert figures["local/print/1/over_floor"] == {
+        "unit": "p50 / p50 of floor", "median": 2.5, "repeats": [2, 3]
+    }  # fmt: skip
+    assert figures["local/print/1/p50"]["median"] == 15
+    assert figures["first/local/answer"] == {"unit": "s", "median": 2.0, "repeats": [1.0, 3.0]}
+    assert not [name for name in figures if name.startswith("bwrap")]  # not measured: no figure
+
+
+# -- measuring --------------------------------------------------------------------------------------------
+
+
+def test_backends_take_turns_and_every_caller_acts() -> None:
+    slices = [
+        found
+        for found in measure(plan("a", "b", in_flight=(1, 3)), [Fake("a"), Fake("b")])
+        if isinstance(found, Slice)
+    ]
+    cells = [("a", "print", 1), ("b", "print", 1), ("a", "print", 3), ("b", "print", 3)]
+    assert [found.cell for found in slices] == cells * 2
+    assert all(len(found.times) >= found.cell[2] for found in slices)
+    assert {(found.cell[0], found.isolation) for found in slices} == {("a", "a"), ("b", "b")}
+
+
+def test_a_cell_that_takes_too_long_is_left_out() -> None:
+    assert not [found for found in measure(plan("a", patience=0.0), [Fake("a")]) if isinstance(found, Slice)]
+
+
+WRONG = Result("error", 1, "done\n", "Traceback: boom")
+SILENT = Result("ok", 0, "", "")
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(WRONG, "error: Traceback: boom"), (SILENT, "ok: ")])
+def test_a_wrong_answer_counts_as_failure_and_is_not_repeated(wrong: Result, said: str) -> None:
+    right = Result("ok", 0, "done\n", "")
+    warm_up = [right] * 256  # more than there are cores
+    slices = [
+        f for f in measure(plan("a"), [Fake("a", [*warm_up, *[wrong] * 100_000])]) if isinstance(f, Slice)
+    ]
+    assert [found.failure for found in slices if found.failure] == [said]
+    report = Report(slices)
+    assert report.failures == [f"a print 1 in flight: {said}"]
+    assert len(slices) <= 2
+
+
+def test_what_a_backend_raises_is_not_lost() -> None:
+    with pytest.raises(OSError, match="no more descriptors"):
+        list(measure(plan("a"), [Fake("a", [OSError("no more descriptors")])]))
+
+
+# -- the floor and a sandbox ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def floor() -> Iterator[Floor]:
+    made = Floor(sys.executable, {"PATH": "/usr/bin:/bin"}, ["json", "no_such_module"])
+    yield made
+    made.close()
+
+
+def test_the_floor_runs_what_it_is_given(floor: Floor) -> None:
+    first, second = floor.seat(), floor.seat()
+    assert first.run("print('done')", 0).stdout == "done\n"
+    assert first.run("open('a', 'w').close()", 0).status == "ok"
+    assert second.run("import os; print(os.listdir())", 0).stdout == "[]\n"
+    failed = second.run("import sys\nprint('json' in sys.modules, flush=True)\n1 / 0", 0)
+    assert (failed.status, failed.exit_code, failed.stdout[:5]) == ("error", 1, "True\n")
+    assert "ZeroDivisionError" in failed.stdout
+    assert second.run("import os; os._exit(3)", 0).exit_code == 3
+
+
+def test_nothing_stays_after_measuring(floor: Floor) -> None:
+    before = holdings()
+    contenders = [floor, Boxed("process", make_sandbox("process"))]
+    found = [
+        found
+        for found in measure(plan("floor", "process", in_flight=(2,), repeats=1), contenders)
+        if isinstance(found, Slice)
+    ]
+    assert [(each.cell[0], each.failure) for each in found] == [("floor", ""), ("process", "")]
+    assert [line for line in holdings().beyond(before) if line.startswith(("descriptor", "mount"))] == []
+
+
+def test_the_three_actions_print_what_is_expected_of_them() -> None:
+    box = Boxed("process", make_sandbox("process"))
+    for action in ACTIONS.values():
+        seat = box.seat()
+        result = seat.run(action.code, 1)
+        seat.close()
+        assert (result.status, result.stdout) == ("ok", "done\n"), result.stderr
+
+
+# -- the command ------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_a_table_figures_and_a_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    options = "--backends process --actions print --concurrency 2,1 --repeats 1 --seconds 0.05"
+    files = {"--json": tmp_path / "figures.json", "--figure": tmp_path / "figure.png"}
+    written = [word for name, path in files.items() for word in (name, str(path))]
+    assert main(["bench", "sandbox", *options.split(), *written]) == 0
+    assert "print: print one line" in capsys.readouterr().out
+    document = json.loads(files["--json"].read_text())
+    assert document["isolation"] == {"process": "process"}
+    figures = document["figures"]
+    assert set(figures) == {
+        *(f"process/print/{n}/{what}" for n in (1, 2) for what in ("p50", "p95", "rate")),
+        *(f"first/process/{what}" for what in First._fields),
+    }
+    for figure in figures.values():
+        assert len(figure["repeats"]) == 1
+        assert figure["median"] > 0
+    assert files["--figure"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_dry_run_only_says_what_it_would_do(capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--dry-run --backends fusion:http://nowhere:1,floor --actions work"
+    assert main(["bench", "sandbox", *options.split()]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 backends (fusion:http://nowhere:1, floor), 1 actions, 1, 2, 8, 64 in flight: 8 cells" in said
+
+
+def test_an_interrupt_shows_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contenders = [Fake("a"), Fake("b")]
+    monkeypatch.setattr(command, "contend", lambda *_: contenders)
+    monkeypatch.setattr(Fake, "seat", _interrupt_after(200))
+    options = "--backends a,b --actions print --concurrency 1 --seconds 0.01 --repeats 500"
+    assert main(["bench", "sandbox", *options.split()]) == 130
+    out = capsys.readouterr().out
+    assert "interrupted" in out
+    assert "print: print one line" in out
+    assert all(contender.closed for contender in contenders)
+
+
+def _interrupt_after(count: int):  # type: ignore[no-untyped-def]
+    def seat(self: Fake) -> Fake:
+        nonlocal count
+        count -= 1
+        if count == 0:
+            raise KeyboardInterrupt
+        return self
+
+    return seat
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--actions prnt", "Did you mean 'print'?"),
+        ("--concurrency 0", "no list of numbers above 0"),
+        ("--concurrency 1,x", "no list of numbers above 0"),
+        ("--repeats 0", "both must be above 0"),
+        ("--seconds nan", "both must be above 0"),
+        ("--backends prcess", "'prcess' is not offered"),
+    ],
+)
+def test_wrong_options_name_the_remedy(
+    options: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "sandbox", *options.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_tables_hold_a_dash_for_what_was_not_measured() -> None:
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    for table in tables(plan("process", "local"), Report([sliced("process", 0, 5)])):
+        console.print(table)
+    rows = [line.split() for line in console.export_text().splitlines() if "│" in line]
+    assert [row[5] for row in rows] == ["5", "-"]
+
+
+# -- the soak's workload ----------------------------------------------------------------------------------
+
+
+def test_the_mixture_holds_two_per_cent_of_each_hostile_kind() -> None:
+    made = list(jobs(1000))
+    for kind in HOSTILE:
+        assert sum(job.kind is kind for job in made) == 20
+    assert len({job.token for job in made}) == 1000
+    assert [job.code for job in made] == [job.code for job in jobs(1000)]
+    for code in {job.code for job in made}:
+        compile(code, "<action>", "exec")
+
+
+def test_only_the_right_answer_is_accepted() -> None:
+    job = next(job for job in jobs(50) if job.kind.name == "timeout")
+    good = Result("timeout", None, job.token + "\n", "")
+    assert complaint(job, good) == ""
+    for status, out in (("ok", job.token), ("timeout", ""), ("timeout", job.token * 2)):
+        assert complaint(job, Result(status, None, out, "")).startswith("timeout: ")  # type: ignore[arg-type]
+    assert complaint(job, Result("timeout", None, f"{job.token} token-1-{'0' * 16}", "")) != ""
