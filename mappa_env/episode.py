@@ -16,7 +16,7 @@ from mappa_env.grading import make_grader
 from mappa_env.parsing import parse
 from mappa_env.probing import probe
 from mappa_env.prompting import Prompter
-from mappa_env.sandbox import make_sandbox
+from mappa_env.sandbox import DEFAULT, make_sandbox
 from mappa_env.sandbox.base import Limits
 from mappa_env.shaping import make_shaping
 from mappa_env.stays import Stay, earlier_stays
@@ -50,7 +50,7 @@ class Episode:
         card: Card,
         *,
         coach: str | Mapping[str, Any] = "rubric",
-        sandbox: str | Mapping[str, Any] = "process",
+        sandbox: str | Mapping[str, Any] = DEFAULT,
         tasks: str = "train",
         task_options: Mapping[str, Any] | None = None,
         prompts: str = "full",

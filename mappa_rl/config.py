@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mappa_env.sandbox import DEFAULT
 from mappa_rl.errors import ConfigError
 from mappa_rl.overrides import apply_overrides, read_yaml, validate, write_yaml
 
@@ -44,7 +45,7 @@ class Env(Section):
     """Who scores actions: ``rubric``, ``off``, or another coach's name or mapping."""
     coach_feedback: Literal["off", "agents"] = "off"
     """``agents``: the agents see what the coach said of earlier actions."""
-    sandbox: str | dict[str, Any] = "process"
+    sandbox: str | dict[str, Any] = DEFAULT
     """Where the agents' code runs: a backend's name or mapping."""
     shaping: str | dict[str, Any] = "process"
     """What an action is paid: ``process`` (its own score), ``outcome``, ``mixed``, or a mapping."""
@@ -118,6 +119,8 @@ class WarmStart(Section):
     """Steps over which the learning rate rises."""
     prompt_weight: Fraction = 0.1
     """Weight of prompt tokens in the loss; action tokens have 1."""
+    name_weight: Positive = 1.0
+    """Weight of action tokens that spell what the prompt has in single quotes: names to be copied."""
 
 
 class Rollout(Section):

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mappa_env.sandbox import DEFAULT
 from mappa_env.testing import Result, begin
 
 
@@ -18,7 +19,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
     parser.add_argument("--coach", default="rubric", help="rubric or off (default: %(default)s)")
     parser.add_argument(
-        "--sandbox", default="process", help="null checks the interface alone (default: %(default)s)"
+        "--sandbox", default=DEFAULT, help="null checks the interface alone (default: %(default)s)"
     )
     parser.set_defaults(run=run)
 

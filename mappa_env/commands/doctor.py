@@ -16,11 +16,11 @@ from rich.table import Table
 from mappa_env import __version__
 from mappa_env.commands.listing import tasks_of
 from mappa_env.data.store import data_root
-from mappa_env.errors import SandboxWarning
+from mappa_env.errors import SandboxError, SandboxWarning
 from mappa_env.registration import find_card, shipped
-from mappa_env.sandbox import make_sandbox
 from mappa_env.sandbox.base import Limits
-from mappa_env.workspace import Workspace
+from mappa_env.sandbox.local import LocalSandbox
+from mappa_env.sandbox.local.ladder import remedy
 
 NEEDED = ("numpy", "gymnasium", "pettingzoo", "pydantic", "Jinja2", "PyYAML", "rich", "math-verify", "pandas",
           "scikit-learn")  # fmt: skip
@@ -30,10 +30,6 @@ OPTIONAL = {
     "deepspeed": "pip install 'mappa[rl]' to train",
     "matplotlib": "pip install 'mappa[rl]' for reports with figures",
     "tensorboard": "pip install 'mappa[rl]' to watch runs",
-}
-_TRUST = {
-    "process": "It does not isolate: agents' code runs as this user on this machine. Let it run scripted "
-    "teams and models that you trust, or work inside a container that holds no secrets.",
 }
 
 
@@ -86,9 +82,9 @@ def _packages() -> Iterator[Finding]:
             yield Finding(name, "ok", version)
         else:
             yield Finding(name, "problem", f"missing: pip install '{name}'")
-    for name, remedy in OPTIONAL.items():
+    for name, advice in OPTIONAL.items():
         version = _version(name)
-        yield Finding(name, "ok" if version else "note", version or f"missing: {remedy}")
+        yield Finding(name, "ok" if version else "note", version or f"missing: {advice}")
 
 
 def _version(name: str) -> str:
@@ -100,15 +96,24 @@ def _version(name: str) -> str:
 
 def _sandbox() -> Iterator[Finding]:
     """Run one line of code in the default sandbox and say how far it can be trusted."""
-    with warnings.catch_warnings(), Workspace() as workspace:
-        warnings.simplefilter("ignore", SandboxWarning)  # the finding says it
-        sandbox = make_sandbox("process")
+    sandbox = LocalSandbox()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SandboxWarning)  # the finding says it
+            rung = sandbox.rung
+    except SandboxError as error:
+        yield Finding("sandbox", "problem", str(error))
+        return
+    with sandbox.open_workspace() as workspace:
+        sandbox.run(workspace, "", Limits())  # the first one starts the zygote
         result = sandbox.run(workspace, "print(6 * 7)", Limits())
-        sandbox.close()
     if result.status != "ok" or result.stdout.strip() != "42":
         reason = (result.stderr or result.stdout).strip()[-300:]
         yield Finding("sandbox", "problem", f"{sandbox.name}: {result.status}: {reason}")
         return
     text = f"{sandbox.name}: works, {result.wall_s * 1000:.0f} ms for one line; isolation={result.isolation}"
-    trust = _TRUST.get(result.isolation)
-    yield Finding("sandbox", "note" if trust else "ok", f"{text}\n{trust}" if trust else text)
+    if rung.reason:
+        text += f"\nnot 'full', because {rung.reason}\n{remedy()}"
+    yield Finding("sandbox", "note" if rung.reason else "ok", text)
+    if skipped := rung.template.skipped:
+        yield Finding("loaded in advance", "ok", f"all but {', '.join(sorted(skipped))} (not installed)")

@@ -13,6 +13,7 @@ from mappa_env.errors import OptionError
 from mappa_env.face import Face
 from mappa_env.partners import Partners
 from mappa_env.registration import card_of
+from mappa_env.sandbox import DEFAULT
 
 TEAMS = ("expert", "faulty", "human")
 
@@ -28,7 +29,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--task-id", help="play this task")
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
     parser.add_argument("--coach", default="rubric", help="rubric or off (default: %(default)s)")
-    parser.add_argument("--sandbox", default="process", help="default: %(default)s")
+    parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
     parser.add_argument("--prompts", default="full", help="full or compact (default: %(default)s)")
     parser.add_argument("--record", metavar="FILE", help="append the episode to this trace file")
     parser.set_defaults(run=run)

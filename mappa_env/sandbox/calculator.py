@@ -1,4 +1,4 @@
-"""A calculator for scripts of one arithmetic expression; any other code goes to the process sandbox.
+"""A calculator for scripts of one arithmetic expression; any other code goes to the default sandbox.
 
 It exists for demonstrations, where thousands of scripted actions print one expression each: the same output
 without a new interpreter. Nothing is executed: the expression is valued by a bounded evaluator.
@@ -10,7 +10,7 @@ import re
 
 from mappa_env.grading.expression import safe_value
 from mappa_env.sandbox.base import Limits, Result
-from mappa_env.sandbox.process import ProcessSandbox
+from mappa_env.sandbox.local import LocalSandbox
 from mappa_env.workspace import Workspace
 
 _SCRIPT = re.compile(
@@ -23,25 +23,25 @@ _DIVISION = re.compile(r"(?<!/)/(?!/)")  # a float in Python, a fraction to the 
 
 
 class CalculatorSandbox:
-    """Equal to ``process`` in everything but speed, for every script it understands."""
+    """Equal to ``local`` in everything but speed, for every script it understands."""
 
     name = "calculator"
     isolation = "calculator"
 
     def __init__(self) -> None:
-        self._process = ProcessSandbox()
+        self._other = LocalSandbox()
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
         printed = _printed(code)
         if printed is None:
-            return self._process.run(workspace, code, limits, seed=seed)
+            return self._other.run(workspace, code, limits, seed=seed)
         return Result("ok", 0, printed, "", isolation=self.isolation)
 
     def open_workspace(self) -> Workspace:
-        return self._process.open_workspace()
+        return self._other.open_workspace()
 
     def close(self) -> None:
-        self._process.close()
+        self._other.close()
 
 
 def _printed(code: str) -> str | None:

@@ -144,7 +144,7 @@ def test_odd_files_in_the_workspace(env_id: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("TOP-SECRET")
     path = tmp_path / "trace.jsonl"
-    env = gym.make(env_id, record=str(path))
+    env = gym.make(env_id, sandbox="process", record=str(path))  # the only one that lets code make them
     work = odd_files(secret)
     again = "```python\nimport json\nprint(json.dumps([1]))\n```"
     texts = ["plan: 1", work, again] if env_id == ID else [work, again, "done"]

@@ -59,7 +59,7 @@ def timeless(trajectory: Trajectory) -> Trajectory:
     actions = []
     for action in trajectory.actions:
         if action.tool is not None:
-            tool = dataclasses.replace(action.tool, wall_s=0.0, cpu_s=0.0, peak_rss=0)
+            tool = dataclasses.replace(action.tool, wall_s=0.0, queued_s=0.0, cpu_s=0.0, peak_rss=0)
             action = dataclasses.replace(action, tool=tool)
         actions.append(action)
     return dataclasses.replace(trajectory, actions=tuple(actions))
@@ -243,7 +243,7 @@ def test_the_same_seed_is_the_same_trajectory_with_all_digests() -> None:
 
 def test_files_are_handed_on_and_all_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    episode = Episode(DSBENCH, coach="off")
+    episode = Episode(DSBENCH, coach="off", sandbox="process")
     episode.reset(seed=0)
     episode.act("```python\nopen('notes.txt', 'w').write('hello')\n```")
     episode.act("done")

@@ -25,12 +25,11 @@ ENVIRONMENT = {
 """All that template, zygotes and actions see of an environment: no key, no token, no path of ours."""
 
 PRELOAD = (
-    "collections", "csv", "datetime", "decimal", "fractions", "functools", "glob", "itertools", "json", "math",
-    "multiprocessing.pool", "pickle", "pathlib", "re", "shutil", "sqlite3", "statistics", "string",
+    "collections", "csv", "datetime", "decimal", "fractions", "functools", "glob", "itertools", "json",
+    "math", "multiprocessing.pool", "pickle", "pathlib", "re", "shutil", "sqlite3", "statistics", "string",
     "subprocess", "tempfile", "typing", "numpy", "numpy.random", "pandas", "scipy.optimize", "scipy.stats",
-    "scipy.sparse",
-    "sklearn.cluster", "sklearn.compose", "sklearn.datasets", "sklearn.decomposition", "sklearn.dummy",
-    "sklearn.ensemble", "sklearn.feature_extraction.text", "sklearn.feature_selection",
+    "scipy.sparse", "sklearn.cluster", "sklearn.compose", "sklearn.datasets", "sklearn.decomposition",
+    "sklearn.dummy", "sklearn.ensemble", "sklearn.feature_extraction.text", "sklearn.feature_selection",
     "sklearn.gaussian_process", "sklearn.impute", "sklearn.linear_model", "sklearn.metrics",
     "sklearn.model_selection", "sklearn.naive_bayes", "sklearn.neighbors", "sklearn.neural_network",
     "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "sympy", "joblib",
