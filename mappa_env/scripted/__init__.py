@@ -10,7 +10,7 @@ from mappa_env.scripted.base import Expert, FaultPlan, Plan, Script, ScriptedTea
 
 __all__ = ["Expert", "FaultPlan", "Plan", "Script", "ScriptedTeam", "Single", "load_script", "make_team"]
 
-SCRIPTS = ("mathchat", "dsbench")
+SCRIPTS = ("mathchat", "dsbench", "dsbench_sprint")
 KINDS = ("expert", "faulty", "single")
 
 

@@ -14,6 +14,7 @@ from warm_runner import run_warm
 from mappa_env.data import load_tasks
 from mappa_env.grading.submission import grade_model, grade_submission
 from mappa_env.parsing import parse
+from mappa_env.scripted import dsbench_sprint as sprint
 from mappa_env.scripted import make_team
 from mappa_env.scripted.dsbench import FAULTY, SCRIPT
 from mappa_env.types import Outcome, Task
@@ -31,7 +32,9 @@ class Play(NamedTuple):
     files: set[str]
 
 
-def play_all(root: Path, cases: dict[str, tuple[Task, str, str, str]]) -> dict[str, Play]:
+def play_all(
+    root: Path, cases: dict[str, tuple[Task, str, str, str]], script: str = "dsbench"
+) -> dict[str, Play]:
     """``cases``: name -> (task, style, agent at fault, its fault)."""
     jobs = []
     for name, (task, style, agent, fault) in cases.items():
@@ -41,9 +44,9 @@ def play_all(root: Path, cases: dict[str, tuple[Task, str, str, str]]) -> dict[s
             assert isinstance(content, bytes)
             (folder / file).write_bytes(content)
         team = (
-            make_team("dsbench", "single", style=style, agent=agent, fault=fault)
+            make_team(script, "single", style=style, agent=agent, fault=fault)
             if fault
-            else make_team("dsbench", style=style)
+            else make_team(script, style=style)
         )
         team.reset(task, seed=5)
         codes = [parse(team.act(agent, 0, ())).code for agent in AGENTS]
@@ -198,3 +201,68 @@ def test_same_seed_same_words_and_experts_vary() -> None:
 
     assert words(3) == words(3)
     assert len({words(seed) for seed in range(20)}) == 3
+
+
+# -- the sprint -------------------------------------------------------------------------------------------
+
+SPRINT_FAULTS = [(f"{role}_0", fault) for role, names in sprint.SCRIPT.faults.items() for fault in names]
+SPRINT: dict[tuple[str, str], tuple[list[int], str]] = EXPECTED | {
+    ("engineer_0", "strings_left"): ([0, 1, 1], "missing"),
+    ("modeler_0", "few_rows"): ([0, 0, 0], "ok"),
+    ("modeler_0", "wrong_input"): ([0, 1, 1], "missing"),
+}
+
+
+@pytest.fixture(scope="module")
+def sprints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Play]:
+    tasks = load_tasks("tabular", "validation", {"names": "words"})
+    untidy = first(tasks, "f1", missing=True, cat=True)
+    cases = {f"expert-{m}": (first(tasks, m), "compact", "", "") for m in ("roc_auc", "log_loss", "macro_f1")}
+    cases |= {f"expert-{m}": (first(tasks, m), "full", "", "") for m in ("rmse", "rmsle", "smape")}
+    cases |= {f"{agent}-{fault}": (untidy, "compact", agent, fault) for agent, fault in SPRINT_FAULTS}
+    return play_all(tmp_path_factory.mktemp("sprints"), cases, "dsbench_sprint")
+
+
+def test_the_sprints_experts_are_valid_and_mostly_good(sprints: dict[str, Play]) -> None:
+    plays = [play for name, play in sprints.items() if name.startswith("expert-")]
+    assert all(play.exits == [0, 0, 0] for play in plays), [play.outputs for play in plays]
+    assert {play.outcome.status for play in plays} == {"ok"}
+    assert np.mean([play.outcome.score for play in plays]) > 0.4  # one tree in three does not get far
+
+
+@pytest.mark.parametrize(("agent", "fault"), SPRINT)
+def test_a_fault_of_the_sprint_shows_where_it_should(
+    sprints: dict[str, Play], agent: str, fault: str
+) -> None:
+    play = sprints[f"{agent}-{fault}"]
+    exits, status = SPRINT[agent, fault]
+    assert play.exits == exits, play.outputs
+    assert play.outcome.status == ("columns" if status == "missing" else status), play.outcome
+    assert ("submission.csv" in play.files) == (status != "missing")
+
+
+def test_the_sprints_team_errs_every_other_time_and_names_real_faults() -> None:
+    assert {len(names) for names in sprint.SCRIPT.faults.values()} == {8}
+    assert len(sprint.FAULTY.usual) == len(METRICS) * 3 // 2
+    for (topic, role), (fault, _) in sprint.FAULTY.usual.items():
+        assert topic in METRICS
+        assert fault in sprint.SCRIPT.faults[role]
+    team = make_team("dsbench_sprint", "faulty", style="compact")
+    tasks = load_tasks("tabular", "train", {"names": "words"})
+    erred = {agent: 0 for agent in AGENTS}
+    for seed in range(400):
+        team.reset(tasks.get(tasks.ids[seed % len(tasks.ids)]), seed)
+        for agent in AGENTS:
+            erred[agent] += team.planned[agent] is not None
+    assert all(0.35 < count / 400 < 0.65 for count in erred.values()), erred
+
+
+def test_the_sprints_actions_are_short_and_name_what_the_prompt_names() -> None:
+    tasks = load_tasks("tabular", "train", {"names": "words"})
+    team = make_team("dsbench_sprint", style="compact")
+    for task in map(tasks.get, tasks.ids[:12]):
+        team.reset(task, 1)
+        actions = [team.act(agent, 0, ()) for agent in AGENTS]
+        assert max(map(len, actions)) < 520
+        assert all(repr(task.meta["target"]) in actions[i] for i in (0, 2))
+        assert all(repr(task.meta["id"]) in actions[i] for i in (0, 2))

@@ -20,6 +20,7 @@ from mappa_env.grading.metrics import METRICS
 from mappa_env.types import Task
 
 SPLITS = ("train", "eval")
+WORDS = ("train", "validation", "eval")
 
 
 def rows(task: Task, name: str) -> list[dict[str, str]]:
@@ -97,6 +98,35 @@ def test_splits_share_no_names_and_no_rows_of_real_tables(everything: dict[str, 
     assert sources["train"] - sources["eval"] == {"iris", "petals"}
 
 
+def test_names_of_two_words_share_words_and_no_pair() -> None:
+    for kind in ("classification", "regression"):
+        pools = {split: names_for(f"words-{split}", kind) for split in WORDS}  # type: ignore[arg-type]
+        for field, sizes in (("ids", (96, 16, 16)), ("targets", (96, 16, 16))):
+            names = [set(getattr(pools[split], field)) for split in WORDS]
+            assert tuple(map(len, names)) == sizes
+            assert not names[0] & names[1] | names[0] & names[2] | names[1] & names[2]
+            words = [{word for name in some for word in name.split(" ")} for some in names]
+            assert words[0] == words[1] == words[2]
+        for field in ("numbers", "texts"):
+            assert not set(getattr(pools["train"], field)) & set(getattr(pools["eval"], field))
+
+
+def test_validation_draws_other_tasks_from_the_rows_of_training() -> None:
+    from mappa_env.data.tabular.sources import _rows
+
+    validation = load("validation", names="words")
+    assert len(validation.ids) == 84
+    tasks = [validation.get(task_id) for task_id in validation.ids]
+    assert {task.meta["dataset"] for task in tasks} <= {i.split("-")[1] for i in load("train").ids}
+    held_out = set(names_for("words-eval", "classification").ids)
+    assert not {task.meta["id"] for task in tasks} & held_out
+    rng = np.random.default_rng(0)
+    for name in ("breast_cancer", "diabetes", "digits"):
+        known = {row.tobytes() for row in _rows(name, "train", rng)[0]}
+        assert {row.tobytes() for row in _rows(name, "validation", rng)[0]} == known
+    assert not WEAK & set(validation.ids)
+
+
 def test_the_same_id_is_the_same_task_in_every_process() -> None:
     script = (
         "from mappa_env.data.tabular import load; import hashlib;"
@@ -123,7 +153,7 @@ def test_the_reference_beats_the_constant_and_is_kept(task_id: str) -> None:
 
 
 def test_weak_tasks_are_weak_and_left_out() -> None:
-    known = set(candidates("train")) | set(candidates("eval"))
+    known = {task_id for split in WORDS for task_id in candidates(split)}
     assert known > WEAK
     assert not WEAK & set(load("train").ids)
     for task_id in sorted(WEAK)[:: len(WEAK) // 3]:

@@ -1,11 +1,13 @@
 """Tabular tasks in DSBench's own layout: train.csv, test.csv, sample_submission.csv and hidden answers.
 
 Real tables that scikit-learn ships and generated untidy ones. No row of a real table serves both splits:
-``wine`` is kept for eval as a whole, ``iris`` for train, the others are cut in two.
+``wine`` is kept for eval as a whole, ``iris`` for train, the others are cut in two. A third split,
+``validation``, is to choose settings on: other draws from the rows of training.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -13,7 +15,7 @@ from mappa_env.data.base import TaskSet, unknown_task
 from mappa_env.data.store import is_split
 from mappa_env.data.tabular.instance import build
 from mappa_env.data.tabular.names import Pool
-from mappa_env.data.tabular.sources import SOURCES
+from mappa_env.data.tabular.sources import SOURCES, Source
 from mappa_env.data.tabular.weak import WEAK
 from mappa_env.errors import OptionError, nearest
 from mappa_env.types import Task
@@ -21,20 +23,27 @@ from mappa_env.types import Task
 __all__ = ["SOURCES", "TabularTasks", "load"]
 
 SPLITS = ("train", "eval")
+VALIDATION = "validation"
 ADDED = {f"added-{split}": split for split in SPLITS}
-NAMES = ("split", "shared")
+NAMES = ("split", "shared", "words")
 _ID = re.compile(r"(?P<split>[a-z]+)-(?P<source>[a-z]+)-(?P<index>[0-9]{3})")
 
 
 def candidates(split: str) -> list[str]:
     """All ids before the weak ones are left out, sources taking turns, so that any head is a mixture."""
-    at = SPLITS.index(split)
-    rows = [
-        ((i + 0.5) / source.counts[at], name, i)
-        for name, source in SOURCES.items()
-        for i in range(source.counts[at])
-    ]
+    counts = {name: _count(source, split) for name, source in SOURCES.items()}
+    rows = [((i + 0.5) / count, name, i) for name, count in counts.items() for i in range(count)]
     return [f"{split}-{name}-{i:03d}" for _, name, i in sorted(rows)]
+
+
+def _count(source: Source, split: str) -> int:
+    return source.counts[0] // 4 if split == VALIDATION else source.counts[SPLITS.index(split)]
+
+
+@functools.lru_cache(maxsize=2048)
+def _built(source: str, split: str, index: int, names: Pool) -> Task:
+    """Kept, because building costs milliseconds and the truth's reference model a tenth of a second."""
+    return build(SOURCES[source], split, index, names)
 
 
 class TabularTasks:
@@ -55,21 +64,24 @@ class TabularTasks:
         match = _ID.fullmatch(task_id)
         if match is None or task_id not in self._known:
             raise unknown_task(task_id, self)
-        return build(SOURCES[match["source"]], self.split, int(match["index"]), self._names)
+        return _built(match["source"], self.split, int(match["index"]), self._names)
 
 
 def load(
     split: str, *, size: int | None = None, sources: Sequence[str] | None = None, names: str = "split"
 ) -> TaskSet:
-    """``split`` is ``train`` or ``eval``; ``size`` keeps the first so many tasks, ``sources`` those of some.
+    """``split`` is ``train``, ``validation`` or ``eval``; ``size`` keeps the first so many tasks, ``sources``
+    those of some.
 
     ``added-train`` and ``added-eval`` are the splits of the real DSBench data that was added, and a path is a
     folder of it; neither takes options.
 
     ``names="split"`` gives eval tasks column names that no training task has, ``"shared"`` those of training
-    (for policies too small to copy a name they never saw). Raises OptionError.
+    (for policies too small to copy a name they never saw), ``"words"`` names of two words each, those of the
+    three splits disjoint. Validation tasks are named as training tasks are, except with ``"words"``. Raises
+    OptionError.
     """
-    if split in ADDED or not is_split(split):
+    if split in ADDED or (split != VALIDATION and not is_split(split)):
         if size is not None or sources is not None or names != "split":
             raise OptionError(f"size, sources and names are options of generated tasks, not of {split!r}.")
         from mappa_env.data import dsbench
@@ -89,4 +101,7 @@ def load(
         ids = [i for i in ids if i.split("-")[1] in sources]
     if not ids:
         raise OptionError(f"sources={sources!r} have no task in the split {split!r}.")
-    return TabularTasks(split, ids[:size], "eval" if split == "eval" and names == "split" else "train")
+    pool: Pool = "eval" if split == "eval" and names == "split" else "train"
+    if names == "words":
+        pool = "words-eval" if split == "eval" else "words-train" if split == "train" else "words-validation"
+    return TabularTasks(split, ids[:size], pool)

@@ -5,7 +5,7 @@ Prints the text of ``weak.py``. To be run again whenever a source or the buildin
 
 from __future__ import annotations
 
-from mappa_env.data.tabular import SOURCES, SPLITS, candidates
+from mappa_env.data.tabular import SOURCES, SPLITS, VALIDATION, candidates
 from mappa_env.data.tabular.instance import build
 from mappa_env.grading.metrics import metric_named
 from mappa_env.types import Task
@@ -23,7 +23,7 @@ def strength(task: Task) -> float:
 
 def main() -> None:
     weak = []
-    for split in SPLITS:
+    for split in (*SPLITS, VALIDATION):
         for task_id in candidates(split):
             _, name, index = task_id.split("-")
             if strength(build(SOURCES[name], split, int(index), "train")) < LEAST:

@@ -1,6 +1,6 @@
-"""Made-up names for columns: those of the two splits are disjoint.
+"""Made-up names for columns: those of different splits are disjoint.
 
-Names of ids and targets are built from two parts; every part occurs in both splits, no whole name does.
+Names of ids and targets are built from two parts; every part occurs in all splits, no whole name does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from typing import Literal, NamedTuple
 
 from mappa_env.types import Task
 
-Pool = Literal["train", "eval"]
+Pool = Literal["train", "eval", "words-train", "words-validation", "words-eval"]
+"""The ``words-`` pools make names of two words with a space between, a hundred and more of each kind: a small
+policy that copies them word by word can copy pairs that it never saw."""
 TaskType = Literal["classification", "regression"]
 
 MAX_LISTED = 16
@@ -21,7 +23,17 @@ _TARGET_HEADS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel"
 _CLASS_TAILS = ("_class", "_type", "_flag", "_group")
 _VALUE_TAILS = ("_value", "_cost", "_score", "_level")
 
-_NUMBERS: dict[Pool, tuple[str, ...]] = {
+_ID_WORDS = (
+    ("case", "row", "item", "unit", "entry", "sample", "user", "order", "ticket", "parcel", "client", "block",
+     "lane", "cell", "shop", "note"),
+    ("key", "ref", "code", "number", "tag", "mark", "index", "label"),
+)  # fmt: skip
+_TARGET_WORDS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel", "debt", "rent", "plant",
+                 "water", "road", "voice", "paper", "metal")  # fmt: skip
+_CLASS_WORDS = ("class", "type", "flag", "group", "kind", "band", "grade", "state")
+_VALUE_WORDS = ("value", "cost", "score", "level", "price", "rate", "amount", "total")
+
+_NUMBERS: dict[str, tuple[str, ...]] = {
     "train": (
         "age", "size", "rooms", "width", "height", "depth", "speed", "power", "weight", "length", "income",
         "visits", "clicks", "pages", "hours", "days", "stock", "demand", "wind", "rain", "salt", "sugar",
@@ -32,7 +44,7 @@ _NUMBERS: dict[Pool, tuple[str, ...]] = {
         "cloud", "snow", "fiber", "zinc", "pulse", "gloss", "sound",
     ),
 }  # fmt: skip
-_TEXTS: dict[Pool, tuple[str, ...]] = {
+_TEXTS: dict[str, tuple[str, ...]] = {
     "train": ("color", "city", "brand", "shape", "model", "region", "team"),
     "eval": ("metal", "state", "maker", "form", "branch", "club"),
 }
@@ -61,10 +73,15 @@ class Names(NamedTuple):
 
 
 def names_for(pool: Pool, task_type: TaskType) -> Names:
-    tails = _CLASS_TAILS if task_type == "classification" else _VALUE_TAILS
-    return Names(
-        _pairs(_ID_HEADS, _ID_TAILS, pool), _pairs(_TARGET_HEADS, tails, pool), _NUMBERS[pool], _TEXTS[pool]
-    )
+    classes = task_type == "classification"
+    split = pool.removeprefix("words-")
+    features = "eval" if split == "eval" else "train"
+    numbers, texts = _NUMBERS[features], _TEXTS[features]
+    if split != pool:
+        words = _CLASS_WORDS if classes else _VALUE_WORDS
+        return Names(_words(*_ID_WORDS, split), _words(_TARGET_WORDS, words, split), numbers, texts)
+    tails = _CLASS_TAILS if classes else _VALUE_TAILS
+    return Names(_pairs(_ID_HEADS, _ID_TAILS, pool), _pairs(_TARGET_HEADS, tails, pool), numbers, texts)
 
 
 def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[str, ...]:
@@ -74,6 +91,17 @@ def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[
         for i, head in enumerate(heads)
         for j, tail in enumerate(tails)
         if ((i + j) % 4 == 3) == (pool == "eval")
+    )
+
+
+def _words(heads: tuple[str, ...], tails: tuple[str, ...], split: str) -> tuple[str, ...]:
+    """Of eight diagonals one is for eval and one for validation; every word is in all three splits."""
+    wanted = {"eval": (7,), "validation": (6,)}.get(split, range(6))
+    return tuple(
+        f"{head} {tail}"
+        for i, head in enumerate(heads)
+        for j, tail in enumerate(tails)
+        if (i + j) % 8 in wanted
     )
 
 

@@ -56,12 +56,13 @@ def _table(name: str) -> tuple[Floats, Floats]:
 
 
 def _rows(name: str, split: str, rng: Rng) -> tuple[Floats, Floats]:
-    """Rows of one split in random order. Tables that serve both splits give three fifths to training."""
+    """Rows of one split in random order. Tables that serve both splits give three fifths to training, and
+    validation draws from the rows of training."""
     x, y = _table(name)
     if name not in ("iris", "wine"):
         order = np.random.default_rng(20_260).permutation(len(y))
         cut = len(y) * 3 // 5
-        part = order[:cut] if split == "train" else order[cut:]
+        part = order[cut:] if split == "eval" else order[:cut]
         x, y = x[part], y[part]
     order = rng.permutation(len(y))
     return x[order], y[order]

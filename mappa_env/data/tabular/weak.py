@@ -55,5 +55,15 @@ WEAK: frozenset[str] = frozenset(
         "train-prices-008",
         "train-prices-014",
         "train-prices-034",
+        "validation-churn-003",
+        "validation-diabetes-000",
+        "validation-diabetes-001",
+        "validation-diabetes-005",
+        "validation-diabetes-006",
+        "validation-diabetes-009",
+        "validation-nuclei-002",
+        "validation-nuclei-003",
+        "validation-nuclei-006",
+        "validation-nuclei-008",
     }
 )
