@@ -1,0 +1,359 @@
+"""The fusion backend against a FAKE server (``fake_fusion``), which runs the code but isolates nothing.
+
+A real server is asked too where MAPPA_FUSION_URL names one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import requests
+from fake_fusion import CUT, FakeFusion
+
+from mappa_env.errors import OptionError, SandboxError
+from mappa_env.sandbox import Limits, Result, Sandbox, fusion, fusion_client, make_sandbox
+from mappa_env.workspace import Workspace
+
+SMALL = Limits(wall_s=60, memory_mb=1024, disk_mb=8, output_cap_mb=1)
+Run = Callable[..., Result]
+Edit = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture
+def server() -> Iterator[FakeFusion]:
+    with FakeFusion() as made:
+        yield made
+
+
+@pytest.fixture
+def workspace() -> Iterator[Workspace]:
+    with Workspace() as made:
+        yield made
+
+
+@pytest.fixture
+def run(server: FakeFusion, workspace: Workspace) -> Run:
+    sandbox = make_sandbox("fusion:" + server.url)
+
+    def go(code: str = "print(1)", limits: Limits = SMALL, seed: int = 7) -> Result:
+        return sandbox.run(workspace, code, limits, seed=seed)
+
+    return go
+
+
+# -- the same as on this machine --------------------------------------------------------------------------
+
+
+STORY = [
+    "import os\nos.makedirs('d/empty')\nopen('d/a', 'w').write('1')\nopen('b', 'w').write('2')\nprint(1)",
+    "import os\nos.rename('b', 'd/moved')\nopen('d/a', 'a').write('more')\nopen('c', 'w')",
+    "import os\nos.rename('c', 't'); os.rename('d/a', 'c'); os.rename('t', 'd/a')",
+    "import os\nos.link('c', 'e')\nos.chmod('d/moved', 0o640)\nopen(b'\\xff\\n', 'w').write('raw')\n1 / 0",
+    "import os\nprint(oct(os.stat('d/moved').st_mode), sorted(os.listdir(b'.')))\nos.unlink(b'\\xff\\n')",
+    "import random, sys\nprint(random.random(), hash('x'), open('c').read(), sys.argv)\nexit(3)",
+    "import shutil, os\nshutil.rmtree(os.path.dirname(os.getcwd()))",
+    "import pandas as pd\nfrom sklearn.linear_model import LinearRegression\n"
+    "t = pd.DataFrame({'a': [1, 2, 3], 'b': [2, 4, 6]})\nt.to_pickle('t.pkl')\nt.to_csv('t.csv')\n"
+    "print(LinearRegression().fit(t[['a']], t['b']).coef_.round(3))",
+]
+
+
+def told(result: Result) -> Any:
+    files = [(change.path, change.op, change.size, change.sha256, change.kind) for change in result.files]
+    return result.status, result.exit_code, result.stdout, result.stderr, files
+
+
+def tell(sandbox: Sandbox, story: list[str]) -> list[Any]:
+    with sandbox.open_workspace() as workspace:
+        workspace.put("given.csv", b"1,2")
+        return [told(sandbox.run(workspace, code, Limits(), seed=5)) for code in story]
+
+
+def test_the_same_story_as_in_a_process(server: FakeFusion) -> None:
+    there, here = (tell(make_sandbox(name), STORY) for name in ("fusion:" + server.url, "process"))
+    for code, theirs, ours in zip(STORY, there, here, strict=True):
+        assert theirs == ours, code
+
+
+def test_what_a_result_says(run: Run, workspace: Workspace) -> None:
+    workspace.put("in.csv", b"1,2")
+    result = run("import os, sys\nprint(open('in.csv').read())\nprint(os.environ, file=sys.stderr)")
+    assert (result.status, result.exit_code, result.stdout) == ("ok", 0, "1,2\n")
+    assert (result.isolation, result.trust, result.truncated) == ("fusion", "sandbox", 0)
+    assert "PYTEST" not in result.stderr  # the server's environment stays the server's
+    assert 0 < result.cpu_s < result.wall_s + 1
+    assert result.peak_rss > 4 << 20
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("x = ' ' * (4 << 30)", "memory"),
+        ("open('x', 'wb').write(bytes(9 << 20))", "disk_limit"),
+        ("for i in range(3): open(str(i), 'wb').write(bytes(4 << 20))", "disk_limit"),
+        ("while True: print('x' * 1000)", "output_limit"),
+        ("import os\nos.abort()", "killed"),
+        ("while True: pass", "timeout"),
+    ],
+)
+def test_limits_have_names(run: Run, code: str, status: str) -> None:
+    result = run("open('f', 'w').close()\n" + code, Limits(cpu_s=1, disk_mb=8, output_cap_mb=1))
+    assert result.status == status, result
+    assert "f" in [change.path for change in result.files]
+
+
+def test_what_cannot_travel_is_named(run: Run) -> None:
+    code = "import os\nos.symlink('/etc/passwd', 'l\\n')\nos.mkfifo('f')\nopen('x', 'w').truncate(9 << 20)"
+    result = run(code, Limits(disk_mb=1000))
+    assert result.status == "ok"
+    assert [change.path for change in result.files] == ["x"]
+    assert "[not carried back from the server: fifo f, link l\\x0a]" in result.stderr
+    changed = "import os\nos.utime('x')\nfor name in 'yz': open(name, 'w').truncate(600_000)"
+    result = run(changed, Limits(disk_mb=1))  # none of it occupies a disk, but all of it would travel
+    assert [(change.path, change.op) for change in result.files] == [("x", "deleted"), ("y", "created")]
+    assert "[not carried back from the server: too large x, too large z]" in result.stderr
+
+
+# -- what the server does to output -----------------------------------------------------------------------
+
+FLOOD = "print('A' + 'x' * 300_000 + 'Z')"
+
+
+def test_the_fake_cuts_and_garbles_as_the_real_server_does(server: FakeFusion) -> None:
+    def ask(code: str, **more: Any) -> dict[str, Any]:
+        body = {"code": code, "language": "python", "run_timeout": 60, **more}
+        answer = requests.post(server.url + "/run_code", json=body, timeout=60)
+        answer.raise_for_status()
+        return dict(answer.json())
+
+    cut = ask(FLOOD)
+    assert (cut["status"], len(cut["run_result"]["stdout"])) == ("Success", CUT)
+    garbled = ask("import sys\nsys.stdout.buffer.write(b'fine' * 9 + b'\\xff')")
+    assert garbled["run_result"]["stdout"].startswith("[DecodeError]")
+    names = ["link", "/etc/passwd", "../" * 30 + "etc/passwd", "missing"]
+    fetched = ask("import os\nos.symlink('/etc/passwd', 'link')", fetch_files=names)
+    assert sorted(fetched["files"]) == sorted(name for name in names if name != "missing")
+    with pytest.raises(requests.HTTPError, match="422"):
+        ask("pass", files=[])
+
+
+def test_output_is_whole_or_counted(run: Run) -> None:
+    result = run(FLOOD, Limits(output_kb=512))
+    assert (result.stdout, result.truncated) == ("A" + "x" * 300_000 + "Z\n", 0)
+    result = run(FLOOD, Limits(output_kb=2))
+    assert (result.status, result.truncated) == ("ok", 300_003 - 2048)
+    assert f"[... {result.truncated} bytes dropped ...]" in result.stdout
+    assert run("import sys\nsys.stdout.buffer.write(b'\\xffok')").stdout == "\ufffdok"
+
+
+# -- failures of the server -------------------------------------------------------------------------------
+
+
+def test_a_server_that_stalls_is_given_up(run: Run, server: FakeFusion, monkeypatch: Any) -> None:
+    assert run().status == "ok"
+    monkeypatch.setattr(fusion, "MARGIN_S", 0.1)
+    monkeypatch.setattr(fusion, "PATIENCE_S", 0.1)
+    server.stall = True
+    result = run(limits=Limits(wall_s=0.1))
+    assert (result.status, len(server.bodies)) == ("unavailable", 2)
+    assert "no whole answer within 0.3 s: the server stalls" in result.stderr
+
+
+def test_only_refusals_are_repeated(run: Run, server: FakeFusion, monkeypatch: Any) -> None:
+    monkeypatch.setattr(fusion_client, "RETRY_S", (0.0, 0.0, 0.0))
+    server.refuse = [503, 429, 503]
+    assert run().stdout == "1\n"
+    assert len(server.bodies) == 4
+    server.refuse = [503] * 9
+    assert "too busy (HTTP 503), 4 times" in run().stderr
+    server.refuse = []
+    for attribute, reason in (("broken", "HTTP 500"), ("hangs_up", "the connection broke")):
+        server.bodies.clear()
+        setattr(server, attribute, True)
+        result = run("open('f', 'w').close()")
+        setattr(server, attribute, False)
+        assert (result.status, result.files, len(server.bodies)) == ("unavailable", (), 1)
+        assert reason in result.stderr
+    assert run("import os\nprint(os.listdir())").stdout == "[]\n"  # nothing of it reached the workspace
+
+
+def test_a_server_that_is_not_there(workspace: Workspace, server: FakeFusion, monkeypatch: Any) -> None:
+    monkeypatch.setattr(fusion_client, "RETRY_S", (0.0,))
+    with socket.socket() as held:  # bound but not listening: refused, and nobody else gets the port
+        held.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{held.getsockname()[1]}"
+        result = make_sandbox("fusion:" + url).run(workspace, "", SMALL)
+    assert result.status == "unavailable"
+    assert f"{url}: no connection (refused, or no such host), 2 times. Is a SandboxFusion" in result.stderr
+    with pytest.raises(SandboxError, match=r"HTTP 404.*docs/fusion.md"):
+        fusion.FusionSandbox(server.url + "/elsewhere").check()
+
+
+def test_a_request_that_the_server_refuses(run: Run, server: FakeFusion, monkeypatch: Any) -> None:
+    monkeypatch.setattr(fusion, "_bundle", lambda: (None, {}))
+    result = run("print('secret code')")
+    assert result.status == "unavailable"
+    assert "HTTP 422" in result.stderr
+    assert "['body', 'code']: is wrong" in result.stderr
+    assert "secret" not in result.stderr
+
+
+def test_an_answer_without_end_is_not_read(run: Run, monkeypatch: Any) -> None:
+    monkeypatch.setattr(fusion, "_SPARE_BYTES", 0)
+    assert "the answer is larger than 0 bytes" in run(limits=Limits(disk_mb=0)).stderr
+
+
+def files(name: str, content: bytes | None) -> Edit:
+    def edit(answer: dict[str, Any]) -> None:
+        answer["files"].pop(name)
+        if content is not None:
+            answer["files"][name] = base64.b64encode(content).decode()
+
+    return edit
+
+
+def cut(name: str) -> Edit:
+    return lambda answer: files(name, base64.b64decode(answer["files"][name])[:-40])(answer)
+
+
+def hostile(answer: dict[str, Any]) -> None:
+    """An archive with a bad name, under a report that vouches for it."""
+    archive = base64.b64decode(answer["files"]["out.tar"]).replace(b"f\0\0", b"../", 1)
+    archive = archive.replace(b"%06o" % sum(b"f"), b"%06o" % sum(b"../"))
+    report = json.loads(base64.b64decode(answer["files"]["rc.json"]))
+    report["tar_sha256"] = hashlib.sha256(archive).hexdigest()
+    files("out.tar", archive)(answer)
+    files("rc.json", json.dumps(report).encode())(answer)
+
+
+FAILED = {"status": "SandboxError", "message": "no cgroup", "run_result": None, "files": {}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "status", "reason"),
+    [
+        (files("rc.json", None), "killed", "ended without a report"),
+        (files("out.tar", None), "unavailable", "the server cut out.tar: 0 of 10240 bytes"),
+        (cut("out.tar"), "unavailable", "the server cut out.tar: 10200 of 10240 bytes"),
+        (cut("rc.json"), "unavailable", "the server cut rc.json"),
+        (files("rc.json", b'{"nonce": "x", "status": "ok"}'), "killed", "not written by the wrapper"),
+        (files("rc.json", b"{}"), "killed", "not written by the wrapper"),
+        (files("out.tar", bytes(10240)), "killed", "out.tar is not the one"),
+        (hostile, "killed", "refused"),
+        (lambda answer: answer["files"].update({"rc.json": "?"}), "unavailable", "no base64"),
+        (lambda answer: answer.pop("status"), "unavailable", "no SandboxFusion answer"),
+        (lambda answer: answer.update(FAILED), "unavailable", "the server failed: no cgroup"),
+    ],
+)  # fmt: skip
+def test_answers_that_are_not_whole(
+    run: Run, server: FakeFusion, workspace: Workspace, edit: Edit, status: str, reason: str
+) -> None:
+    workspace.put("kept", b"1")
+    server.edit = edit
+    result = run("open('f', 'w').write('x')\nimport os\nos.unlink('kept')")
+    assert (result.status, result.files) == (status, ())
+    assert reason in result.stderr
+    assert (result.isolation, result.trust) == ("fusion", "sandbox")
+    assert list(workspace.scan().entries) == ["kept"]
+
+
+def test_time_limits_of_the_server(run: Run, server: FakeFusion) -> None:
+    server.late = True
+    result = run("import time; time.sleep(60)")
+    assert (result.status, result.exit_code) == ("timeout", None)
+    server.late, server.never_starts = False, True
+    result = run()
+    assert result.status == "unavailable"
+    assert "did not come to start the action" in result.stderr
+
+
+def test_a_server_whose_python_is_too_old(run: Run, server: FakeFusion, monkeypatch: Any) -> None:
+    wrapper, modules = fusion._bundle()
+    monkeypatch.setattr(fusion, "_bundle", lambda: (wrapper.replace("(3, 11)", "(99,)"), modules))
+    result = run()
+    assert result.status == "unavailable"
+    assert "actions need 3.11 or newer" in result.stderr
+
+
+# -- attacks of the code on its wrapper -------------------------------------------------------------------
+
+KILL = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n"
+FORGE = """
+import json, os
+os.chdir("..")
+json.dump({"nonce": "", "status": "ok", "stdout": "forged"}, open("rc.json", "w"))
+open("out.tar", "w").close()
+"""
+OBSTRUCT = """
+import os
+os.chdir("..")
+os.makedirs("rc.json/x")
+os.symlink("/etc/passwd", "out.tar")
+os.remove("in.tar")
+open("ws/f", "w").close()
+"""
+
+
+def test_code_that_ends_its_wrapper_is_not_excused(run: Run) -> None:
+    assert run(KILL).status == "killed"
+    assert run(FORGE + KILL).status == "killed"
+    assert run(FORGE).stdout == ""
+    result = run(OBSTRUCT)
+    assert (result.status, [change.path for change in result.files]) == ("ok", ["f"])
+
+
+# -- many at once, and names ------------------------------------------------------------------------------
+
+
+def test_concurrency_is_bounded_and_the_wait_is_told(server: FakeFusion) -> None:
+    sandbox = make_sandbox({"name": "fusion", "url": server.url, "concurrency": 2})
+
+    def one(i: int) -> Result:
+        with sandbox.open_workspace() as workspace:
+            return sandbox.run(workspace, f"print({i})", SMALL)
+
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(one, range(6)))
+    assert [result.stdout for result in results] == [f"{i}\n" for i in range(6)]
+    assert server.most_at_once <= 2
+    assert sum(result.queued_s > 0.01 for result in results) >= 1
+
+
+def test_credentials_are_used_and_never_told(server: FakeFusion, workspace: Workspace) -> None:
+    url = server.url.replace("http://", "http://someone:hush%21@")
+    sandbox = make_sandbox("fusion:" + url)
+    assert sandbox.run(workspace, "", SMALL).status == "ok"
+    assert server.authorization == ["Basic " + base64.b64encode(b"someone:hush!").decode()]
+    server.broken = True
+    seen = repr(sandbox.run(workspace, "", SMALL)) + repr(sandbox) + json.dumps(server.bodies)
+    assert "hush" not in seen
+    assert "someone" not in seen
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8080", "ftp://u:hush@host", "http://u:hush@host/?q", "http://h:x"]
+)
+def test_addresses_that_are_none(url: str) -> None:
+    with pytest.raises(OptionError, match="fusion:<url>") as caught:
+        make_sandbox("fusion:" + url)
+    assert "hush" not in str(caught.value)
+    with pytest.raises(OptionError, match="concurrency"):
+        make_sandbox({"name": "fusion", "url": "http://localhost", "concurrency": 0})
+
+
+REAL = os.environ.get("MAPPA_FUSION_URL", "")
+
+
+@pytest.mark.skipif(not REAL, reason="MAPPA_FUSION_URL names no server")
+def test_a_real_server() -> None:
+    there, here = (tell(make_sandbox(name), STORY) for name in ("fusion:" + REAL, "process"))
+    for code, theirs, ours in zip(STORY, there, here, strict=True):
+        assert (theirs[:3], theirs[4]) == (ours[:3], ours[4]), code
