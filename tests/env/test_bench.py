@@ -12,7 +12,7 @@ from rich.console import Console
 
 from mappa_env.benchmarking import command
 from mappa_env.benchmarking.actions import ACTIONS
-from mappa_env.benchmarking.contenders import Boxed
+from mappa_env.benchmarking.contenders import Boxed, Contender
 from mappa_env.benchmarking.first import First
 from mappa_env.benchmarking.floor import Floor
 from mappa_env.benchmarking.leaks import holdings
@@ -148,7 +148,7 @@ def test_the_floor_runs_what_it_is_given(floor: Floor) -> None:
 
 def test_nothing_stays_after_measuring(floor: Floor) -> None:
     before = holdings()
-    contenders = [floor, Boxed("process", make_sandbox("process"))]
+    contenders: list[Contender] = [floor, Boxed("process", make_sandbox("process"))]
     found = [
         found
         for found in measure(plan("floor", "process", in_flight=(2,), repeats=1), contenders)
@@ -204,8 +204,8 @@ def test_an_interrupt_shows_what_there_is(
 ) -> None:
     contenders = [Fake("a"), Fake("b")]
     monkeypatch.setattr(command, "contend", lambda *_: contenders)
-    monkeypatch.setattr(Fake, "seat", _interrupt_after(200))
-    options = "--backends a,b --actions print --concurrency 1 --seconds 0.01 --repeats 500"
+    monkeypatch.setattr(Fake, "seat", _interrupt_after(40))
+    options = "--backends a,b --actions print --concurrency 1 --seconds 0.01 --repeats 100"
     assert main(["bench", "sandbox", *options.split()]) == 130
     out = capsys.readouterr().out
     assert "interrupted" in out
