@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,11 +43,13 @@ def command(
 ) -> list[str]:
     """The command line that makes ``runner`` run the code of descriptor ``file``.
 
-    Without ``site``, which would be slow: ``libraries`` are the interpreter's library folders.
+    Without ``site``, which would be slow: ``libraries`` are the interpreter's library folders. Servers may
+    have a Python that does not know ``-P`` yet: there the runner does what it would do.
     """
+    safe_path = ["-P"] if sys.version_info >= (3, 11) else []
     numbers = (seed % 2**32, limits.cpu_s, limits.memory_mb * _MIB, limits.disk_mb * _MIB, limits.processes)
     arguments = (file, *(math.ceil(number) for number in numbers), *libraries)
-    return [python, "-u", "-s", "-S", "-P", runner, *map(str, arguments)]
+    return [python, "-u", "-s", "-S", *safe_path, runner, *map(str, arguments)]
 
 
 def exit_status(code: int, spent: bool) -> RunStatus:

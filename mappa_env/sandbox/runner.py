@@ -51,6 +51,8 @@ def main() -> None:
         text = stream.read().decode("utf-8")
     restrict(cpu, memory, size, processes)
     sys.argv = [NAME]
+    if not getattr(sys.flags, "safe_path", False):  # before Python 3.11: the folder of this file comes first
+        del sys.path[0]
     sys.path += [*libraries, os.getcwd()]  # last: a file of the workspace cannot stand in for a library
     lines = (len(text), None, text.splitlines(True), NAME)
     seeding = lambda module: module.seed(seed)  # noqa: E731

@@ -277,10 +277,10 @@ def test_time_limits_of_the_server(run: Run, server: FakeFusion) -> None:
 
 def test_a_server_whose_python_is_too_old(run: Run, server: FakeFusion, monkeypatch: Any) -> None:
     wrapper, modules = fusion._bundle()
-    monkeypatch.setattr(fusion, "_bundle", lambda: (wrapper.replace("(3, 11)", "(99,)"), modules))
+    monkeypatch.setattr(fusion, "_bundle", lambda: (wrapper.replace("(3, 10)", "(99,)"), modules))
     result = run()
     assert result.status == "unavailable"
-    assert "actions need 3.11 or newer" in result.stderr
+    assert "actions need 3.10 or newer" in result.stderr
 
 
 # -- attacks of the code on its wrapper -------------------------------------------------------------------
