@@ -34,8 +34,8 @@ for name in json.loads(sys.argv[1]):
     except ImportError:
         pass
 sys.path.insert(0, sys.argv[2])
-from inside import warm
-warm.up()
+from inside import preload
+preload.warm_up()
 del sys.path[0]
 gc.collect()
 gc.freeze()

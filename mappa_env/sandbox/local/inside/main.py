@@ -7,13 +7,14 @@ measure that of its actions.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
 import sys
 from typing import Literal, NoReturn
 
-from . import kernel
+from . import kernel, pages, preload, wire
 
 Level = Literal["full", "landlock"]
 _NAMESPACES = (
@@ -24,10 +25,26 @@ _NAMESPACES = (
 
 def run(stage: str, fd: str, level: Level) -> NoReturn:
     if stage == "template":
-        from .template import run as serve
-
-        serve(socket.socket(fileno=int(fd)), level)
+        _serve(socket.socket(fileno=int(fd)), level)
     _launch(int(fd), level)
+
+
+def _serve(control: socket.socket, level: Level) -> NoReturn:
+    try:
+        config, _ = wire.receive(control)
+        skipped = preload.load(config["preload"])
+        gc.collect()
+        pages.fill_holes()
+        from .template import Template  # now, so that all that an action runs through lies together
+
+        template = Template(control, level, config)
+        wire.send(control, {"ready": True, "skipped": skipped, "user": template.user})
+        template.serve()
+    except EOFError:
+        os._exit(0)
+    except BaseException as error:  # noqa: BLE001  (told to the host, which reports it or takes the next rung)
+        wire.send(control, {"failed": f"{type(error).__name__}: {error}"})
+        os._exit(1)
 
 
 def _launch(fd: int, level: Level) -> NoReturn:
@@ -38,9 +55,7 @@ def _launch(fd: int, level: Level) -> NoReturn:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         child = _start(fd, level)
     except OSError as error:
-        from .wire import send
-
-        send(socket.socket(fileno=fd), {"failed": str(error)})
+        wire.send(socket.socket(fileno=fd), {"failed": str(error)})
         os._exit(1)
     os.close(fd)
     os.waitpid(child, 0)

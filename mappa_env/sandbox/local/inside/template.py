@@ -1,9 +1,8 @@
-"""The interpreter that loads the libraries, once; zygotes are forked from it in milliseconds."""
+"""The interpreter that has loaded the libraries; zygotes are forked from it in milliseconds."""
 
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import select
 import signal
@@ -11,28 +10,15 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from . import confine, kernel, landlock, root, runtime, seccomp, store, warm, wire, zygote
+from . import confine, kernel, landlock, root, runtime, seccomp, store, wire, zygote
 from .confine import Level
 
 
-def run(control: socket.socket, level: Level) -> NoReturn:
-    """Answer the host until it closes ``control``."""
-    try:
-        config, _ = wire.receive(control)
-        template = Template(control, level, config)
-        wire.send(control, {"ready": True, "skipped": template.skipped, "user": template.user})
-        template.serve()
-    except EOFError:
-        os._exit(0)
-    except BaseException as error:  # noqa: BLE001  (told to the host, which reports it or takes the next rung)
-        wire.send(control, {"failed": f"{type(error).__name__}: {error}"})
-        os._exit(1)
-
-
 class Template:
+    """Answers the host until it closes ``control``."""
+
     def __init__(self, control: socket.socket, level: Level, config: dict[str, Any]) -> None:
         landlock.version()
-        self.skipped = _load(config["preload"])
         folders = runtime.folders()
         user = config["user"]
         if user is not None and not (_is_mapped(user) if level == "full" else _readable_by(user, folders)):
@@ -136,18 +122,6 @@ class Template:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
             self._bury(handle)
         os._exit(0)
-
-
-def _load(names: list[str]) -> dict[str, str]:
-    """Import what is installed; returns why the others were left out."""
-    skipped: dict[str, str] = {}
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except (ImportError, OSError) as error:  # not installed, or a shared library that it needs is not
-            skipped[name] = str(error)
-    warm.up()
-    return skipped
 
 
 def _is_mapped(user: int) -> bool:

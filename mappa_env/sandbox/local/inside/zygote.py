@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from . import action, kernel, wire
+from . import action, kernel, pages, wire
 from .confine import Plan, confine, prepare, seal
 from .members import Members
 from .root import HOST
@@ -54,7 +54,9 @@ class Zygote:
         self._open = True
         if plan.level != "full":
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        pages.fill_holes()
         gc.freeze()
+        pages.collapse()
         self._size = _resident()
 
     def serve(self) -> None:

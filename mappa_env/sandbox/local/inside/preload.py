@@ -1,15 +1,28 @@
-"""Calls that import lazily, made once so that no action pays for it. Nothing here may start a thread.
+"""What is imported in advance, and calls that import lazily, made once so that no action pays for it.
 
-Nothing is fitted that uses OpenMP: after that, a fit in a fork would hang for ever.
+Nothing here may start a thread, and nothing is fitted that uses OpenMP: a fit in a fork would then hang for ever.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 
 
-def up() -> None:
+def load(names: list[str]) -> dict[str, str]:
+    """Import what is installed; returns why the others were left out."""
+    skipped: dict[str, str] = {}
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except (ImportError, OSError) as error:  # not installed, or a shared library that it needs is not
+            skipped[name] = str(error)
+    warm_up()
+    return skipped
+
+
+def warm_up() -> None:
     """For the libraries that are loaded."""
     if "pandas" in sys.modules:
         _pandas()
