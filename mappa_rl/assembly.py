@@ -18,6 +18,7 @@ from mappa_rl.policies import Policies, PolicyMap
 from mappa_rl.rollout import Collector
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
+from mappa_rl.stopwatch import Stopwatch
 from mappa_rl.warmstart import load_policy
 
 
@@ -62,11 +63,25 @@ def assemble(config: Config, start: Path) -> Parts:
     return Parts(policies, learners, reference, algorithm)
 
 
-def collector(config: Config, policies: Policies, split: Literal["train", "eval"]) -> Collector:
-    """Environments of one split, enough for a training step's episodes in flight."""
+def collector(
+    config: Config,
+    policies: Policies,
+    split: Literal["train", "eval"],
+    watch: Stopwatch | None = None,
+    *,
+    judged: bool = True,
+) -> Collector:
+    """Environments of one split, enough for a training step's episodes in flight.
+
+    ``judged`` False: without the coach, whose look into files costs as much as the agents' own code, unless
+    the agents hear what it says.
+    """
     options = config.env.options(split)
+    if not judged and config.env.coach_feedback == "off":
+        options |= {"coach": "off"}
     make: Callable[[], gym.Env[Any, str]] = lambda: gym.make(config.env.id, **options)  # noqa: E731
     rollout = config.rollout
     return Collector(
-        make, policies, in_flight=rollout.episodes_per_step, groups=rollout.groups, workers=rollout.workers
-    )
+        make, policies, in_flight=rollout.episodes_per_step, groups=rollout.groups, workers=rollout.workers,
+        watch=watch,
+    )  # fmt: skip

@@ -38,7 +38,7 @@ class ChatTokenizer:
 
     def render(self, messages: Sequence[Message], prompt: bool = True) -> str:
         """Render messages through the chat template; ``prompt`` adds the opening of the assistant's turn."""
-        clean = [{**m, "content": self._clean(m["content"])} for m in messages]
+        clean = [{**m, "content": self.readable(m["content"])} for m in messages]
         text: str = self.tokenizer.apply_chat_template(clean, tokenize=False, add_generation_prompt=prompt)
         return text
 
@@ -74,7 +74,7 @@ class ChatTokenizer:
         if not probed.startswith(head + _PROBE):
             return None
         tail = probed[len(head) + len(_PROBE) :]
-        reply = self._clean(self.decode(action_ids))
+        reply = self.readable(self.decode(action_ids))
         full = self.render(after)
         if not (full.startswith(head) and full.endswith(tail) and len(full) >= len(head) + len(tail)):
             return None
@@ -94,9 +94,17 @@ class ChatTokenizer:
 
     def reply(self, text: str) -> list[int]:
         """Ids of a demonstrated reply as the model should have produced it: the text and the end token."""
-        return [*self.encode(self._clean(text)), self.stop_ids[0]]
+        return [*self.encode(self.readable(text)), self.stop_ids[0]]
 
-    def _clean(self, text: str) -> str:
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Where each token of ``encode(text)`` begins and ends in ``text``, in characters."""
+        found: list[tuple[int, int]] = self.tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True
+        )["offset_mapping"]
+        return found
+
+    def readable(self, text: str) -> str:
+        """``text`` as it is tokenised inside a message: without surrogates and spellings of specials."""
         text = text.encode("utf-8", "replace").decode("utf-8")  # tokenizers refuse lone surrogates
         for special in self._specials:
             while special in text:

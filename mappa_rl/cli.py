@@ -217,19 +217,28 @@ def _several(folders: Sequence[Path], out: Path, parallel: int, console: Console
 def _finish(folders: Sequence[Path], out: Path, console: Console) -> int:
     """What every finished run or set of runs ends with: its report and table, its folder on the last line."""
     from mappa_rl.report import REPORT, build_report
+    from mappa_rl.summary import read_summary
+    from mappa_rl.tables import work_table
 
     build_report(list(folders), out / REPORT)
     _tables(folders, console)
+    summary = read_summary(out)
+    if summary is not None and summary.work:
+        console.print(work_table(summary))
     _say(console, f"report: {out / REPORT}")
     _say(console, str(out))
     return 0
 
 
 def _tables(folders: Sequence[Path], console: Console) -> None:
-    from mappa_rl.tables import headline_table
+    from mappa_rl.tables import headline_table, measures_table
 
     runs = [read_run(folder) for folder in folders]
-    console.print(headline_table(headline(runs)))
+    rows = headline(runs)
+    console.print(headline_table(rows))
+    quality = measures_table(rows)
+    if quality is not None:
+        console.print(quality)
     against = versus_first(runs)
     if against:
         console.print(headline_table(against, title="after training", columns=("second", "first")))

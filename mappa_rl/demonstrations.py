@@ -13,6 +13,7 @@ import gymnasium as gym
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_env.scripted import make_team
 from mappa_env.types import Message
+from mappa_rl.stopwatch import WAIT, Stopwatch
 
 CHUNK = 20
 """Episodes that one environment plays before progress is reported."""
@@ -44,6 +45,7 @@ def demonstrate(
     seed: int = 0,
     workers: int = 2,
     env_options: Mapping[str, Any] | None = None,
+    watch: Stopwatch | None = None,
     on_done: Callable[[int], None] | None = None,
 ) -> list[DemonstrationEpisode]:
     """Play ``episodes`` episodes of the scripted ``team`` (``"expert"`` or ``"faulty"``), in order of seed.
@@ -54,9 +56,11 @@ def demonstrate(
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, found {episodes}.")
     chunks = [range(start, min(start + CHUNK, episodes)) for start in range(0, episodes, CHUNK)]
-    with ThreadPoolExecutor(workers) as pool:
-        options = dict(env_options or {})
-        play = pool.map(_play, chunks, repeat(env_id), repeat(team), repeat(seed), repeat(options))
+    watch, options = watch or Stopwatch(), dict(env_options or {})
+    with ThreadPoolExecutor(workers) as pool, watch.at(WAIT):
+        play = pool.map(
+            _play, chunks, repeat(env_id), repeat(team), repeat(seed), repeat(options), repeat(watch)
+        )
         done = []
         for part in play:
             done.extend(part)
@@ -77,9 +81,17 @@ def texts(episodes: list[DemonstrationEpisode]) -> Iterator[str]:
 
 
 def _play(
-    indices: range, env_id: str, kind: str, seed: int, options: Mapping[str, Any]
+    indices: range, env_id: str, kind: str, seed: int, options: Mapping[str, Any], watch: Stopwatch
+) -> list[DemonstrationEpisode]:
+    with watch.working("rest"):
+        return _played(indices, env_id, kind, seed, options, watch)
+
+
+def _played(
+    indices: range, env_id: str, kind: str, seed: int, options: Mapping[str, Any], watch: Stopwatch
 ) -> list[DemonstrationEpisode]:
     env = gym.make(env_id, coach="off", **options)
+    watch.attach(env)
     episode = env.unwrapped.episode  # type: ignore[attr-defined]
     team = make_team(episode.card.scripted, kind, style=episode.settings["prompts"])
     ids = episode.tasks.ids

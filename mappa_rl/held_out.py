@@ -20,12 +20,16 @@ CALIBRATION_SEED, EVALUATION_SEED = 7_001, 9_001
 
 @dataclass(slots=True)
 class HeldOut:
-    """``best`` is the warm start's own best temperature; None where calibration is switched off."""
+    """``judged`` plays the evaluations that are kept as traces, ``plain`` the others, without the coach.
+
+    ``best`` is the warm start's own best temperature; None where calibration is switched off.
+    """
 
     config: Config
     out: Path
     progress: Progress
-    collector: Collector
+    judged: Collector
+    plain: Collector
     best: float | None = None
     calibration: dict[float, float] = field(default_factory=dict)
 
@@ -65,15 +69,16 @@ class HeldOut:
         if not todo:
             return
         total = self.config.eval.episodes
-        ids = self.collector.task_ids
+        ids = self.plain.task_ids
         tasks = [ids[i % len(ids)] for i in range(total)]
         for temperature in todo:
             self.progress.phase(f"{phase}, T={temperature:g}", total, "episodes")
+            traced = trace and temperature == temperatures[0]
             done = evaluate(
-                self.collector, tasks, self._sampling(temperature), seed=EVALUATION_SEED,
-                on_done=self.progress.update,
+                self.judged if traced else self.plain, tasks, self._sampling(temperature),
+                seed=EVALUATION_SEED, on_done=self.progress.update,
             )  # fmt: skip
-            if trace and temperature == temperatures[0]:
+            if traced:
                 self._trace(phase, done)
             save_evaluation(self.out, phase, done, self.config.run.seed)
             self.progress.note(f"{phase}, T={temperature:g}: success {done.rate:.1%} of {total}")

@@ -13,6 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from mappa_rl.stopwatch import Stopwatch
+
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 5.0
 """Least seconds between two plain lines of one phase."""
@@ -30,6 +32,8 @@ class Progress:
         self.console = console or Console()
         self.seconds: dict[str, float] = {}
         """Wall seconds of every phase so far, by name."""
+        self.watch = Stopwatch()
+        """Divides them further: generation, sandbox, coach, learner, rest."""
         self._live: Live | None = None
         self._started = self._phase_started = time.monotonic()
         self._phase, self._unit, self._first, self._done, self._total = "", "", 0, 0, 0
@@ -54,6 +58,7 @@ class Progress:
     def phase(self, name: str, total: int = 0, unit: str = "steps", done: int = 0) -> None:
         """Begin a phase of ``total`` units of work (0: unknown), of which ``done`` were finished before."""
         self._close_phase()
+        self.watch.phase(name)
         self._phase, self._unit, self._done, self._total = name, unit, done, total
         self._first = done
         self._phase_started, self._printed_at = time.monotonic(), 0.0
@@ -139,6 +144,7 @@ class Progress:
             spent = time.monotonic() - self._phase_started
             self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + spent
             self._phase = ""
+            self.watch.phase("")
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -27,12 +27,14 @@ def reevaluate(config: Config, run: Path, out: Path) -> Path:
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         parts = assemble(config, warm_start(config, run, progress))
         config = write_config(config, out)
+        watch = progress.watch
         with (
-            collector(config, parts.policies, "train") as training,
-            collector(config, parts.policies, "eval") as held_out,
+            collector(config, parts.policies, "train", watch, judged=False) as calibrating,
+            collector(config, parts.policies, "eval", watch) as judged,
+            collector(config, parts.policies, "eval", watch, judged=False) as plain,
         ):
-            evaluation = HeldOut(config, out, progress, held_out)
-            evaluation.calibrate(training)
+            evaluation = HeldOut(config, out, progress, judged, plain)
+            evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
             Checkpoints(run / "checkpoints").load(parts.learners)
             evaluation.measure("after", evaluation.temperatures, trace=True)
@@ -42,6 +44,7 @@ def reevaluate(config: Config, run: Path, out: Path) -> Path:
         config,
         episodes=0,
         phases=progress.seconds,
+        watch=watch,
         best=evaluation.best,
         calibration=evaluation.calibration,
         faults=trained.faults if trained is not None else (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ class Result:
     """How one held-out episode ended. ``run_seed`` and ``index`` name the pair it belongs to.
 
     ``phase`` is ``before``, ``after`` or ``step-<n>``; ``score`` is the outcome's, in [0, 1]; ``rewards`` are
-    the summed valid rewards by agent.
+    the summed valid rewards by agent, empty where no coach looked on; ``metrics`` are the outcome's.
     """
 
     phase: str
@@ -34,6 +34,7 @@ class Result:
     success: bool
     score: float
     rewards: dict[str, float]
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 def save_evaluation(out: Path, phase: str, evaluation: Evaluation, run_seed: int) -> Path:
@@ -55,6 +56,7 @@ def save_evaluation(out: Path, phase: str, evaluation: Evaluation, run_seed: int
                 success=bool(rollout.success),
                 score=float(rollout.score),
                 rewards=rewards,
+                metrics=dict(rollout.metrics),
             )
         )
     return save_results(out, rows)

@@ -21,6 +21,7 @@ from mappa_env.types import Message, Trajectory
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import ContextError
 from mappa_rl.policies import Policies
+from mappa_rl.stopwatch import WAIT, Stopwatch
 from mappa_rl.types import Rollout, Turn
 
 
@@ -76,8 +77,10 @@ class Collector:
         in_flight: int = 128,
         groups: int = 2,
         workers: int = 8,
+        watch: Stopwatch | None = None,
     ) -> None:
         self._make_env, self._policies = make_env, policies
+        self._watch = watch or Stopwatch()
         self._in_flight, self._groups = in_flight, groups
         self._envs: list[gym.Env[Any, str]] = []
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="episode")
@@ -132,24 +135,27 @@ class Collector:
     def _env(self, index: int) -> gym.Env[Any, str]:
         while len(self._envs) <= index:
             self._envs.append(self._make_env())
+            self._watch.attach(self._envs[-1])
         return self._envs[index]
 
     def _play(self, slots: list[_Slot], sampling: Sampling, result: Collected) -> None:
         size = -(-len(slots) // self._groups)
         queue = deque(slots[i : i + size] for i in range(0, len(slots), size))
         for slot in slots:
-            slot.future = self._pool.submit(_reset, slot)
+            slot.future = self._pool.submit(self._reset, slot)
         while queue:
             group = queue.popleft()
             waited = time.perf_counter()
-            alive = [slot for slot in group if not slot.future.result()]  # type: ignore[union-attr]
+            with self._watch.at(WAIT):
+                alive = [slot for slot in group if not slot.future.result()]  # type: ignore[union-attr]
             result.seconds["wait"] += time.perf_counter() - waited
             if not alive:
                 continue
             generating = time.perf_counter()
-            for slot, generation in self._generate(alive, sampling):
-                result.tokens += len(generation.ids)
-                slot.future = self._pool.submit(self._step, slot, generation)
+            with self._watch.at("generation"):
+                for slot, generation in self._generate(alive, sampling):
+                    result.tokens += len(generation.ids)
+                    slot.future = self._pool.submit(self._step, slot, generation)
             result.seconds["generate"] += time.perf_counter() - generating
             queue.append(alive)
 
@@ -197,7 +203,8 @@ class Collector:
         agent = slot.info["agent"]
         policy = self._policies.of(agent)
         text = self._policies[policy].chat.decode(generation.ids)
-        _, _, terminated, truncated, info = slot.env.step(text)
+        with self._watch.working("rest"):
+            _, _, terminated, truncated, info = slot.env.step(text)
         record = slot.env.unwrapped.trajectory.actions[-1]  # type: ignore[attr-defined]
         slot.turns.append(
             Turn(
@@ -217,11 +224,11 @@ class Collector:
         slot.info = info
         return terminated or truncated
 
-
-def _reset(slot: _Slot) -> bool:
-    options = {} if slot.job.task_id is None else {"task_id": slot.job.task_id}
-    _, slot.info = slot.env.reset(seed=slot.job.seed, options=options)
-    return False
+    def _reset(self, slot: _Slot) -> bool:
+        options = {} if slot.job.task_id is None else {"task_id": slot.job.task_id}
+        with self._watch.working("rest"):
+            _, slot.info = slot.env.reset(seed=slot.job.seed, options=options)
+        return False
 
 
 def _finish(slot: _Slot) -> tuple[Rollout, Trajectory]:

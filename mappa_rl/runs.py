@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from mappa_rl.config import Config, load_config
 from mappa_rl.errors import RunError
 from mappa_rl.results import Result, load_results
 from mappa_rl.sinks import read_metrics
-from mappa_rl.summary import Arm, Interval, Summary, compare, read_summary
+from mappa_rl.stopwatch import KINDS
+from mappa_rl.summary import Arm, Interval, Measure, Summary, compare, read_summary
 
 CONFIG = "config.yaml"
 
@@ -56,6 +57,7 @@ class Row:
     delta: Interval
     temperature: float
     best: bool
+    measures: Mapping[str, Measure]
 
     @property
     def group(self) -> tuple[str, str]:
@@ -159,21 +161,38 @@ def combine(runs: Sequence[RunData]) -> Summary:
                 before=row.before,
                 after=row.after,
                 delta=row.delta,
+                measures=dict(row.measures),
             )
     phases: dict[str, float] = {}
     for summary in done:
         for name, seconds in summary.phases.items():
             phases[name] = phases.get(name, 0.0) + seconds
+    work = _added(summary.work for summary in done)
+    spent = {kind: sum(cells.get(kind, 0.0) for cells in work.values()) for kind in KINDS}
     return Summary(
         arms=arms,
         seeds=sorted({seed for summary in done for seed in summary.seeds}),
         episodes=sum(summary.episodes for summary in done),
         wall_seconds=sum(summary.wall_seconds for summary in done),
         phases=phases,
+        work=work,
+        busy=_added(summary.busy for summary in done),
+        shares={kind: seconds / sum(spent.values()) for kind, seconds in spent.items()} if work else {},
         versions=done[0].versions,
         faults=done[0].faults,
         config=done[0].config,
     )
+
+
+def _added(parts: Iterable[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    """Phase -> kind -> seconds, of several runs together."""
+    sums: dict[str, dict[str, float]] = {}
+    for part in parts:
+        for phase, cells in part.items():
+            mine = sums.setdefault(phase, {})
+            for kind, seconds in cells.items():
+                mine[kind] = mine.get(kind, 0.0) + seconds
+    return sums
 
 
 def _temperatures(runs: Sequence[RunData]) -> list[float | None]:
@@ -190,7 +209,9 @@ def _rows(variant: str, fixed: float | None, pairs: Sequence[Pair]) -> list[Row]
         arm = compare(before, after, best=best)
         shown = ", ".join(dict.fromkeys(str(pair.temperature) for pair in members))
         name = f"best T={shown}" if best else f"T={shown}"
-        return Row(variant, name, seed, arm.before, arm.after, arm.delta, members[0].temperature, best)
+        return Row(
+            variant, name, seed, arm.before, arm.after, arm.delta, members[0].temperature, best, arm.measures
+        )  # fmt: skip
 
     single = [row([pair], pair.run.seed) for pair in pairs]
     return [row(pairs, None), *single] if len(pairs) > 1 else single

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mappa_env.grading.fair import KEYS as FAIR
 from mappa_env.scripted import load_script
 from mappa_rl import stats
 from mappa_rl.config import Config
 from mappa_rl.errors import RunError
 from mappa_rl.results import Result, load_results
+from mappa_rl.stopwatch import KINDS, Stopwatch
 
 SUMMARY = "summary.json"
 PACKAGES = ("mappa", "torch", "transformers", "deepspeed", "numpy", "gymnasium", "pettingzoo", "scikit-learn")
@@ -35,6 +37,14 @@ class Interval(Record):
     n: int
 
 
+class Measure(Record):
+    """A quality before and after, over the episodes that have it, and the paired difference."""
+
+    before: Interval
+    after: Interval
+    delta: Interval
+
+
 class Arm(Record):
     """Success before and after training at one temperature, on the same tasks and seeds."""
 
@@ -45,6 +55,8 @@ class Arm(Record):
     after: Interval
     delta: Interval
     """Mean of the paired differences after - before."""
+    measures: dict[str, Measure] = {}
+    """The Fair metrics (``mappa_env.grading.fair``), where the environment has them."""
 
 
 class Fault(Record):
@@ -70,6 +82,12 @@ class Summary(Record):
     wall_seconds: float
     phases: dict[str, float]
     """Wall seconds by phase."""
+    work: dict[str, dict[str, float]] = {}
+    """The same divided: phase -> ``generation, sandbox, coach, learner, rest`` -> seconds."""
+    busy: dict[str, dict[str, float]] = {}
+    """Seconds in which anything was at it, also while another thing went on: not a division."""
+    shares: dict[str, float] = {}
+    """Share of the wall time, from ``work``."""
     calibration: dict[str, float] = {}
     """Temperature -> success of the warm start on training tasks, from which ``best`` was chosen."""
     versions: dict[str, str]
@@ -101,6 +119,7 @@ def summarise(
     *,
     episodes: int,
     phases: Mapping[str, float],
+    watch: Stopwatch | None = None,
     best: float | None = None,
     calibration: Mapping[float, float] | None = None,
     faults: Sequence[Fault] = (),
@@ -124,6 +143,9 @@ def summarise(
         episodes=episodes,
         wall_seconds=sum(phases.values()),
         phases=dict(phases),
+        work=plain(watch.seconds) if watch else {},
+        busy=plain(watch.busy) if watch else {},
+        shares=watch.shares() if watch else {},
         calibration={str(t): rate for t, rate in (calibration or {}).items()},
         versions=versions(),
         faults=list(faults),
@@ -158,7 +180,32 @@ def compare(before: Sequence[Result], after: Sequence[Result], *, best: bool = F
         before=_interval(stats.wilson(sum(old), n), n),
         after=_interval(stats.wilson(sum(new), n), n),
         delta=_interval(stats.paired_delta(old, new, problems=problems, groups=seeds), n),
+        measures=dict(_measures([(first[pair], second[pair]) for pair in pairs])),
     )
+
+
+def _measures(pairs: Sequence[tuple[Result, Result]]) -> Iterator[tuple[str, Measure]]:
+    """The Fair metrics of the episodes that have them on both sides: failed runs have them too."""
+    for key in FAIR:
+        both = [(a, b) for a, b in pairs if key in a.metrics and key in b.metrics]
+        if not both:
+            continue
+        old, new = [a.metrics[key] for a, _ in both], [b.metrics[key] for _, b in both]
+        seeds, n = [a.run_seed for a, _ in both], len(both)
+        problems = [(a.run_seed, a.task_id) for a, _ in both]
+        yield (
+            key,
+            Measure(
+                before=_interval(stats.mean_ci(old, groups=seeds), n),
+                after=_interval(stats.mean_ci(new, groups=seeds), n),
+                delta=_interval(stats.paired_delta(old, new, problems=problems, groups=seeds), n),
+            ),
+        )
+
+
+def plain(cells: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Phase -> kind -> seconds with the kinds in their order."""
+    return {phase: {kind: spent[kind] for kind in KINDS if kind in spent} for phase, spent in cells.items()}
 
 
 def demonstrated_faults(script: str, topics: Iterable[str]) -> list[Fault]:

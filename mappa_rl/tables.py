@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from mappa_rl.runs import Row
-from mappa_rl.summary import Interval
+from mappa_rl.stopwatch import KINDS
+from mappa_rl.summary import Interval, Summary
 
 CAPTION = (
     "in brackets: 95 % intervals; best T: the warm start's own best temperature, found on training tasks"
@@ -46,3 +47,69 @@ def headline_table(
         cells += [share(row.before), share(row.after), points(row.delta)]
         table.add_row(*([row.variant] if several else []), *cells, style="bold" if row.seed is None else "")
     return table
+
+
+MEASURES = {
+    "accuracy_fair": "accuracy (Fair)",
+    "f1_fair": "F1 (Fair)",
+    "rmse_fair": "RMSE (Fair), % of range",
+}
+MEASURES_CAPTION = (
+    "a run without a valid submission counts as 0.5 accuracy, 0 F1, 50 % RMSE; in brackets: 95 % intervals"
+)
+
+
+def measure(value: Interval, signed: bool = False) -> str:
+    """``0.713 [0.650, 0.771]``"""
+    sign = "+" if signed else ""
+    return f"{value.mean:{sign}.3f} [{value.low:{sign}.3f}, {value.high:{sign}.3f}]"
+
+
+def measures_table(rows: Sequence[Row]) -> Table | None:
+    """The Fair metrics of the pooled lines, or of the single run's; None where there are none."""
+    pooled = {row.group for row in rows if row.seed is None}
+    shown = [row for row in rows if row.measures and (row.seed is None or row.group not in pooled)]
+    if not shown:
+        return None
+    table = Table(
+        title="held-out quality", title_justify="left", box=SIMPLE_HEAD, caption=MEASURES_CAPTION,
+        caption_justify="left",
+    )  # fmt: skip
+    several = len({row.variant for row in shown}) > 1
+    for name in (*(["rewards"] if several else []), "temperature", "measure"):
+        table.add_column(name, no_wrap=True)
+    for name in ("episodes", "before", "after", "difference"):
+        table.add_column(name, justify="right")
+    for row in shown:
+        for key, found in row.measures.items():
+            cells = [row.arm, MEASURES.get(key, key), f"{found.before.n:,}"]
+            cells += [measure(found.before), measure(found.after), measure(found.delta, signed=True)]
+            table.add_row(*([row.variant] if several else []), *cells)
+    return table
+
+
+def work_table(summary: Summary) -> Table:
+    """The share of every phase's wall time, and of all, that went into each kind of work."""
+    table = Table(
+        title="wall time", title_justify="left", box=SIMPLE_HEAD, caption_justify="left",
+        caption="sandbox and coach: what the run waited for; sandbox busy: also while it did something else",
+    )  # fmt: skip
+    table.add_column("phase", no_wrap=True)
+    for name in ("seconds", *KINDS, "sandbox busy"):
+        table.add_column(name, justify="right")
+    everything = {kind: sum(cells.get(kind, 0.0) for cells in summary.work.values()) for kind in KINDS}
+    busy = sum(cells.get("sandbox", 0.0) for cells in summary.busy.values())
+    for phase, cells in summary.work.items():
+        _work_row(table, phase, cells, summary.busy.get(phase, {}).get("sandbox", 0.0))
+    table.add_section()
+    _work_row(table, "all", everything, busy, style="bold")
+    return table
+
+
+def _work_row(table: Table, name: str, cells: Mapping[str, float], busy: float, style: str = "") -> None:
+    wall = sum(cells.values())
+    shares = [cells.get(kind, 0.0) / wall if wall else 0.0 for kind in KINDS]
+    table.add_row(
+        name, f"{wall:,.0f}", *(f"{share:.1%}" for share in shares), f"{busy / wall if wall else 0.0:.1%}",
+        style=style,
+    )  # fmt: skip

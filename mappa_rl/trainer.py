@@ -17,6 +17,7 @@ from mappa_rl.progress import Progress
 from mappa_rl.rollout import Collected, Collector, Job, Sampling
 from mappa_rl.sinks import Metrics
 from mappa_rl.statistics import rollout_stats
+from mappa_rl.stopwatch import Stopwatch
 from mappa_rl.summary import demonstrated_faults, summarise
 from mappa_rl.types import StepStats
 from mappa_rl.warmstart import warm_start
@@ -33,18 +34,21 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
         parts = assemble(config, warm_start(config, out, progress))
         tokenizers = {name: policy.chat.tokenizer for name, policy in parts.policies.items()}
         checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep)
+        watch = progress.watch
         with (
-            collector(config, parts.policies, "train") as training,
-            collector(config, parts.policies, "eval") as held_out,
+            collector(config, parts.policies, "train", watch) as training,
+            collector(config, parts.policies, "train", watch, judged=False) as calibrating,
+            collector(config, parts.policies, "eval", watch) as judged,
+            collector(config, parts.policies, "eval", watch, judged=False) as plain,
         ):
-            evaluation = HeldOut(config, out, progress, held_out)
-            evaluation.calibrate(training)
+            evaluation = HeldOut(config, out, progress, judged, plain)
+            evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
             done = checkpoints.load(parts.learners)["step"] if resume and checkpoints.latest() else 0
             with Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics:
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
-                    values = train_step(config, parts, training, step)
+                    values = train_step(config, parts, training, step, watch)
                     metrics.log(step, values)
                     progress.update(step, values)
                     every = config.run.checkpoint_every
@@ -54,16 +58,18 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)
                         progress.phase("training", config.run.steps, "steps", step)
             evaluation.measure("after", evaluation.temperatures, trace=True)
-            script = held_out.script if config.warmstart.team == "faulty" else None
+            script = plain.script if config.warmstart.team == "faulty" else None
     summarise(
         out, config, episodes=config.run.steps * config.rollout.episodes_per_step, phases=progress.seconds,
-        best=evaluation.best, calibration=evaluation.calibration,
+        watch=watch, best=evaluation.best, calibration=evaluation.calibration,
         faults=demonstrated_faults(script, evaluation.topics) if script else (),
     )  # fmt: skip
     return out
 
 
-def train_step(config: Config, parts: Parts, training: Collector, step: int) -> dict[str, float]:
+def train_step(
+    config: Config, parts: Parts, training: Collector, step: int, watch: Stopwatch
+) -> dict[str, float]:
     """One step on fresh episodes; everything random in it follows from (run seed, step)."""
     started = time.perf_counter()
     rollout = config.rollout
@@ -72,8 +78,9 @@ def train_step(config: Config, parts: Parts, training: Collector, step: int) -> 
     collected = training.collect(jobs, sampling)
     values = rollout_stats(collected)
     played = time.perf_counter()
-    for policy, stats in learn(config, parts, collected).items():
-        values |= {f"{name}/{policy}": value for name, value in stats.items()}
+    with watch.at("learner"):
+        learnt = learn(config, parts, collected)
+    values |= {f"{name}/{policy}": value for policy, stats in learnt.items() for name, value in stats.items()}
     ended = time.perf_counter()
     values |= {"time/learn": ended - played, "time/step": ended - started}
     values["tokens_per_s"] = collected.tokens / (ended - started)

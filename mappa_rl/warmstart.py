@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -14,12 +15,12 @@ from transformers.utils.logging import disable_progress_bar
 
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
-from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
+from mappa_rl.demonstrations import Demonstration, DemonstrationEpisode, demonstrate, texts
 from mappa_rl.errors import RunError
 from mappa_rl.learner import Learner
 from mappa_rl.progress import Progress
 from mappa_rl.schedule import Schedule
-from mappa_rl.sft import imitate
+from mappa_rl.sft import imitate, token_weights
 from mappa_rl.tiny import tiny_qwen3, train_tokenizer
 from mappa_rl.types import Sample, Turn
 
@@ -29,6 +30,7 @@ TOKENIZER_EPISODES = 2000
 """Episodes of demonstrations that the tokenizer is trained on."""
 CONTEXT_SANDBOX = "calculator"
 """Demonstrations are scripted, so one-expression scripts need no interpreter of their own."""
+_QUOTED = re.compile(r"'[^'\n]+'")
 
 
 def warm_start(config: Config, out: Path, progress: Progress) -> Path:
@@ -51,8 +53,8 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
     if episodes and config.warmstart.steps:
         chat = ChatTokenizer(tokenizer)
         progress.phase("warm start", config.warmstart.steps)
-        samples = [sample for episode in episodes for sample in demonstrated(episode, chat)]
-        _imitate(model, samples, config, progress)
+        with progress.watch.at("learner"):
+            _imitate(model, episodes, chat, config, progress)
     draft = out / f"{FOLDER}.new"
     shutil.rmtree(draft, ignore_errors=True)
     model.save_pretrained(draft)
@@ -114,6 +116,7 @@ def _demonstrations(config: Config, progress: Progress) -> list[DemonstrationEpi
         team=config.warmstart.team,
         seed=config.run.seed,
         env_options={**options, "sandbox": CONTEXT_SANDBOX},
+        watch=progress.watch,
         on_done=progress.update,
     )
 
@@ -132,16 +135,46 @@ def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, A
     return model, tokenizer
 
 
-def _imitate(model: Any, samples: list[Sample], config: Config, progress: Progress) -> None:
+def name_weights(action: Demonstration, chat: ChatTokenizer, weight: float) -> list[float]:
+    """One weight per token of the reply: ``weight`` where it spells what the prompt has in single quotes.
+
+    Names are a few tokens among many that never change, so their part of the mean loss is small, although a
+    policy that cannot copy them achieves nothing.
+    """
+    text = chat.readable(action.action)
+    quoted = set(_QUOTED.findall(action.messages[-1]["content"]))
+    places = [match.span() for match in _QUOTED.finditer(text) if match.group() in quoted]
+    return [
+        weight if any(start < last and end > first for first, last in places) else 1.0
+        for start, end in chat.offsets(text)
+    ] + [1.0]
+
+
+def _imitate(
+    model: Any, episodes: list[DemonstrationEpisode], chat: ChatTokenizer, config: Config, progress: Progress
+) -> None:
     start = config.warmstart
+    samples, weights = [], []
+    for episode in episodes:
+        actions = (
+            {
+                step: name_weights(action, chat, start.name_weight)
+                for step, action in enumerate(episode.actions)
+            }
+            if start.name_weight != 1
+            else None
+        )
+        for sample in demonstrated(episode, chat):
+            samples.append(sample)
+            weights.append(token_weights(sample, start.prompt_weight, actions))
     schedule = Schedule(start.lr, kind="linear", warmup=start.warmup_steps, total=start.steps)
     learner = Learner(
         model, schedule, betas=config.optim.betas, grad_clip=config.optim.grad_clip,
         tokens_per_micro_batch=config.optim.tokens_per_micro_batch, zero_stage=config.optim.zero_stage,
     )  # fmt: skip
     imitate(
-        learner, samples, steps=start.steps, batch=start.batch, prompt_weight=start.prompt_weight,
-        seed=config.run.seed, on_step=progress.update,
+        learner, samples, steps=start.steps, batch=start.batch, weights=weights, seed=config.run.seed,
+        on_step=progress.update,
     )  # fmt: skip
 
 

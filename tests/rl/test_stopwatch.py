@@ -1,0 +1,113 @@
+"""The split of a run's wall time, on a clock that only moves when told."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mappa_rl.stopwatch import KINDS, WAIT, Stopwatch
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def watch(clock: Clock) -> Stopwatch:
+    return Stopwatch(clock)
+
+
+def test_every_second_of_a_phase_is_booked_once(watch: Stopwatch, clock: Clock) -> None:
+    clock.now += 5  # before any phase: not kept
+    watch.phase("training")
+    clock.now += 1
+    with watch.at("generation"):
+        clock.now += 4
+        with watch.at("learner"):
+            clock.now += 2
+        clock.now += 1
+    clock.now += 2
+    watch.phase("after")
+    clock.now += 7
+    watch.phase("")
+    clock.now += 50
+    watch.phase("")
+    assert watch.seconds == {"training": {"rest": 3, "generation": 5, "learner": 2}, "after": {"rest": 7}}
+    assert watch.shares() == pytest.approx(
+        {"generation": 5 / 17, "sandbox": 0, "coach": 0, "learner": 2 / 17, "rest": 10 / 17}
+    )
+    assert tuple(watch.shares()) == KINDS
+
+
+def test_waiting_is_divided_among_what_is_waited_for(watch: Stopwatch, clock: Clock) -> None:
+    inside, leave = threading.Barrier(3), threading.Event()
+
+    def work(kind: str) -> None:
+        with watch.working("rest"), watch.working(kind):
+            inside.wait(timeout=60)
+            leave.wait(timeout=60)
+
+    threads = [threading.Thread(target=work, args=(kind,)) for kind in ("sandbox", "coach")]
+    watch.phase("training")
+    with watch.at(WAIT):
+        clock.now += 3  # nobody is at work: the rest
+        for thread in threads:
+            thread.start()
+        inside.wait(timeout=60)
+        clock.now += 10
+    with watch.at("generation"):
+        clock.now += 4  # they go on behind it
+    leave.set()
+    for thread in threads:
+        thread.join(timeout=60)
+    with watch.at(WAIT):
+        clock.now += 1
+    watch.phase("")
+    assert watch.seconds["training"] == {"rest": 4, "sandbox": 5, "coach": 5, "generation": 4}
+    assert watch.busy["training"] == {"sandbox": 14, "coach": 14, "generation": 4}
+
+
+def test_an_environments_sandbox_and_coach_are_timed(watch: Stopwatch, clock: Clock) -> None:
+    def spend(seconds: float) -> Any:
+        def method(*args: Any, **options: Any) -> Any:
+            clock.now += seconds
+            return args, options
+
+        return method
+
+    sandbox = SimpleNamespace(run=spend(3), name="s", isolation="full")
+    episode = SimpleNamespace(_sandbox=sandbox, _coach=SimpleNamespace(judge=spend(2), name="c"))
+    env = SimpleNamespace(unwrapped=SimpleNamespace(episode=episode))
+    watch.attach(env)
+    watch.phase("before")
+    with watch.at(WAIT), watch.working("rest"):
+        assert episode._sandbox.run(1, seed=2) == ((1,), {"seed": 2})
+        episode._coach.judge("evidence")
+        clock.now += 1
+    watch.phase("")
+    assert (episode._sandbox.name, episode._sandbox.isolation, episode._coach.name) == ("s", "full", "c")
+    assert watch.seconds == {"before": {"sandbox": 3, "coach": 2, "rest": 1}}
+
+
+def test_an_error_leaves_nobody_at_work(watch: Stopwatch, clock: Clock) -> None:
+    watch.phase("training")
+    with suppress(KeyError), watch.at(WAIT), watch.working("sandbox"):
+        clock.now += 1
+        raise KeyError
+    with watch.at(WAIT):
+        clock.now += 1
+    watch.phase("")
+    assert watch.seconds == {"training": {"sandbox": 1, "rest": 1}}

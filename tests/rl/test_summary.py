@@ -1,0 +1,101 @@
+"""What a run came to: measures beside success, and where its time went, of one run and of several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from synthetic_run import make_run
+
+from mappa_rl.results import Result, load_results, save_results
+from mappa_rl.runs import combine, headline, read_run
+from mappa_rl.stopwatch import KINDS, Stopwatch
+from mappa_rl.summary import compare, read_summary, summarise
+from mappa_rl.tables import measures_table, work_table
+
+
+def row(phase: str, index: int, seed: int = 0, **metrics: float) -> Result:
+    return Result(phase, 1.0, seed, index, f"t{index}", "f1", bool(metrics), 0.5, {}, metrics)
+
+
+def shown(table: object) -> str:
+    console = Console(width=130, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(table)
+    return console.export_text()
+
+
+def test_measures_are_paired_over_the_episodes_that_have_them() -> None:
+    before = [row("before", i, accuracy_fair=0.5, skill=9.0) for i in range(6)] + [
+        row("before", 6, rmse_fair=50.0)
+    ]
+    after = [row("after", i, accuracy_fair=0.5 + 0.1 * (i % 2)) for i in range(6)]
+    after += [row("after", 6, rmse_fair=20.0)]
+    arm = compare(before, after)
+    assert set(arm.measures) == {"accuracy_fair", "rmse_fair"}
+    gain = arm.measures["accuracy_fair"]
+    assert (gain.before.mean, gain.before.n, gain.delta.n) == (0.5, 6, 6)
+    assert gain.delta.mean == pytest.approx(0.05)
+    assert 0 <= gain.delta.low < gain.delta.mean < gain.delta.high <= 0.1
+    assert arm.measures["rmse_fair"].delta.mean == -30.0
+
+
+def test_an_episode_that_has_a_measure_on_one_side_alone_is_left_out() -> None:
+    before = [row("before", 0, accuracy_fair=0.5), row("before", 1)]
+    after = [row("after", 0, accuracy_fair=1.0), row("after", 1, accuracy_fair=1.0)]
+    assert compare(before, after).measures["accuracy_fair"].delta.n == 1
+    assert compare([row("before", 0)], [row("after", 0)]).measures == {}
+
+
+def test_metrics_survive_the_disk_and_older_files_still_read(tmp_path: Path) -> None:
+    rows = [row("before", 0, accuracy_fair=0.5)]
+    path = save_results(tmp_path, rows)
+    assert load_results(tmp_path) == {("before", 1.0): rows}
+    path.write_text(path.read_text().replace(', "metrics": {"accuracy_fair": 0.5}', ""))
+    assert load_results(tmp_path)["before", 1.0][0].metrics == {}
+
+
+def finish(out: Path, seed: int) -> None:
+    """A run with measures and a watch that saw 10 seconds, 2 of them in the sandbox."""
+    config = make_run(out, seed=seed, steps=3, episodes=20)
+    for (phase, temperature), rows in load_results(out).items():
+        level = 0.5 if phase == "before" else 0.75
+        save_results(out, [Result(phase, temperature, seed, r.index, r.task_id, r.topic, r.success, r.score,
+                                  r.rewards, {"accuracy_fair": level}) for r in rows])  # fmt: skip
+    now = [0.0]
+    watch = Stopwatch(lambda: now[0])
+    watch.phase("training")
+    for kind, seconds in (("generation", 5), ("sandbox", 2), ("learner", 3)):
+        with watch.at(kind):
+            now[0] += seconds
+    watch.phase("")
+    summarise(out, config, episodes=3, phases={"training": 10.0}, watch=watch, best=0.4)
+
+
+def test_shares_and_measures_of_one_run_and_of_several(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        finish(tmp_path / str(seed), seed)
+    one = read_summary(tmp_path / "0")
+    assert one is not None
+    assert one.work == {"training": {"generation": 5.0, "sandbox": 2.0, "learner": 3.0}}
+    assert one.shares == {"generation": 0.5, "sandbox": 0.2, "coach": 0.0, "learner": 0.3, "rest": 0.0}
+    runs = [read_run(tmp_path / str(seed)) for seed in (0, 1)]
+    both = combine(runs)
+    assert both.work["training"]["sandbox"] == 4.0
+    assert both.shares == pytest.approx(one.shares)
+    arms = [arm for arm in both.arms.values() if arm.best]
+    assert arms[0].measures["accuracy_fair"].delta.mean == 0.25
+    assert arms[0].measures["accuracy_fair"].delta.n == 40
+
+    text = shown(work_table(both))
+    assert all(kind in text for kind in KINDS)
+    assert "20.0%" in text
+    quality = measures_table(headline(runs))
+    assert quality is not None
+    assert "+0.250 [+0.250, +0.250]" in shown(quality)
+    assert shown(quality).count("accuracy (Fair)") == 2  # pooled lines only: T=1 and the best
+
+
+def test_without_measures_there_is_no_table(tmp_path: Path) -> None:
+    make_run(tmp_path, steps=3, episodes=20)
+    assert measures_table(headline([read_run(tmp_path)])) is None
