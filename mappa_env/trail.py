@@ -88,7 +88,7 @@ def scan(root: Root, before: Snapshot | None = None, *, digests: bool = True) ->
             scanner.skipped += bool(above)
             continue
         try:
-            for name in sorted(os.listdir(folder)):
+            for name in _names(folder):
                 entry = scanner.look(folder, above, name)
                 if entry is not None and entry.kind == "dir":
                     folders.append((*above, name))
@@ -97,6 +97,13 @@ def scan(root: Root, before: Snapshot | None = None, *, digests: bool = True) ->
     if scanner.skipped:
         scanner.look_again(root)
     return scanner.snapshot()
+
+
+def _names(folder: int) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:  # removed since it was opened
+        return []
 
 
 class _Scanner:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mappa_env.sandbox.base import Limits
+from mappa_env.sandbox.local.cgroup import Leaf
 from mappa_env.sandbox.local.inside import wire
 from mappa_env.sandbox.local.link import Link
 from mappa_env.sandbox.output import Capture
@@ -44,7 +45,7 @@ class Exchange:
         self._end: dict[str, Any] | None = None
 
     def run(
-        self, link: Link, request: dict[str, Any], code: str, started: Callable[[], None]
+        self, link: Link, request: dict[str, Any], code: str, leaf: Leaf | None, started: Callable[[], None]
     ) -> dict[str, Any]:
         """Returns the zygote's report. ``started`` is called once the action has had time to get going.
 
@@ -56,8 +57,13 @@ class Exchange:
             (out, out_end), (err, err_end) = _pipe(opened), _pipe(opened)
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with ours, theirs:
-                sent = link.send(request, [given, out_end, err_end, theirs.fileno()])
-                for fd in (given, out_end, err_end):
+                passed = [given, out_end, err_end]
+                if leaf is not None:
+                    passed.append(leaf.entrance())
+                    opened.append(passed[-1])
+                request["entrance"] = leaf is not None
+                sent = link.send(request, [theirs.fileno(), *passed])
+                for fd in passed:
                     opened.remove(fd)
                     os.close(fd)
                 theirs.close()

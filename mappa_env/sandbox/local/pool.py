@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mappa_env.errors import SandboxError
+from mappa_env.sandbox.local import cgroup
 from mappa_env.sandbox.local.exchange import Exchange, Lost
 from mappa_env.sandbox.local.ladder import Rung, climb
 from mappa_env.sandbox.local.link import Link
@@ -27,6 +28,9 @@ class Pool:
 
     def __init__(self, rung: Rung, concurrency: int) -> None:
         self.rung = rung
+        place = cgroup.find()
+        self.leaves = cgroup.Leaves(place) if place else None
+        """Control groups, one per action, where this process was delegated a place for them."""
         self._cores = len(os.sched_getaffinity(0))
         self._links: list[Link] = []
         self._lock = threading.Lock()
@@ -54,7 +58,12 @@ class Pool:
                 started()
 
     def run(
-        self, exchange: Exchange, request: dict[str, Any], code: str, started: Callable[[], None]
+        self,
+        exchange: Exchange,
+        request: dict[str, Any],
+        code: str,
+        leaf: cgroup.Leaf | None,
+        started: Callable[[], None],
     ) -> dict[str, Any]:
         """Run one action on some zygote; one that had not begun when its zygote died is given to another.
 
@@ -65,7 +74,7 @@ class Pool:
             link = self._take()
             finished = False
             try:
-                report = exchange.run(link, request, code, started)
+                report = exchange.run(link, request, code, leaf, started)
                 finished = True
                 self._retire(link, report.get("grown", False))
                 return report
@@ -111,6 +120,8 @@ class Pool:
             for link in self._links:
                 link.close()
             self.rung.template.close()
+            if self.leaves is not None:
+                self.leaves.close()
         atexit.unregister(self.close)
 
     def _take(self) -> Link:

@@ -13,8 +13,8 @@ from typing import Any
 from mappa_env.errors import OptionError, SandboxError, WorkspaceError, nearest
 from mappa_env.homes import FolderHome, Home
 from mappa_env.sandbox.base import Limits, Result
+from mappa_env.sandbox.local.cgroup import Usage
 from mappa_env.sandbox.local.exchange import Exchange
-from mappa_env.sandbox.local.inside.action import DISK_WORD, FORK_WORD, MEMORY_WORD
 from mappa_env.sandbox.local.inside.root import WORK
 from mappa_env.sandbox.local.ladder import LEVELS, Rung
 from mappa_env.sandbox.local.pool import Pool, Pools
@@ -93,19 +93,26 @@ class LocalSandbox:
         exchange = Exchange(
             limits, watch.look if isinstance(workspace.home, FolderHome) else _nothing, _LOOK_S
         )
-        report = pool.run(exchange, request, code, started)
+        leaf = pool.leaves.new(limits.memory_mb * _MIB, limits.processes) if pool.leaves else None
+        try:
+            report = pool.run(exchange, request, code, leaf, started)
+            used = leaf.usage() if leaf else Usage(None, 0)
+        finally:
+            if leaf:
+                leaf.remove()
         if "code" not in report and "lost" not in report:
             raise SandboxError(report["failed"])
         after = workspace.scan()
         return Result(
-            status=exchange.struck or _status(report, limits, workspace.home, after, quota),
+            status=exchange.struck
+            or ("memory" if used.oom_kills else _status(report, limits, workspace.home, after, quota)),
             exit_code=report.get("code"),
             stdout=exchange.out.text(),
             stderr=exchange.err.text(),
             truncated=exchange.out.dropped + exchange.err.dropped,
             wall_s=report.get("wall", 0.0),
             cpu_s=report.get("cpu", 0.0),
-            peak_rss=report.get("rss", 0),
+            peak_rss=used.peak_bytes or report.get("rss", 0),
             files=workspace.changes(before, after),
             isolation=pool.rung.level,
             queued_s=queued,
@@ -188,15 +195,15 @@ def _status(report: dict[str, Any], limits: Limits, home: Home, after: Snapshot,
         struck: RunStatus = report["struck"]
         return struck
     code, word = report["code"], report["word"]
-    if code == 1 and word in (MEMORY_WORD, FORK_WORD):
-        return "memory" if word == MEMORY_WORD else "killed"
+    if code == 1 and word in ("memory", "processes"):
+        return "memory" if word == "memory" else "killed"
     largest = max((entry.size for entry in after.entries.values()), default=0)
     full = home.full if isinstance(home, TmpfsHome) else after.disk_bytes > quota
-    if code == 1 and word == DISK_WORD and (full or largest >= limits.disk_mb * _MIB):
+    if code == 1 and word == "disk" and (full or largest >= limits.disk_mb * _MIB):
         return "disk_limit"
     if code >= 0:
         over = isinstance(home, FolderHome) and full
         return "disk_limit" if over else "ok" if code == 0 else "error"
-    if code == -signal.SIGXCPU or (code == -signal.SIGKILL and report["cpu"] >= limits.cpu_s):
+    if code in (-signal.SIGXCPU, -signal.SIGKILL) and report["cpu"] >= math.floor(limits.cpu_s):
         return "timeout"
     return "disk_limit" if code == -signal.SIGXFSZ else "killed"

@@ -45,7 +45,9 @@ class TmpfsHome:
         """Nothing to mend: an action can neither remove the root of its mount nor reach beyond it."""
 
     def limit(self, size: int) -> None:
-        """Set the quota to ``size`` bytes."""
+        """Set the quota to ``size`` bytes, or to what is there already if that is more."""
+        now = os.fstatvfs(self.root)
+        size = max(size, (now.f_blocks - now.f_bfree) * now.f_frsize)
         if size != self._quota:
             self._pool.resize_place(self.number, size, INODES)
             self._quota = size

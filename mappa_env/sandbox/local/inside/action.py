@@ -18,11 +18,16 @@ from typing import Any, NoReturn
 from .kernel import set_name
 
 NAME = "<action>"
-MEMORY_WORD, DISK_WORD, FORK_WORD = "mappa:memory", "mappa:disk", "mappa:fork"
-"""Names by which a process that ends says which limit it met; the host believes them only beside facts."""
+_LIMITS = ("memory", "disk", "processes")
 
 
-def run(code: bytes, seed: int, environment: dict[str, str]) -> NoReturn:
+def limit_named(name: bytes, token: str) -> str:
+    """The limit that a dead action said it had met, by the name of its process; or nothing."""
+    limit, _, mark = name.decode("utf-8", "replace").partition(":")
+    return next((each for each in _LIMITS if each[:6] == limit and mark == token), "")
+
+
+def run(code: bytes, seed: int, environment: dict[str, str], token: str) -> NoReturn:
     """Never returns. ``seed`` fixes ``random``, numpy's legacy generator and children's string hashes."""
     os.environ.update(environment, PYTHONHASHSEED=str(seed))
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
@@ -39,10 +44,10 @@ def run(code: bytes, seed: int, environment: dict[str, str]) -> NoReturn:
     scope = type(sys)("__main__")
     scope.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules["__main__"] = scope
-    os._exit(_execute(text, scope.__dict__) & 0xFF)
+    os._exit(_execute(text, scope.__dict__, token) & 0xFF)
 
 
-def _execute(text: str, scope: dict[str, Any]) -> int:
+def _execute(text: str, scope: dict[str, Any], token: str) -> int:
     status = 0
     try:
         exec(compile(text, NAME, "exec", dont_inherit=True), scope)  # noqa: S102  (the child's whole job)
@@ -51,7 +56,7 @@ def _execute(text: str, scope: dict[str, Any]) -> int:
     except BaseException as error:  # noqa: BLE001  (reported as the interpreter would)
         status = 1
         error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None  # not our frame
-        _report(error)
+        _report(error, token)
     return _leave(status)
 
 
@@ -76,20 +81,35 @@ def _exit_status(leave: SystemExit) -> int:
     return 1
 
 
-def _report(error: BaseException) -> None:
-    """Print the traceback, and leave the word for a limit that ended the action."""
+def _report(error: BaseException, token: str) -> None:
+    """Print the traceback, and leave the name of a limit that ended the action."""
+    limit = ""
     if isinstance(error, MemoryError):
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (most, most))  # the spare that was kept for this
-        set_name(MEMORY_WORD)
+        limit = "memory"
     elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        set_name(DISK_WORD)
-    elif isinstance(error, BlockingIOError):
-        set_name(FORK_WORD)
+        limit = "disk"
+    elif isinstance(error, BlockingIOError | RuntimeError) and _is_full():
+        limit = "processes"
+    if limit:
+        set_name(f"{limit[:6]}:{token}")  # 15 characters
     try:
         traceback.print_exception(error)
     except BaseException:  # noqa: BLE001  (the agent's own __str__, or no memory for the text)
         os.write(2, f"{type(error).__name__}\n".encode())
+
+
+def _is_full() -> bool:
+    """Whether no process can be started any more."""
+    try:
+        pid = os.fork()
+    except OSError:
+        return True
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return False
 
 
 def _stream(fd: int) -> io.TextIOWrapper:

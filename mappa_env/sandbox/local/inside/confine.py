@@ -64,11 +64,13 @@ def confine(plan: Plan, rules: landlock.Ruleset, tree: int, request: dict[str, A
 
     The order matters: mounts, user, namespace of users, limits, Landlock, capabilities, seccomp.
     """
+    alone = plan.level == "full"
     places = [WORK, *(path for path, *_ in SCRATCH)]
     if plan.level == "full":
         kernel.attach_tree(tree, WORK)
         os.close(tree)
-        _become(plan.user)
+        if plan.user is not None:
+            _become(plan.user, plan.user)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else the maps of the new namespace cannot be written
         outside = os.getuid(), os.getgid()
         kernel.unshare(kernel.CLONE_NEWUSER)
@@ -77,9 +79,11 @@ def confine(plan: Plan, rules: landlock.Ruleset, tree: int, request: dict[str, A
         _write("/proc/self/gid_map", f"{INSIDE} {outside[1]} 1")
     else:
         places = [request["folder"], request["scratch"]]
-        _become(plan.user)
+        if os.geteuid() == 0:
+            _become(INSIDE + 1 + int.from_bytes(os.urandom(2), "big"), plan.user or 0)
+            alone = True
     os.chdir(places[0])
-    _limit(plan, request["limits"])
+    _limit(plan, request["limits"], alone=alone)
     for path in places:
         rules.allow(path, landlock.WRITE)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
@@ -94,17 +98,18 @@ def seal(plan: Plan) -> None:
     seccomp.install(plan.program)
 
 
-def _become(user: int | None) -> None:
-    if user is not None:
-        os.setgroups([])
-        os.setresgid(user, user, user)
-        os.setresuid(user, user, user)
+def _become(real: int, effective: int) -> None:
+    """Files are opened as ``effective``; processes are counted as those of ``real``."""
+    os.setgroups([])
+    os.setresgid(effective, effective, effective)
+    os.setresuid(real, effective, effective)
 
 
-def _limit(plan: Plan, limits: dict[str, int]) -> None:
+def _limit(plan: Plan, limits: dict[str, int], *, alone: bool) -> None:
+    """``alone``: nobody else's processes are counted together with those of this action."""
     space = plan.address_space + limits["memory"]
     processes = limits["processes"]
-    if plan.level != "full":
+    if not alone:
         processes += limits["running"] + _OTHERS
     for kind, soft, hard in (
         (resource.RLIMIT_AS, space, space + _SPARE),

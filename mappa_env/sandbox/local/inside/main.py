@@ -89,6 +89,7 @@ def _unshare() -> None:
     if os.geteuid() == 0:
         try:
             kernel.unshare(_NAMESPACES)
+            socket.sethostname("sandbox")
             return
         except PermissionError:  # root in name only, as in a container
             pass
@@ -97,6 +98,7 @@ def _unshare() -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
+    socket.sethostname("sandbox")
 
 
 def _children() -> list[int]:

@@ -31,8 +31,8 @@ class Members:
 
     def excess(self, memory: int, cpu: int, processes: int) -> str:
         """The limit that is exceeded now, or nothing. Bytes, seconds, processes and threads together."""
-        pids = self.pids(4 * processes + 1)
-        if sum(len(_tasks(pid)) for pid in pids) > processes:
+        pids = self.pids(processes + 1)
+        if len(pids) > processes or sum(len(_tasks(pid)) for pid in pids) > processes:
             return "killed"
         if sum(map(_processor_ticks, pids)) >= cpu * _TICK:
             return "timeout"

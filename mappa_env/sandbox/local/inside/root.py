@@ -31,7 +31,7 @@ def build(folders: list[str], host: str, user: int) -> int:
     clean = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     trees = {path: _read_only(path) for path in (*SYSTEM, *ETC, *folders) if _is_real(path)}
     links = {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
-    devices = {f"/dev/{name}": kernel.clone_tree(f"/dev/{name}") for name in DEVICES}
+    devices = {f"/dev/{name}": _device(f"/dev/{name}") for name in DEVICES}
     plain = kernel.clone_tree(host, recursive=True)
     kernel.mount("tmpfs", "/mnt", "tmpfs", _QUIET, "size=4m,mode=755")
     os.chdir("/mnt")
@@ -75,6 +75,13 @@ def graft(tree: int, path: str, below: str = "") -> None:
 def _read_only(path: str) -> int:
     tree = kernel.clone_tree(os.path.realpath(path), recursive=True)
     kernel.set_mount_attributes(tree, _READ_ONLY)
+    return tree
+
+
+def _device(path: str) -> int:
+    """Read-only too: a device can be written all the same, but its times and mode are the host's."""
+    tree = kernel.clone_tree(path)
+    kernel.set_mount_attributes(tree, kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID)
     return tree
 
 

@@ -26,6 +26,7 @@ _GROWTH = 1.5
 @dataclass
 class Running:
     pid: int
+    token: str
     reply: socket.socket
     members: Members
     limits: dict[str, Any]
@@ -42,6 +43,15 @@ def serve(control: socket.socket, plan: Plan) -> NoReturn:
         os._exit(0)
 
 
+@dataclass
+class Spare:
+    """``token`` marks what the child says of itself as its own; it changes with every child."""
+
+    pid: int
+    token: str
+    line: socket.socket
+
+
 class Zygote:
     def __init__(self, control: socket.socket, plan: Plan) -> None:
         self._control = control
@@ -50,7 +60,7 @@ class Zygote:
         self._running: dict[int, Running] = {}  # by the pidfd and by the descriptor of the reply socket
         self._pidfds: dict[int, int] = {}  # pid -> pidfd
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if plan.level == "full" else -1
-        self._spare: tuple[int, socket.socket] | None = None
+        self._spare: Spare | None = None
         self._open = True
         if plan.level != "full":
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
@@ -84,19 +94,18 @@ class Zygote:
             self._poll.unregister(self._control)
             self._open = False
             if self._spare is not None:
-                self._spare[1].close()
+                self._spare.line.close()
             return
-        code, out, err, back = fds
+        back, *given = fds
         reply = socket.socket(fileno=back)
         tree = -1
         try:
             wire.send(reply, {"taken": True})  # from here on the action counts as begun
             tree = self._tree(request)
-            pid, line = self._spare or self._fork()
-            self._spare = None
-            with line:
+            spare, self._spare = self._spare or self._fork(), None
+            with spare.line as line:
                 try:
-                    wire.send(line, request, [code, out, err, back, *([tree] if tree >= 0 else [])])
+                    wire.send(line, request, [*fds, *([tree] if tree >= 0 else [])])
                 except OSError:
                     raise OSError(_last_words(line)) from None
         except OSError as error:
@@ -104,14 +113,14 @@ class Zygote:
             reply.close()
             return
         finally:
-            for fd in (code, out, err, *([tree] if tree >= 0 else [])):
+            for fd in (*given, *([tree] if tree >= 0 else [])):
                 os.close(fd)
         now = time.monotonic()
-        members = Members(pid, own=self._plan.level == "full")
-        one = Running(pid, reply, members, request["limits"], now, now + _LOOK_S)
-        self._running[reply.fileno()] = self._running[self._pidfds[pid]] = one
+        members = Members(spare.pid, own=self._plan.level == "full")
+        one = Running(spare.pid, spare.token, reply, members, request["limits"], now, now + _LOOK_S)
+        self._running[reply.fileno()] = self._running[self._pidfds[spare.pid]] = one
         self._poll.register(reply, select.POLLIN)
-        self._poll.register(self._pidfds[pid], select.POLLIN)
+        self._poll.register(self._pidfds[spare.pid], select.POLLIN)
 
     def _tree(self, request: dict[str, Any]) -> int:
         """The workspace as a detached mount; -1 where there are no mounts."""
@@ -123,21 +132,22 @@ class Zygote:
         kernel.set_mount_attributes(tree, kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV)
         return tree
 
-    def _fork(self) -> tuple[int, socket.socket]:
+    def _fork(self) -> Spare:
         """A child that waits for its action with everything done that can be done before it."""
+        token = os.urandom(4).hex()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if self._plan.level == "full":
             kernel.unshare(kernel.CLONE_NEWPID)
         try:
             pid = os.fork()
             if pid == 0:
-                _child(theirs, self._plan)
+                _child(theirs, token, self._plan)
         finally:
             if self._plan.level == "full":
                 kernel.setns(self._own, kernel.CLONE_NEWPID)
         theirs.close()
         self._pidfds[pid] = os.pidfd_open(pid)
-        return pid, ours
+        return Spare(pid, token, ours)
 
     def _patience(self) -> float | None:
         """Milliseconds until something is due; None: nothing is."""
@@ -178,8 +188,8 @@ class Zygote:
         """The leader is dead, and with it, or now, every process of the action."""
         wall = time.monotonic() - one.began
         one.members.end()
-        with open(f"/proc/{one.pid}/comm") as file:
-            word = file.read().strip()
+        with open(f"/proc/{one.pid}/comm", "rb") as file:
+            name = file.read().strip()
         _, status, usage = os.wait4(one.pid, 0)
         self._poll.unregister(fd)
         if one.struck != "host":
@@ -187,14 +197,14 @@ class Zygote:
         del self._running[fd], self._running[one.reply.fileno()], self._pidfds[one.pid]
         os.close(fd)
         _tell(one.reply, {
-            "code": os.waitstatus_to_exitcode(status), "struck": one.struck, "wall": wall, "word": word,
+            "code": os.waitstatus_to_exitcode(status), "struck": one.struck, "wall": wall, "word": action.limit_named(name, one.token),
             "cpu": usage.ru_utime + usage.ru_stime, "rss": usage.ru_maxrss * 1024,
             "grown": _resident() > _GROWTH * self._size,
         })  # fmt: skip
         one.reply.close()
 
 
-def _child(line: socket.socket, plan: Plan) -> NoReturn:
+def _child(line: socket.socket, token: str, plan: Plan) -> NoReturn:
     """In the fork: prepare, wait for the action, confine, run it."""
     reply: int | None = None
     try:
@@ -207,11 +217,13 @@ def _child(line: socket.socket, plan: Plan) -> NoReturn:
         line = socket.socket(fileno=3)
         rules = prepare(Plan(plan.level, plan.folders, plan.user, 4, plan.program, plan.address_space))
         request, fds = wire.receive(line)
-        code, out, err, reply, *tree = fds
+        reply, code, out, err, *more = fds
+        if request["entrance"]:
+            os.write(more.pop(0), b"0")  # into the control group that the host has made for this action
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         for fd, standard in ((null, 0), (out, 1), (err, 2)):
             os.dup2(fd, standard)
-        confine(plan, rules, tree[0] if tree else -1, request)
+        confine(plan, rules, more[0] if more else -1, request)
         with open(code, "rb", closefd=False) as file:
             text = file.read()
         line.detach()
@@ -225,7 +237,7 @@ def _child(line: socket.socket, plan: Plan) -> NoReturn:
         else:
             _tell(line, {"failed": f"{type(error).__name__}: {error}"})
         os._exit(1)
-    action.run(text, request["seed"], request["environment"])
+    action.run(text, request["seed"], request["environment"], token)
 
 
 def _tell(reply: socket.socket, message: dict[str, Any]) -> None:
