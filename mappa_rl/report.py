@@ -11,6 +11,8 @@ import jinja2
 
 from mappa_rl.runs import RunData, find_runs, headline, read_run, variants, versus_first
 from mappa_rl.showcase import showcase
+from mappa_rl.stopwatch import KINDS
+from mappa_rl.tables import MEASURES_CAPTION, measure, measured
 
 REPORT = "report.html"
 TEMPLATE = "report.html.jinja"
@@ -81,6 +83,11 @@ def _context(runs: Sequence[RunData]) -> dict[str, Any]:
         "rows": rows,
         "several": len(variants(runs)) > 1,
         "pooled": any(row.seed is None for row in rows),
+        "measured": [
+            (row, name, measure(m.before), measure(m.after), measure(m.delta, signed=True))
+            for row, name, m in measured(rows)
+        ],
+        "measures_caption": MEASURES_CAPTION,
         "versus": versus_first(runs),
         "calibration": {
             run.seed: run.summary.calibration for run in runs if run.summary and run.summary.calibration
@@ -96,6 +103,8 @@ def _context(runs: Sequence[RunData]) -> dict[str, Any]:
         "pairs": showcase(first.folder),
         "made": [_made(run, runs) for run in runs],
         "phases": _phases(runs),
+        "kinds": KINDS,
+        "shares": [run.summary.shares if run.summary else {} for run in runs],
         "versions": done[0].versions if done else {},
         "config": first.config.dump(),
     }

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from mappa_rl.runs import Row
 from mappa_rl.stopwatch import KINDS
-from mappa_rl.summary import Interval, Summary
+from mappa_rl.summary import Interval, Measure, Summary
 
 CAPTION = (
     "in brackets: 95 % intervals; best T: the warm start's own best temperature, found on training tasks"
@@ -65,26 +65,31 @@ def measure(value: Interval, signed: bool = False) -> str:
     return f"{value.mean:{sign}.3f} [{value.low:{sign}.3f}, {value.high:{sign}.3f}]"
 
 
-def measures_table(rows: Sequence[Row]) -> Table | None:
-    """The Fair metrics of the pooled lines, or of the single run's; None where there are none."""
+def measured(rows: Sequence[Row]) -> list[tuple[Row, str, Measure]]:
+    """The Fair metrics, named, of the pooled lines, or of the only run's."""
     pooled = {row.group for row in rows if row.seed is None}
-    shown = [row for row in rows if row.measures and (row.seed is None or row.group not in pooled)]
-    if not shown:
+    shown = [row for row in rows if row.seed is None or row.group not in pooled]
+    return [(row, MEASURES.get(key, key), found) for row in shown for key, found in row.measures.items()]
+
+
+def measures_table(rows: Sequence[Row]) -> Table | None:
+    """``measured`` as a table; None where there is nothing to show."""
+    found = measured(rows)
+    if not found:
         return None
     table = Table(
         title="held-out quality", title_justify="left", box=SIMPLE_HEAD, caption=MEASURES_CAPTION,
         caption_justify="left",
     )  # fmt: skip
-    several = len({row.variant for row in shown}) > 1
+    several = len({row.variant for row, _, _ in found}) > 1
     for name in (*(["rewards"] if several else []), "temperature", "measure"):
         table.add_column(name, no_wrap=True)
     for name in ("episodes", "before", "after", "difference"):
         table.add_column(name, justify="right")
-    for row in shown:
-        for key, found in row.measures.items():
-            cells = [row.arm, MEASURES.get(key, key), f"{found.before.n:,}"]
-            cells += [measure(found.before), measure(found.after), measure(found.delta, signed=True)]
-            table.add_row(*([row.variant] if several else []), *cells)
+    for row, name, values in found:
+        cells = [row.arm, name, f"{values.before.n:,}"]
+        cells += [measure(values.before), measure(values.after), measure(values.delta, signed=True)]
+        table.add_row(*([row.variant] if several else []), *cells)
     return table
 
 

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 from synthetic_run import make_run
 
+from mappa_rl.report import build_report
 from mappa_rl.results import Result, load_results, save_results
 from mappa_rl.runs import combine, headline, read_run
 from mappa_rl.stopwatch import KINDS, Stopwatch
@@ -94,6 +95,9 @@ def test_shares_and_measures_of_one_run_and_of_several(tmp_path: Path) -> None:
     assert quality is not None
     assert "+0.250 [+0.250, +0.250]" in shown(quality)
     assert shown(quality).count("accuracy (Fair)") == 2  # pooled lines only: T=1 and the best
+    page = build_report(tmp_path).read_text()
+    assert page.count("accuracy (Fair)") == 2
+    assert "20.0 %" in page
 
 
 def test_without_measures_there_is_no_table(tmp_path: Path) -> None:
