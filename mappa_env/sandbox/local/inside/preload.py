@@ -1,6 +1,6 @@
 """What is imported in advance, and calls that import lazily, made once so that no action pays for it.
 
-Nothing here may start a thread, and nothing is fitted that uses OpenMP: a fit in a fork would then hang for ever.
+Nothing here may start a thread. Nothing is fitted that uses OpenMP: fits in forks would then hang for ever.
 """
 
 from __future__ import annotations

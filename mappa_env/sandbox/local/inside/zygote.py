@@ -19,6 +19,7 @@ from .store import place
 
 _LOOK_S, _LOOK_LATER_S = 0.05, 0.2
 """How often an action is looked at in its first second, and after it."""
+_MOST_FDS = 4096
 _GROWTH = 1.5
 """A zygote that has become this much larger than it was asks to be replaced."""
 
@@ -197,7 +198,8 @@ class Zygote:
         del self._running[fd], self._running[one.reply.fileno()], self._pidfds[one.pid]
         os.close(fd)
         _tell(one.reply, {
-            "code": os.waitstatus_to_exitcode(status), "struck": one.struck, "wall": wall, "word": action.limit_named(name, one.token),
+            "code": os.waitstatus_to_exitcode(status), "struck": one.struck, "wall": wall,
+            "word": action.limit_named(name, one.token),
             "cpu": usage.ru_utime + usage.ru_stime, "rss": usage.ru_maxrss * 1024,
             "grown": _resident() > _GROWTH * self._size,
         })  # fmt: skip
@@ -209,13 +211,8 @@ def _child(line: socket.socket, token: str, plan: Plan) -> NoReturn:
     reply: int | None = None
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        clean = plan.clean
-        os.dup2(line.fileno(), 3)
-        if clean >= 0:
-            os.dup2(clean, 4)
-        os.closerange(5, 4096)
-        line = socket.socket(fileno=3)
-        rules = prepare(Plan(plan.level, plan.folders, plan.user, 4, plan.program, plan.address_space))
+        _close_all_but(line.fileno(), plan.clean)
+        rules = prepare(plan)
         request, fds = wire.receive(line)
         reply, code, out, err, *more = fds
         if request["entrance"]:
@@ -227,7 +224,7 @@ def _child(line: socket.socket, token: str, plan: Plan) -> NoReturn:
         with open(code, "rb", closefd=False) as file:
             text = file.read()
         line.detach()
-        os.closerange(3, 4096)
+        os.closerange(3, _MOST_FDS)
         seal(plan)
     except EOFError:  # the zygote ends: this spare is not needed
         os._exit(0)
@@ -238,6 +235,15 @@ def _child(line: socket.socket, token: str, plan: Plan) -> NoReturn:
             _tell(line, {"failed": f"{type(error).__name__}: {error}"})
         os._exit(1)
     action.run(text, request["seed"], request["environment"], token)
+
+
+def _close_all_but(*kept: int) -> None:
+    """Other actions' sockets above all: while we hold one, its other end cannot see that its zygote died."""
+    first = 3
+    for fd in sorted(fd for fd in kept if fd >= first):
+        os.closerange(first, fd)
+        first = fd + 1
+    os.closerange(first, _MOST_FDS)
 
 
 def _tell(reply: socket.socket, message: dict[str, Any]) -> None:
