@@ -49,7 +49,7 @@ for i in range(64):
 """
 _SEGFAULT = "import ctypes\nctypes.string_at(0)"
 _ABORT = "import os\nos.abort()"
-_KILL = "import os\nos.kill(os.getpid(), 9)"
+_SCRIBBLE = "import ctypes\nctypes.memset(8, 0, 8)"
 _LOG = """
 with open('log', 'a') as file:
     file.write('line\\n')
@@ -80,7 +80,7 @@ HOSTILE = (
     Kind("fork bomb", (_FORK,), ("timeout", "killed"), Limits(wall_s=0.5)),
     Kind("output flood", (_FLOOD, _FLOOD_ERR), ("output_limit",), Limits(output_cap_mb=1)),
     Kind("disk fill", (_FILL, _FILL_MANY), ("disk_limit",), Limits(disk_mb=16)),
-    Kind("crash", (_SEGFAULT, _ABORT, _KILL), ("killed",)),
+    Kind("crash", (_SEGFAULT, _ABORT, _SCRIBBLE), ("killed",)),
 )
 ORDINARY = (
     Kind("ordinary", ("", _LOG, _TABLE, _SOLVE, _CHILD), ("ok",)),
@@ -119,4 +119,5 @@ def complaint(job: Job, result: Result) -> str:
         wrong = f"status {result.status}, expected {' or '.join(job.kind.expected)}"
     else:
         return ""
-    return f"{job.kind.name}: {wrong}: {result.stderr[-200:]}"
+    ended = f"exit code {result.exit_code} after {result.wall_s:.2f} s: {result.stderr[-200:]}"
+    return f"action {job.number} ({job.kind.name}): {wrong}; {ended}\n{job.code}"

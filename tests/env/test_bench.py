@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from mappa_env.cli import main
 from mappa_env.sandbox import Result, make_sandbox
 
 PRINT = ACTIONS["print"]
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 class Fake:
@@ -268,5 +270,53 @@ def test_only_the_right_answer_is_accepted() -> None:
     good = Result("timeout", None, job.token + "\n", "")
     assert complaint(job, good) == ""
     for status, out in (("ok", job.token), ("timeout", ""), ("timeout", job.token * 2)):
-        assert complaint(job, Result(status, None, out, "")).startswith("timeout: ")  # type: ignore[arg-type]
+        assert complaint(job, Result(status, None, out, "")).startswith(f"action {job.number} (timeout): ")  # type: ignore[arg-type]
     assert complaint(job, Result("timeout", None, f"{job.token} token-1-{'0' * 16}", "")) != ""
+
+
+LEAKY = '''
+import os, re, subprocess, tempfile
+from mappa_env.sandbox import Result
+from mappa_env.workspace import Workspace
+
+class Leaky:
+    """Answers nearly everything rightly, and leaves one of everything behind."""
+    name = isolation = "leaky"
+    kept = []
+
+    def run(self, workspace, code, limits, *, seed=0):
+        if seed == 20:
+            subprocess.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 &"])
+            tempfile.mkstemp(prefix="kept-")
+            self.kept.append(subprocess.Popen(["true"]))
+        token = re.search(r"token-[-0-9a-f]+", code)[0]
+        return Result("ok", 0, token if seed != 30 else "token-31-0000000000000000", "", isolation="leaky")
+
+    def open_workspace(self):
+        return Workspace()
+
+    def close(self):
+        pass
+'''
+
+
+def test_the_soak_finds_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "leaky.py").write_text(LEAKY)
+    report = tmp_path / "report.json"
+    options = ["--actions", "40", "--sandbox", f"{tmp_path}/leaky.py:Leaky", "--json", str(report)]
+    program = f"import sandbox_soak as soak; soak.GRACE_S = 0.5; raise SystemExit(soak.main({options!r}))"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=BENCHMARKS, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1, ran.stderr
+    found = json.loads(report.read_text())
+    assert (found["answered"], found["twice"], found["lost"]) == (40, 0, 0)
+    assert any(text.startswith("action 30 (") and "token-31-" in text for text in found["complaints"])
+    hostile = sum(job.kind.expected != ("ok",) for job in jobs(40))
+    assert len(found["complaints"]) in (hostile, hostile + 1)  # action 30 may be one of them
+    in_the_host = " ".join(found["left_in_the_host"])
+    assert "kept-" in in_the_host
+    assert "1 zombies" in in_the_host
+    on_the_machine = " ".join(found["left_on_the_machine"])
+    assert "(sleep, S)" in on_the_machine
+    assert "kept-" in on_the_machine
