@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Sequence
@@ -13,15 +14,20 @@ def members(root: int, most: int) -> list[int]:
     """``root`` and its living descendants; stops looking at ``most``. Orphans are not among them."""
     found = [root]
     for parent in found:  # grows while it is walked
-        try:
-            for task in os.listdir(f"/proc/{parent}/task"):
-                with open(f"/proc/{parent}/task/{task}/children") as file:
-                    found += map(int, file.read().split())
-        except OSError:
-            continue
+        found += children(parent)
         if len(found) >= most:
             break
     return found[:most]
+
+
+def children(parent: int) -> list[int]:
+    """What ``parent`` has started or inherited, and not yet waited for."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{parent}/task"):
+            with open(f"/proc/{parent}/task/{task}/children") as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def memory(pids: Sequence[int], limit: int) -> bool:

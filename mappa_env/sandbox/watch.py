@@ -77,7 +77,7 @@ class Watch:
     def _clean(self, selector: selectors.BaseSelector) -> None:
         """End what outlives the child, while its zombie still keeps the group's number from reuse."""
         self._kill()
-        end_strays(self._process.pid, self._home)
+        self._end_rest()
         end = time.monotonic() + GRACE_S
         while selector.get_map() and (left := end - time.monotonic()) > 0:
             _drain(selector, left)
@@ -91,6 +91,9 @@ class Watch:
             while time.monotonic() < end:  # killed is not yet dead: they must not write during the scan
                 os.killpg(self._process.pid, 0)
                 time.sleep(0.001)
+
+    def _end_rest(self) -> None:
+        end_strays(self._process.pid, self._home)
 
     def _excess(self) -> RunStatus | None:
         pids = members(self._process.pid, self._limits.processes + 1)

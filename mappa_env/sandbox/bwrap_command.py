@@ -1,0 +1,154 @@
+"""The command line of bubblewrap: which one, what it mounts, and what to do where it may not."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from mappa_env.errors import SandboxError
+from mappa_env.sandbox.launch import RUNNER
+from mappa_env.sandbox.local.inside.runtime import DEVICES, ETC, SYSTEM, folders
+from mappa_env.sandbox.local.ladder import remedy as remedy_for_namespaces
+
+USER = 61000
+"""Whom actions run as where the host is root: a number that no system gives to anybody."""
+WORK, SCRATCH = "/w", "/tmp"
+INIT = "/run/mappa/bwrap_init.py"
+RUNNER_INSIDE = "/run/mappa/runner.py"
+FILES = {
+    "/etc/passwd": f"agent:x:{USER}:{USER}:agent:{WORK}:/bin/sh\n",
+    "/etc/group": f"agent:x:{USER}:\n",
+    "/etc/hosts": "127.0.0.1 localhost\n",
+}
+"""Made up for the action, by path; handed to bubblewrap as descriptors."""
+_HERE = Path(__file__).parent
+_SCRATCH_BYTES = 64 * 2**20
+_OLDEST = (0, 7)
+"""Before it there is no ``--size``: private folders would have no limit."""
+_RESTRICTED = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+_APPARMOR = (
+    "AppArmor keeps bwrap from making a namespace of users (Ubuntu 23.10 and later). A profile allows it: "
+    r"printf 'abi <abi/4.0>,\ninclude <tunables/global>\nprofile bwrap /usr/bin/bwrap flags=(unconfined) "
+    r"{\n  userns,\n}\n' | sudo tee /etc/apparmor.d/bwrap && sudo systemctl reload apparmor"
+)
+_ASK = (
+    "import json, sys; sys.path.insert(0, sys.argv[1]); from inside.runtime import folders; "
+    "print(json.dumps([folders(), [path for path in sys.path if path.endswith('-packages')]]))"
+)
+
+
+class Runtime(NamedTuple):
+    """An interpreter: its path, the files and folders that it needs, and those of its libraries."""
+
+    python: str
+    folders: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+@functools.cache
+def find_bwrap(path: str) -> str:
+    """The bubblewrap of the search path ``path``. Raises SandboxError if there is none, or too old a one."""
+    found = shutil.which("bwrap", path=path)
+    if found is None:
+        raise SandboxError("sandbox='bwrap' needs bubblewrap: apt install bubblewrap (or dnf, pacman).")
+    said = subprocess.run(
+        [found, "--version"], capture_output=True, text=True, timeout=60, check=False
+    ).stdout
+    version = re.search(r"(\d+)\.(\d+)", said)
+    if version is None or (int(version[1]), int(version[2])) < _OLDEST:
+        raise SandboxError(f"{found} says {said.strip()!r}; 0.7 or newer is needed to limit private folders.")
+    return found
+
+
+@functools.cache
+def runtime(python: str) -> Runtime:
+    """Asked once per interpreter. Raises SandboxError for one that does not run."""
+    if python == sys.executable:
+        return Runtime(python, tuple(folders()), tuple(p for p in sys.path if p.endswith("-packages")))
+    found = shutil.which(python) or python
+    try:
+        command = [found, "-s", "-c", _ASK, str(_HERE / "local")]
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        needed, libraries = map(tuple, json.loads(said))
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise SandboxError(f"python={python!r} is not a Python that runs: {error}") from None
+    return Runtime(os.path.abspath(found), needed, libraries)
+
+
+def arguments(user: int | None, needed: Runtime, files: Mapping[str, int], folder: str) -> list[str]:
+    """Everything the action gets. ``user``: whom ``bwrap_init`` will become (None: we are not root).
+
+    As root there is no namespace of users yet: the interpreter may lie where only root comes through. The
+    two capabilities that remain end with root. Otherwise nobody in there has any from the beginning.
+    """
+    who = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    if user is None:
+        who = ["--unshare-user", "--uid", str(USER), "--gid", str(USER)]
+    return [
+        "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup",
+        "--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1",
+        "--cap-drop", "ALL", *who,
+        *_system(), "--proc", "/proc", *_devices(), *_private(SCRATCH), *_private("/dev/shm"),
+        "--remount-ro", "/dev",
+        *_parents([*needed.folders, *files, *ETC, INIT]),
+        *(word for path in needed.folders for word in ("--ro-bind", path, path)),
+        *(word for path in ETC for word in ("--ro-bind-try", path, path)),
+        *_made_up(files),
+        "--ro-bind", str(RUNNER), RUNNER_INSIDE, "--ro-bind", str(_HERE / "bwrap_init.py"), INIT,
+        "--ro-bind", str(_HERE / "local" / "inside"), os.path.join(os.path.dirname(INIT), "inside"),
+        "--bind", folder, WORK, "--chdir", WORK, "--remount-ro", "/",
+    ]  # fmt: skip
+
+
+def remedy(reason: str) -> str:
+    """What would help against ``reason``, bubblewrap's own words; empty where we do not know."""
+    if not re.search("namespace|[Pp]ermi|uid map|unshare", reason):
+        return ""
+    try:
+        restricted = Path(_RESTRICTED).read_text() == "1\n"
+    except OSError:
+        restricted = False
+    return _APPARMOR if restricted else remedy_for_namespaces()
+
+
+def _system() -> list[str]:
+    words: list[str] = []
+    for path in SYSTEM:
+        if os.path.islink(path):
+            words += ("--symlink", os.readlink(path), path)
+        elif os.path.exists(path):
+            words += ("--ro-bind", path, path)
+    return words
+
+
+def _parents(paths: Iterable[str]) -> list[str]:
+    """The folders that lead to mount points, which bubblewrap would make for its own user alone."""
+    above = {str(folder) for path in paths for folder in Path(path).parents}
+    return [word for path in sorted(above - {"/"}) for word in ("--perms", "0755", "--dir", path)]
+
+
+def _made_up(files: Mapping[str, int]) -> list[str]:
+    made = (("--perms", "0644", "--ro-bind-data", str(fd), path) for path, fd in files.items())
+    return [word for words in made for word in words]
+
+
+def _devices() -> list[str]:
+    """Only devices without a state; bubblewrap's own ``--dev`` has terminals too."""
+    words = ["--size", str(2**20), "--tmpfs", "/dev"]
+    for name in DEVICES:
+        words += ("--dev-bind", f"/dev/{name}", f"/dev/{name}")
+    for link, target in {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}.items():
+        words += ("--symlink", f"/proc/self/fd{target}", f"/dev/{link}")
+    return words
+
+
+def _private(path: str) -> tuple[str, ...]:
+    return ("--perms", "1777", "--size", str(_SCRATCH_BYTES), "--tmpfs", path)

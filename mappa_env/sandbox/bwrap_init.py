@@ -1,0 +1,103 @@
+"""The first process inside bubblewrap: starts the action, waits for it, reports how it ended, and leaves.
+
+With it go all other processes of its pid namespace. Started as ``python -I -S bwrap_init.py JOB``, where JOB
+is JSON: ``report`` (descriptor for the report), ``code`` (the one descriptor that the action inherits),
+``user`` (whom to become, where this process is root; else null), ``processes`` and ``command``. Standard
+library and ``inside`` only; both lie beside this file.
+"""
+
+import ctypes  # noqa: F401  (needed by ``inside``: fails here, before anything has begun)
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any, NoReturn
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from inside import kernel, seccomp
+
+INSIDE = 61000
+"""Whom the action takes itself for."""
+
+
+def main() -> None:
+    job = json.loads(sys.argv[1])
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # an action of the same user may not look in or trace
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # any other signal is ignored for a first process
+    problem, problem_end = os.pipe()  # closed by the start of the program
+    child = os.fork()
+    if child == 0:
+        start(job, problem_end)
+    os.close(problem_end)
+    os.close(job["code"])
+    with open(problem, encoding="utf-8") as stream:
+        failed = stream.read()
+    tell(job["report"], {"failed": failed} if failed else {"started": True})
+    while True:
+        pid, status, usage = os.wait4(-1, 0)
+        if pid == child:
+            break
+    if not failed:
+        cpu = usage.ru_utime + usage.ru_stime
+        tell(job["report"], {"status": status, "cpu_s": cpu, "peak_rss": usage.ru_maxrss * 1024})
+    os._exit(0)
+
+
+def start(job: dict[str, Any], problem: int) -> NoReturn:
+    """In the child: give up all privilege, then become the action's interpreter."""
+    try:
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else its own files in /proc are closed to it
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            if fd > 2 and fd != job["code"]:
+                close_at_start(fd)
+        os.setsid()
+        if job["user"] is not None:
+            become(job["user"])
+        for kind, most in (
+            (resource.RLIMIT_NPROC, job["processes"]),
+            (resource.RLIMIT_MEMLOCK, 65536),
+            (resource.RLIMIT_MSGQUEUE, 0),
+        ):
+            most = min(most, *(each for each in resource.getrlimit(kind) if each >= 0), most)
+            resource.setrlimit(kind, (most, most))
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        kernel.drop_capabilities(bounding=job["user"] is not None)
+        seccomp.install(seccomp.build("full"))
+        os.execv(job["command"][0], job["command"])
+    except BaseException as error:  # noqa: BLE001  (told to the host, which must not take it for the action's)
+        os.write(problem, f"{type(error).__name__}: {error}".encode())
+    os._exit(1)
+
+
+def become(user: int) -> None:
+    """Another user, in a namespace of users where only that one exists: processes are then counted apart
+    from those of other actions, and nothing that this namespace permits reaches the mounts."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else the maps of the new namespace cannot be written
+    kernel.unshare(kernel.CLONE_NEWUSER)
+    for name, text in (
+        ("setgroups", "deny"), ("uid_map", f"{INSIDE} {user} 1"), ("gid_map", f"{INSIDE} {user} 1")
+    ):  # fmt: skip
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def close_at_start(fd: int) -> None:
+    try:
+        os.set_inheritable(fd, False)
+    except OSError:  # the descriptor of the listing itself, closed by now
+        return
+
+
+def tell(report: int, message: dict[str, Any]) -> None:
+    os.write(report, json.dumps(message).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()
