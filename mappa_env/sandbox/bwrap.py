@@ -26,12 +26,12 @@ from mappa_env.sandbox.bwrap_command import (
     INIT,
     RUNNER_INSIDE,
     SCRATCH,
-    USER,
     WORK,
     arguments,
     find_bwrap,
     remedy,
     runtime,
+    user_of_actions,
 )
 from mappa_env.sandbox.bwrap_watch import BwrapWatch
 from mappa_env.sandbox.launch import command, environment, exit_code, exit_status
@@ -59,7 +59,7 @@ class BwrapSandbox:
 
     def __init__(self, python: str = sys.executable) -> None:
         self._python = python
-        self._user = USER if os.geteuid() == 0 else None
+        self._user = user_of_actions()
 
     def open_workspace(self) -> Workspace:
         return Workspace(functools.partial(FolderHome, self._user))

@@ -53,6 +53,15 @@ class Runtime(NamedTuple):
     libraries: tuple[str, ...]
 
 
+def user_of_actions() -> int | None:
+    """``USER`` where we are root and that user exists for us; None where actions must be our own user's."""
+    if os.geteuid() != 0:
+        return None
+    lines = Path("/proc/self/uid_map").read_text().splitlines()
+    ranges = [list(map(int, line.split())) for line in lines]
+    return USER if any(first <= USER < first + count for first, _, count in ranges) else None
+
+
 @functools.cache
 def find_bwrap(path: str) -> str:
     """The bubblewrap of the search path ``path``. Raises SandboxError if there is none, or too old a one."""
@@ -84,7 +93,7 @@ def runtime(python: str) -> Runtime:
 
 
 def arguments(user: int | None, needed: Runtime, files: Mapping[str, int], folder: str) -> list[str]:
-    """Everything the action gets. ``user``: whom ``bwrap_init`` will become (None: we are not root).
+    """Everything the action gets. ``user``: whom ``bwrap_init`` will become (None: nobody else).
 
     As root there is no namespace of users yet: the interpreter may lie where only root comes through. The
     two capabilities that remain end with root. Otherwise nobody in there has any from the beginning.
