@@ -63,6 +63,7 @@ class Zygote:
         self._own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if plan.level == "full" else -1
         self._spare: Spare | None = None
         self._open = True
+        self._parent = os.pidfd_open(os.getppid())
         if plan.level != "full":
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         pages.fill_holes()
@@ -72,12 +73,15 @@ class Zygote:
 
     def serve(self) -> None:
         self._poll.register(self._control, select.POLLIN)
+        self._poll.register(self._parent, select.POLLIN)
         while self._open or self._running:
             if self._spare is None and self._open:
                 self._spare = self._fork()
             for fd, _ in self._poll.poll(self._patience()):
                 if fd == self._control.fileno():
                     self._accept()
+                elif fd == self._parent:
+                    return self._abandon()
                 elif one := self._running.get(fd):
                     if fd == one.reply.fileno():  # the host asks for the end, or has gone
                         self._poll.unregister(fd)
@@ -122,6 +126,12 @@ class Zygote:
         self._running[reply.fileno()] = self._running[self._pidfds[spare.pid]] = one
         self._poll.register(reply, select.POLLIN)
         self._poll.register(self._pidfds[spare.pid], select.POLLIN)
+
+    def _abandon(self) -> None:
+        """The template is dead, and with it the order of things: end every action, and ourselves."""
+        for one in {id(one): one for one in self._running.values()}.values():
+            self._kill(one)
+            one.members.end()
 
     def _tree(self, request: dict[str, Any]) -> int:
         """The workspace as a detached mount; -1 where there are no mounts."""

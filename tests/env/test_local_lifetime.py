@@ -1,0 +1,214 @@
+"""Processes of the sandbox that are killed in the middle of work, and what is left of them: nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from mappa_env.sandbox import Limits, Result
+from mappa_env.sandbox.local import LocalSandbox
+from mappa_env.sandbox.local.ladder import LEVELS
+from mappa_env.workspace import Workspace
+
+PATIENCE_S = 60
+"""Loaded machines are slow: what must happen has this long, and what must not is looked for afterwards."""
+
+
+@pytest.fixture(params=LEVELS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
+    """With a pool of its own, which the test may destroy."""
+    made = LocalSandbox(level=request.param, concurrency=65 + LEVELS.index(request.param))
+    yield made
+    made._pool().close()
+
+
+def launcher(sandbox: LocalSandbox) -> psutil.Process:
+    return psutil.Process(sandbox.rung.template._process.pid)
+
+
+def template(sandbox: LocalSandbox) -> psutil.Process:
+    (only,) = launcher(sandbox).children()
+    return only
+
+
+def eventually(condition: object) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if condition():  # type: ignore[operator]
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def in_flight(sandbox: LocalSandbox, count: int, code: str) -> tuple[list[Result], list[threading.Thread]]:
+    """Start ``count`` actions, each with a workspace of its own."""
+    results: list[Result] = []
+
+    def one() -> None:
+        with sandbox.open_workspace() as workspace:
+            results.append(sandbox.run(workspace, code, Limits(wall_s=50)))
+
+    threads = [threading.Thread(target=one) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return results, threads
+
+
+def running(sandbox: LocalSandbox) -> int:
+    """How many processes have the code: those that were confined have their own session or user."""
+    return sum("agent-sleeps" in _name(child) for child in launcher(sandbox).children(recursive=True))
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
+
+SLEEP = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'agent-sleeps', 0, 0, 0)\ntime.sleep({})"
+
+
+def test_a_killed_zygote_answers_for_every_action(sandbox: LocalSandbox) -> None:
+    """64 in flight: those that had begun are ``killed``, the others run elsewhere; each has one answer."""
+    sandbox.run(sandbox.open_workspace(), "", Limits())
+    results, threads = in_flight(sandbox, 64, SLEEP.format(8))
+    assert eventually(lambda: running(sandbox) >= 16)
+    begun = running(sandbox)
+    for zygote in template(sandbox).children():
+        zygote.kill()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert len(results) == 64
+    assert {result.status for result in results} <= {"killed", "ok"}
+    assert sum(result.status == "killed" for result in results) >= begun
+    with sandbox.open_workspace() as workspace:
+        assert sandbox.run(workspace, "print(1)", Limits()).stdout == "1\n"
+
+
+@pytest.mark.parametrize("victim", ["template", "launcher"])
+def test_after_a_killed_template_the_next_action_starts_another(sandbox: LocalSandbox, victim: str) -> None:
+    with sandbox.open_workspace() as workspace:
+        workspace.put("in.txt", b"abc")
+        first = sandbox.run(workspace, "open('out.txt', 'w').write('1')", Limits())
+        assert [f.path for f in first.files] == ["out.txt"]
+        results, (thread,) = in_flight(sandbox, 1, SLEEP.format(45))
+        assert eventually(lambda: running(sandbox) == 1)
+        family = [launcher(sandbox), *launcher(sandbox).children(recursive=True)]
+        (template if victim == "template" else launcher)(sandbox).kill()
+        thread.join(PATIENCE_S)
+        assert [result.status for result in results] in (["killed"], ["unavailable"])
+        assert eventually(lambda: not any(_alive(process) for process in family))
+        again = sandbox.run(workspace, "import os\nprint(sorted(os.listdir('.')))", Limits())
+        assert (again.status, again.stdout, again.files) == ("ok", "['in.txt', 'out.txt']\n", ())
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+HOST = """
+import sys, threading, time
+from mappa_env.sandbox import Limits
+from mappa_env.sandbox.local import LocalSandbox
+sandbox = LocalSandbox(level=sys.argv[1])
+workspace = sandbox.open_workspace()
+workspace.put("a", b"1")
+sandbox.run(workspace, "", Limits())
+print("ready", flush=True)
+sandbox.run(workspace, "import time\\ntime.sleep(50)", Limits(wall_s=60))
+print("not reached", flush=True)
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_nothing_outlives_its_host(level: str, how: signal.Signals, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-W", "ignore", "-c", HOST, level]
+    host = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    assert host.stdout is not None
+    assert host.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    family = psutil.Process(host.pid).children(recursive=True)
+    assert len(family) >= 3  # launcher, template, zygote
+    host.send_signal(how)
+    out, _ = host.communicate(timeout=PATIENCE_S)
+    assert out == ""
+    assert eventually(lambda: not any(_alive(process) for process in family))
+    if how != signal.SIGKILL or level == "full":
+        left = [] if how != signal.SIGTERM else os.listdir(tmp_path)
+        assert left == [] or level == "landlock"
+    with_sweep = "import mappa_env.workspace as w\nw.Workspace().path"
+    subprocess.run([sys.executable, "-c", with_sweep], env=environment, check=True, timeout=PATIENCE_S)
+    assert os.listdir(tmp_path) == []  # what a killed host left was swept by the next
+
+
+def test_a_pool_is_shared_and_bounds_what_runs_at_once() -> None:
+    sandboxes = [LocalSandbox(concurrency=2) for _ in range(6)]
+    assert len({id(sandbox._pool()) for sandbox in sandboxes}) == 1
+    results: list[Result] = []
+
+    def one(sandbox: LocalSandbox) -> None:
+        with sandbox.open_workspace() as workspace:
+            results.append(sandbox.run(workspace, "import time\ntime.sleep(0.5)", Limits()))
+
+    threads = [threading.Thread(target=one, args=[sandbox]) for sandbox in sandboxes]
+    started = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - started > 1.4  # six of half a second, two at a time
+    assert [result.status for result in results] == ["ok"] * 6
+    assert max(result.queued_s for result in results) > 0.8
+    assert all(result.wall_s < result.queued_s + 5 for result in results)
+    sandboxes[0]._pool().close()
+
+
+def test_a_zygote_is_replaced_after_many_actions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mappa_env.sandbox.local.pool.RECYCLE", 5)
+    sandbox = LocalSandbox(concurrency=3)
+    with sandbox.open_workspace() as workspace:
+        seen = set()
+        for _ in range(11):
+            assert sandbox.run(workspace, "", Limits()).status == "ok"
+            seen |= {link.pid for link in sandbox._pool()._links if link.usable}
+    assert len(seen) >= 2
+    assert eventually(lambda: len(template(sandbox).children()) <= 1)
+    sandbox._pool().close()
+
+
+def test_a_fork_of_the_host_leaves_the_pool_to_its_parent(tmp_path: Path) -> None:
+    sandbox = LocalSandbox()
+    with sandbox.open_workspace() as workspace:
+        sandbox.run(workspace, "open('a', 'w').write('1')", Limits())
+        child = os.fork()
+        if child == 0:
+            workspace.remove()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert sandbox.run(workspace, "print(open('a').read())", Limits()).stdout == "1\n"
+
+
+def test_a_workspace_that_is_removed_twice_or_late() -> None:
+    sandbox = LocalSandbox(concurrency=4)
+    workspace: Workspace = sandbox.open_workspace()
+    workspace.put("a", b"1")
+    sandbox._pool().close()
+    workspace.remove()
+    workspace.remove()
