@@ -27,7 +27,7 @@ from mappa_env.errors import OptionError, SandboxWarning, nearest
 
 FAILED, INTERRUPTED = 1, 130
 FULL = {"in_flight": (1, 2, 8, 64), "repeats": 3, "seconds": 2.5, "patience": 120.0}
-QUICK = {"in_flight": (1, 8), "repeats": 2, "seconds": 0.4, "patience": 4.0}
+QUICK = {"in_flight": (1, 8), "repeats": 2, "seconds": 0.4, "patience": 2.0}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

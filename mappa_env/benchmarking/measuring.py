@@ -70,7 +70,7 @@ def measure(plan: Plan, contenders: Sequence[Contender]) -> Iterator[Cell | Slic
     rates: dict[tuple[str, str], float] = {}
     cores = len(os.sched_getaffinity(0))
     for contender in contenders:  # not counted: it starts what starts lazily
-        _slice(contender, plan.actions[-1], (contender.name, plan.actions[-1].name, cores), -1, 0.0)
+        _slice(contender, plan.actions[0], (contender.name, plan.actions[0].name, cores), -1, 0.0)
     for repeat in range(plan.repeats):
         for cell in plan.cells():
             yield cell
