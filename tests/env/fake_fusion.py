@@ -71,6 +71,7 @@ class FakeFusion:
             return 500, "Internal Server Error"
         if self.stall:
             self.closing.wait()
+            return 500, "Internal Server Error"
         with self._lock:
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)

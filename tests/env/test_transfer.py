@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mappa_env.names import shown
@@ -104,6 +104,7 @@ def test_what_the_wrapper_never_writes_is_refused(case: str) -> None:
         unpack(data, ROOM)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     """Bytes changed anywhere give a TransferError or a tree within the rules: no other error, no loop."""
