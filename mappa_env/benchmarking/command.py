@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mappa_env import __version__
 from mappa_env.benchmarking.actions import ACTIONS
-from mappa_env.benchmarking.contenders import FLOOR, contend, option, usual
+from mappa_env.benchmarking.contenders import FLOOR, contend, labels, option, usual
 from mappa_env.benchmarking.figure import draw, need_matplotlib
 from mappa_env.benchmarking.first import first_action
 from mappa_env.benchmarking.measuring import Plan, Slice, measure
@@ -63,7 +63,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
     if repeats < 1 or not 0 < seconds < 3600:
         raise OptionError(f"--repeats {repeats} --seconds {seconds}: both must be above 0.")
     return Plan(
-        backends=_split(args.backends) or usual(),
+        backends=labels(_split(args.backends) or usual()),
         actions=tuple(ACTIONS[name] for name in names),
         in_flight=tuple(sorted(map(int, counts))) or base["in_flight"],
         repeats=repeats,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from mappa_env.benchmarking.floor import warm_floor
@@ -67,14 +67,24 @@ def option(name: str, python: str | None) -> str | dict[str, Any]:
     return {"name": name, "python": python} if python and name in _WITH_PYTHON else name
 
 
-def contend(names: Sequence[str], python: str | None) -> list[Contender]:
-    """Raises what a backend raises that cannot work here; those already open are closed."""
+def labels(names: Iterable[str]) -> dict[str, str]:
+    """Short name -> name as given. An address stays out of figures: it may hold a password."""
+    found: dict[str, str] = {}
+    for name in names:
+        label = name.rpartition(":")[2] if ".py:" in name else name.partition(":")[0]
+        while label in found:
+            label += "'"
+        found[label] = name
+    return found
+
+
+def contend(backends: Mapping[str, str], python: str | None) -> list[Contender]:
+    """For every label; raises what a backend raises that cannot work here, and closes those already open."""
     made: list[Contender] = []
     try:
-        for name in names:
-            made.append(
-                warm_floor(python) if name == FLOOR else Boxed(name, make_sandbox(option(name, python)))
-            )
+        for label, name in backends.items():
+            floor = name == FLOOR
+            made.append(warm_floor(python) if floor else Boxed(label, make_sandbox(option(name, python))))
     except BaseException:
         for contender in made:
             contender.close()

@@ -7,7 +7,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -21,12 +21,13 @@ Cell = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Plan:
-    """``seconds``: how long new actions are started in a slice. ``patience``: the most seconds for one cell.
+    """``backends``: label -> name. ``seconds``: how long new actions are started in a slice.
 
-    A cell that would go beyond gets fewer repeats, or none: 64 fresh interpreters on two cores take minutes.
+    ``patience``: the most seconds for one cell. One that would go beyond gets fewer repeats, or none: 64 fresh
+    interpreters on two cores take minutes.
     """
 
-    backends: tuple[str, ...]
+    backends: Mapping[str, str]
     actions: tuple[Action, ...]
     in_flight: tuple[int, ...]
     repeats: int

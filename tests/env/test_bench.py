@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from mappa_env.benchmarking import command
 from mappa_env.benchmarking.actions import ACTIONS
-from mappa_env.benchmarking.contenders import Boxed, Contender
+from mappa_env.benchmarking.contenders import Boxed, Contender, labels
 from mappa_env.benchmarking.first import First
 from mappa_env.benchmarking.floor import Floor
 from mappa_env.benchmarking.leaks import holdings
@@ -50,7 +51,7 @@ class Fake:
 
 
 def plan(*backends: str, in_flight: tuple[int, ...] = (1,), repeats: int = 2, patience: float = 60.0) -> Plan:
-    return Plan(backends, (PRINT,), in_flight, repeats, 0.01, patience)
+    return Plan(labels(backends), (PRINT,), in_flight, repeats, 0.01, patience)
 
 
 def sliced(backend: str, repeat: int, *milliseconds: float, failure: str = "") -> Slice:
@@ -84,6 +85,11 @@ def test_ratios_are_taken_within_a_repeat() -> None:
     assert figures["local/print/1/p50"]["median"] == 15
     assert figures["first/local/answer"] == {"unit": "s", "median": 2.0, "repeats": [1.0, 3.0]}
     assert not [name for name in figures if name.startswith("bwrap")]  # not measured: no figure
+
+
+def test_labels_are_short_and_hold_no_password() -> None:
+    names = ("local", "fusion:http://me:secret@here:1", "fusion:http://there", "some/mine.py:Mine")
+    assert labels(names) == dict(zip(("local", "fusion", "fusion'", "Mine"), names, strict=True))
 
 
 # -- measuring --------------------------------------------------------------------------------------------
@@ -195,10 +201,10 @@ def test_the_command_writes_a_table_figures_and_a_picture(
 
 
 def test_a_dry_run_only_says_what_it_would_do(capsys: pytest.CaptureFixture[str]) -> None:
-    options = "--dry-run --backends fusion:http://nowhere:1,floor --actions work"
+    options = "--dry-run --backends fusion:http://me:secret@nowhere:1,floor --actions work"
     assert main(["bench", "sandbox", *options.split()]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "2 backends (fusion:http://nowhere:1, floor), 1 actions, 1, 2, 8, 64 in flight: 8 cells" in said
+    assert "2 backends (fusion, floor), 1 actions, 1, 2, 8, 64 in flight: 8 cells" in said
 
 
 def test_an_interrupt_shows_what_there_is(
