@@ -23,8 +23,8 @@ Cell = tuple[str, str, int]
 class Plan:
     """``backends``: label -> name. ``seconds``: how long new actions are started in a slice.
 
-    ``patience``: the most seconds for one cell. One that would go beyond gets fewer repeats, or none: 64 fresh
-    interpreters on two cores take minutes.
+    ``patience``: the most seconds for one cell. One that would go beyond gets fewer repeats, or none:
+    64 fresh interpreters on two cores take minutes.
     """
 
     backends: Mapping[str, str]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from mappa_env.benchmarking.actions import ACTIONS, Action
 from mappa_env.sandbox import Limits, Sandbox, make_sandbox
 from mappa_env.workspace import Workspace
 
@@ -134,3 +135,10 @@ def test_it_works_again_and_again(name: str, used: tuple[Sandbox, Workspace]) ->
         if result.isolation == "landlock" and name in FULL_ONLY and "PermissionError" in result.stderr:
             pytest.xfail(FULL_ONLY[name])
         assert (result.status, result.stdout) == ("ok", "done\n"), result
+
+
+@pytest.mark.parametrize("action", ACTIONS.values(), ids=lambda action: action.name)
+def test_the_actions_of_the_benchmark(action: Action, used: tuple[Sandbox, Workspace]) -> None:
+    sandbox, workspace = used
+    result = sandbox.run(workspace, action.code, LIMITS)
+    assert (result.status, result.stdout) == ("ok", "done\n"), result
