@@ -13,6 +13,7 @@ ENV = [
     "PyYAML>=6.0",
     "rich>=13",
     "math-verify>=0.9",
+    "requests>=2.32",
     "pandas>=2.2",
     "scikit-learn>=1.5",
 ]
@@ -36,6 +37,7 @@ EXTRAS = {
         "mypy>=1.13",
         "types-PyYAML",
         "pandas-stubs",
+        "types-requests",
         "psutil>=6",
     ],
 }

@@ -8,6 +8,10 @@ import warnings
 from dataclasses import dataclass
 
 from mappa_env.errors import SandboxError, SandboxWarning
+from mappa_env.homes import FolderHome
+from mappa_env.sandbox.base import Limits
+from mappa_env.sandbox.local.exchange import Exchange, Lost
+from mappa_env.sandbox.local.link import Link
 from mappa_env.sandbox.local.start import Template
 
 LEVELS = ("full", "landlock")
@@ -33,8 +37,14 @@ def climb(python: str, level: str | None) -> Rung:
     reasons: list[str] = []
     for each in (level,) if level else LEVELS:
         try:
-            rung = Rung(Template(python, each), "; ".join(reasons))
-        except SandboxError as error:
+            template = Template(python, each)
+            try:
+                _try(template)
+            except BaseException:
+                template.close()
+                raise
+            rung = Rung(template, "; ".join(reasons))
+        except (SandboxError, OSError) as error:
             reasons.append(str(error))
             continue
         if reasons:
@@ -44,6 +54,29 @@ def climb(python: str, level: str | None) -> Rung:
         f"sandbox='local' cannot isolate code here: {'; '.join(reasons)}. {remedy()} "
         "Without any isolation: sandbox='process', by name."
     )
+
+
+def _try(template: Template) -> None:
+    """Run one action. Raises SandboxError with what it said, or with the step that failed."""
+    answer, (fd,) = template.ask(do="zygote")
+    link = Link(answer["pid"], fd)
+    home = FolderHome(template.user)
+    home.ready()
+    folder, scratch = str(home.path), str(home.scratch)
+    if template.level == "full":
+        folder = str(home.path.relative_to(template.folder))
+    numbers = {"wall": 60, "cpu": 60, "memory": 2**31, "disk": 2**20, "processes": 64, "running": 0}
+    request = {"folder": folder, "scratch": scratch, "limits": numbers, "seed": 0, "environment": {}}
+    exchange = Exchange(Limits(wall_s=60), lambda: None, 1.0)
+    try:
+        report = exchange.run(link, request, "print(6 * 7)", None, lambda: None)
+    except Lost:
+        raise SandboxError(f"{template.level}: the trial action brought its zygote down") from None
+    finally:
+        link.close()
+        home.remove()
+    if report["failed"] or exchange.out.text() != "42\n":
+        raise SandboxError(f"{template.level}: {report['failed'] or exchange.err.text().strip()[-300:]}")
 
 
 def remedy() -> str:

@@ -43,7 +43,7 @@ def _serve(control: socket.socket, level: Level) -> NoReturn:
     except EOFError:
         os._exit(0)
     except BaseException as error:  # noqa: BLE001  (told to the host, which reports it or takes the next rung)
-        wire.send(control, {"failed": f"{type(error).__name__}: {error}"})
+        wire.send(control, {"failed": getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"})
         os._exit(1)
 
 
@@ -55,7 +55,9 @@ def _launch(fd: int, level: Level) -> NoReturn:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         child = _start(fd, level)
     except OSError as error:
-        wire.send(socket.socket(fileno=fd), {"failed": str(error)})
+        control = socket.socket(fileno=fd)
+        wire.receive(control)  # unread, the host's first message would cut off our answer
+        wire.send(control, {"failed": error.strerror or str(error)})
         os._exit(1)
     os.close(fd)
     os.waitpid(child, 0)

@@ -114,7 +114,7 @@ class Zygote:
                 except OSError:
                     raise OSError(_last_words(line)) from None
         except OSError as error:
-            _tell(reply, {"failed": str(error)})
+            _tell(reply, {"failed": error.strerror or str(error)})
             reply.close()
             return
         finally:
@@ -240,9 +240,12 @@ def _child(line: socket.socket, token: str, plan: Plan) -> NoReturn:
         os._exit(0)
     except BaseException as error:  # noqa: BLE001  (told to the host, which must not take it for the action's)
         if reply is not None:
-            _tell(socket.socket(fileno=reply), {"failed": f"{type(error).__name__}: {error}"})
+            _tell(
+                socket.socket(fileno=reply),
+                {"failed": getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"},
+            )
         else:
-            _tell(line, {"failed": f"{type(error).__name__}: {error}"})
+            _tell(line, {"failed": getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"})
         os._exit(1)
     action.run(text, request["seed"], request["environment"], token)
 
