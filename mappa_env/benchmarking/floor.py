@@ -27,16 +27,11 @@ LOCAL = Path(start.__file__).parent
 """Of the sandbox whose interpreter this imitates."""
 _Job = tuple[str, str, Future[Result]]
 _TEMPLATE = """
-import gc, importlib, json, os, sys, traceback
-for name in json.loads(sys.argv[1]):
-    try:
-        importlib.import_module(name)
-    except ImportError:
-        pass
+import gc, json, os, sys, traceback
 sys.path.insert(0, sys.argv[2])
 from inside import preload
-preload.warm_up()
 del sys.path[0]
+preload.load(json.loads(sys.argv[1]))
 gc.collect()
 gc.freeze()
 print("ready", flush=True)
