@@ -80,6 +80,14 @@ def asked(machine: str, level: policy.Level, number: int, args: tuple[int, ...] 
     return interpret(PROGRAMS[machine, level], data)
 
 
+def test_the_filter_makes_up_for_an_old_landlock() -> None:
+    """Before ABI 3 truncation and before ABI 6 signals were not governed; at full a namespace holds both."""
+    assert policy.allowed("landlock") - policy.allowed("landlock", 5) >= {"kill", "tgkill", "rt_sigqueueinfo"}
+    assert policy.allowed("landlock", 5) - policy.allowed("landlock", 2) == {"truncate"}
+    assert policy.allowed("full", 1) == policy.allowed("full")
+    assert seccomp.build("landlock", abi=2) != seccomp.build("landlock", abi=5) != seccomp.build("landlock")
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_every_number_gets_the_policys_verdict(machine: str, level: policy.Level) -> None:

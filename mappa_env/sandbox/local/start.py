@@ -14,7 +14,8 @@ from mappa_env.errors import SandboxError
 from mappa_env.sandbox.local.inside import wire
 
 ENVIRONMENT = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": "/",
+    "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC",
+    "HOME": "/", "USER": "agent", "LOGNAME": "agent",
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8:replace", "MPLBACKEND": "Agg",
     "PYTHONHASHSEED": "0",  # one interpreter serves all: string hashes are the same in every action
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",

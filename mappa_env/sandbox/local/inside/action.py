@@ -10,6 +10,7 @@ import linecache
 import os
 import random
 import resource
+import shutil
 import sys
 import threading
 import traceback
@@ -27,8 +28,11 @@ def limit_named(name: bytes, token: str) -> str:
     return next((each for each in _LIMITS if each[:6] == limit and mark == token), "")
 
 
-def run(code: bytes, seed: int, environment: dict[str, str], token: str) -> NoReturn:
-    """Never returns. ``seed`` fixes ``random``, numpy's legacy generator and children's string hashes."""
+def run(code: bytes, seed: int, environment: dict[str, str], token: str, *, chmod: bool) -> NoReturn:
+    """Never returns. ``seed`` fixes ``random``, numpy's legacy generator and children's string hashes.
+
+    ``chmod``: whether modes and times of files can be changed.
+    """
     os.environ.update(environment, PYTHONHASHSEED=str(seed))
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout, sys.stderr = _stream(1), _stream(2)
@@ -39,6 +43,8 @@ def run(code: bytes, seed: int, environment: dict[str, str], token: str) -> NoRe
     sys.argv = [NAME]
     sys.path.append(os.getcwd())  # last: a file of the workspace cannot stand in for a library
     random.seed(seed)
+    if not chmod:
+        shutil.copymode = shutil.copystat = _leave_mode  # as shutil does where a platform has no modes
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(seed)
     scope = type(sys)("__main__")
@@ -98,6 +104,10 @@ def _report(error: BaseException, token: str) -> None:
         traceback.print_exception(error)
     except BaseException:  # noqa: BLE001  (the agent's own __str__, or no memory for the text)
         os.write(2, f"{type(error).__name__}\n".encode())
+
+
+def _leave_mode(*_: object, **__: object) -> None:
+    return None
 
 
 def _is_full() -> bool:

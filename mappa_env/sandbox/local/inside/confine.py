@@ -54,6 +54,7 @@ def prepare(plan: Plan) -> landlock.Ruleset:
     else:
         for path in (*SYSTEM, *ETC, *plan.folders):
             rules.allow(path, landlock.READ, folder=os.path.isdir(path))
+        rules.allow(f"/proc/{os.getpid()}", landlock.READ)  # its own: libraries look there for each other
     for name in DEVICES:
         rules.allow(f"/dev/{name}", landlock.FILE, folder=False)
     return rules

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import multiprocessing.context
 import sys
 
 
@@ -24,12 +25,20 @@ def load(names: list[str]) -> dict[str, str]:
 
 def warm_up() -> None:
     """For the libraries that are loaded."""
+    _multiprocessing()
     if "pandas" in sys.modules:
         _pandas()
     if "sklearn.preprocessing" in sys.modules and "pandas" in sys.modules:
         _sklearn()
     if "matplotlib.pyplot" in sys.modules:
         _matplotlib()
+
+
+def _multiprocessing() -> None:
+    """A fork server would listen on a socket; a fork of ours is as good, for libraries that ask for one."""
+    contexts = multiprocessing.context._concrete_contexts  # type: ignore[attr-defined]
+    contexts["forkserver"] = contexts["fork"]
+    multiprocessing.set_start_method("fork", force=True)
 
 
 def _pandas() -> None:
@@ -58,12 +67,14 @@ def _sklearn() -> None:
     import pandas as pd
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    from sklearn.utils.parallel import _get_threadpool_controller
 
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [0.5, 1.0, 2.5, 3.0]})
     scaler = StandardScaler().fit(frame)
     scaler.transform(frame)
     repr(scaler)
     OneHotEncoder(sparse_output=False).fit_transform(frame[["a"]])
+    _get_threadpool_controller()  # else looked for by every action
     train_test_split(frame, frame["a"], random_state=0)
 
 

@@ -47,8 +47,10 @@ _prctl = _libc.prctl
 _prctl.argtypes = (ctypes.c_int,) + (ctypes.c_ulong,) * 4
 
 
-def build(level: policy.Level, machine: str | None = None) -> bytes:
+def build(level: policy.Level, machine: str | None = None, *, abi: int = policy.NEWEST) -> bytes:
     """The filter of `level` as an array of struct sock_filter, for `machine` (None: this one).
+
+    `abi`: of the Landlock beside it; at landlock the filter makes up for what an old one does not govern.
 
     Raises OSError on an architecture whose call numbers are not known here.
     """
@@ -65,7 +67,7 @@ def build(level: policy.Level, machine: str | None = None) -> bytes:
         (_EQUAL, 1, 0, AUDIT_ARCH[machine]),
         (_RETURN, 0, 0, KILL_PROCESS),
         (_LOAD, 0, 0, _NUMBER),
-        *_search(_ranges(level, NUMBERS[machine])),
+        *_search(_ranges(policy.allowed(level, abi), NUMBERS[machine])),
     ]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
@@ -85,9 +87,8 @@ def install(program: bytes) -> None:
         raise OSError(code, f"seccomp filter refused: {os.strerror(code)}")
 
 
-def _ranges(level: policy.Level, numbers: dict[str, int]) -> list[tuple[int, _Verdict]]:
+def _ranges(allowed: frozenset[str], numbers: dict[str, int]) -> list[tuple[int, _Verdict]]:
     """(first number, verdict) of each run of numbers with one verdict; the last has no end (x32 is in it)."""
-    allowed = policy.allowed(level)
     runs: list[tuple[int, _Verdict]] = []
     by_number = {number: name for name, number in numbers.items()}
     for number in range(max(by_number) + 2):

@@ -185,12 +185,27 @@ REFUSED_AT_LANDLOCK: tuple[Group, ...] = (
     _group("other processes of the user are in reach", "setpriority sched_setparam"),
 )
 
+UNGOVERNED: tuple[tuple[int, Group], ...] = (
+    (3, _group("this version of Landlock does not govern truncation", "truncate")),
+    (
+        6,
+        _group(
+            "this version of Landlock lets signals out",
+            "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal",
+        ),
+    ),
+)
+"""Refused at landlock where the kernel's Landlock ABI is older than the number."""
+NEWEST = 6
+"""From this ABI version on nothing of that is needed."""
 
-def allowed(level: Level) -> frozenset[str]:
-    """Calls that run whatever their arguments are."""
+
+def allowed(level: Level, abi: int = NEWEST) -> frozenset[str]:
+    """Calls that run whatever their arguments are, beside Landlock of that ABI version."""
     calls = frozenset[str]().union(*(group.calls for group in ALLOWED))
     if level == "landlock":
-        calls -= frozenset[str]().union(*(group.calls for group in REFUSED_AT_LANDLOCK))
+        old = tuple(group for since, group in UNGOVERNED if abi < since)
+        calls -= frozenset[str]().union(*(group.calls for group in REFUSED_AT_LANDLOCK + old))
     return calls
 
 

@@ -18,7 +18,7 @@ class Template:
     """Answers the host until it closes ``control``."""
 
     def __init__(self, control: socket.socket, level: Level, config: dict[str, Any]) -> None:
-        landlock.version()
+        abi = landlock.version()
         folders = runtime.folders()
         user = config["user"]
         if user is not None and not (_is_mapped(user) if level == "full" else _readable_by(user, folders)):
@@ -38,7 +38,7 @@ class Template:
             )
         with open("/proc/self/statm") as file:
             space = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        self._plan = confine.Plan(level, folders, user, clean, seccomp.build(level), space)
+        self._plan = confine.Plan(level, folders, user, clean, seccomp.build(level, abi=abi), space)
 
     def serve(self) -> NoReturn:
         self._poll.register(self._control, select.POLLIN)

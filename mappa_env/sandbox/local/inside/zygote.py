@@ -247,7 +247,7 @@ def _child(line: socket.socket, token: str, plan: Plan) -> NoReturn:
         else:
             _tell(line, {"failed": getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"})
         os._exit(1)
-    action.run(text, request["seed"], request["environment"], token)
+    action.run(text, request["seed"], request["environment"], token, chmod=plan.level == "full")
 
 
 def _close_all_but(*kept: int) -> None:
