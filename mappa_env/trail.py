@@ -22,7 +22,7 @@ MAX_HASH_FILE = 256 * 2**20
 MAX_HASH_TOTAL = 1024 * 2**20
 _CLOCK_NS = 20_000_000
 """Before Linux 6.13 two writes this close together may carry the same times."""
-_CHUNK = 2**20
+_CHUNK = 2**16
 _KINDS = {
     stat.S_IFREG: "file", stat.S_IFDIR: "dir", stat.S_IFLNK: "link", stat.S_IFIFO: "fifo",
     stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device",

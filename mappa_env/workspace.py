@@ -24,7 +24,7 @@ from mappa_env.trail import Snapshot, compare, scan
 from mappa_env.types import FileChange
 
 MAX_COPY_BYTES = 512 * 2**20
-_CHUNK = 2**20
+_CHUNK = 2**16
 
 
 class Workspace:

@@ -98,7 +98,6 @@ CODES = {
     ),
 }
 FULL_ONLY = {
-    "KMeans": "reads /proc/self/maps",
     "BLAS in two threads": "reads /proc/self/maps",
     "a pool of processes": "makes a semaphore in /dev/shm",
     "an executor of processes": "makes a semaphore in /dev/shm",

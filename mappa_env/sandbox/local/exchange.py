@@ -18,7 +18,7 @@ from mappa_env.types import RunStatus
 
 GRACE_S = 0.2
 """How long the host waits for the end of a pipe after the action's death."""
-_LOST_S = 10.0
+_LOST_S = 60.0
 """How long after its wall limit an action may go unanswered before its zygote is given up."""
 _CHUNK = 65536
 
