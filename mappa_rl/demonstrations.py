@@ -43,7 +43,7 @@ def demonstrate(
     episodes: int,
     team: str = "faulty",
     seed: int = 0,
-    workers: int = 2,
+    workers: int = 4,
     env_options: Mapping[str, Any] | None = None,
     watch: Stopwatch | None = None,
     on_done: Callable[[int], None] | None = None,
