@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -212,3 +213,45 @@ def test_a_workspace_that_is_removed_twice_or_late() -> None:
     sandbox._pool().close()
     workspace.remove()
     workspace.remove()
+
+
+def test_a_spare_child_that_dies_is_replaced(sandbox: LocalSandbox) -> None:
+    """Zygotes keep one child ready; the machine's memory killer, say, may take it."""
+    with sandbox.open_workspace() as workspace:
+        sandbox.run(workspace, "", Limits())
+        for zygote in template(sandbox).children():
+            for spare in zygote.children():
+                spare.kill()
+        assert sandbox.run(workspace, "print(1)", Limits()).stdout == "1\n"
+        assert eventually(lambda: not any(p.status() == psutil.STATUS_ZOMBIE for p in _family(sandbox)))
+
+
+def _family(sandbox: LocalSandbox) -> list[psutil.Process]:
+    found = []
+    for process in launcher(sandbox).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.status()
+            found.append(process)
+    return found
+
+
+def test_a_host_that_gives_up_leaves_the_zygote_to_the_others(sandbox: LocalSandbox) -> None:
+    """An interrupted action closes its end of the wire; its neighbours must not notice."""
+    with sandbox.open_workspace() as workspace, sandbox.open_workspace() as other:
+        sandbox.run(workspace, "", Limits())
+        results, threads = in_flight(sandbox, 3, SLEEP.format(4))
+        assert eventually(lambda: running(sandbox) == 3)
+        with pytest.raises(KeyboardInterrupt):
+            _interrupted(sandbox, other)
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert [result.status for result in results] == ["ok"] * 3
+        assert sandbox.run(other, "print(1)", Limits()).stdout == "1\n"
+    assert eventually(lambda: running(sandbox) == 0)
+
+
+def _interrupted(sandbox: LocalSandbox, workspace: Workspace) -> None:
+    """Ctrl-C one second into an action of 40."""
+    timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    sandbox.run(workspace, SLEEP.format(40), Limits(wall_s=60))

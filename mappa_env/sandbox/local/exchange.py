@@ -24,11 +24,15 @@ _CHUNK = 65536
 
 
 class Lost(Exception):
-    """The zygote died, or does not answer. ``begun``: the action may have run."""
+    """The zygote died, or does not answer. ``begun``: the action has run, if only for a moment."""
 
     def __init__(self, begun: bool) -> None:
         super().__init__(begun)
         self.begun = begun
+
+
+class Unborn(Exception):
+    """The child died before the action began: not by a limit, and not by its own doing."""
 
 
 class Exchange:
@@ -49,7 +53,7 @@ class Exchange:
     ) -> dict[str, Any]:
         """Returns the zygote's report. ``started`` is called once the action has had time to get going.
 
-        Raises Lost, and OSError when the host is out of descriptors or memory.
+        Raises Lost, Unborn, and OSError when the host is out of descriptors or memory.
         """
         opened: list[int] = []
         try:
@@ -104,7 +108,7 @@ class Exchange:
                         message, _ = wire.receive(reply)
                     except (EOFError, OSError):
                         raise Lost(begun) from None
-                    begun = True
+                    begun = begun or "begun" in message
                     failed = failed or message.get("failed", "")
                     report = (
                         message if "code" in message or ("failed" in message and not _more(reply)) else None
@@ -117,6 +121,8 @@ class Exchange:
             while selector.get_map() and (left := end - time.monotonic()) > 0:
                 for key, _ in selector.select(left):
                     _drain(selector, key)
+        if not (begun or failed or report["struck"]):
+            raise Unborn
         return {**report, "failed": failed}
 
     def _strike(self, reply: socket.socket, status: RunStatus | None) -> None:

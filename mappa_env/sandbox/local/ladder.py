@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mappa_env.errors import SandboxError, SandboxWarning
 from mappa_env.homes import FolderHome
 from mappa_env.sandbox.base import Limits
-from mappa_env.sandbox.local.exchange import Exchange, Lost
+from mappa_env.sandbox.local.exchange import Exchange, Lost, Unborn
 from mappa_env.sandbox.local.link import Link
 from mappa_env.sandbox.local.start import Template
 
@@ -70,7 +70,7 @@ def _try(template: Template) -> None:
     exchange = Exchange(Limits(wall_s=60), lambda: None, 1.0)
     try:
         report = exchange.run(link, request, "print(6 * 7)", None, lambda: None)
-    except Lost:
+    except (Lost, Unborn):
         raise SandboxError(f"{template.level}: the trial action brought its zygote down") from None
     finally:
         link.close()

@@ -12,7 +12,7 @@ from typing import Any
 
 from mappa_env.errors import SandboxError
 from mappa_env.sandbox.local import cgroup
-from mappa_env.sandbox.local.exchange import Exchange, Lost
+from mappa_env.sandbox.local.exchange import Exchange, Lost, Unborn
 from mappa_env.sandbox.local.ladder import Rung, climb
 from mappa_env.sandbox.local.link import Link
 
@@ -78,6 +78,8 @@ class Pool:
                 finished = True
                 self._retire(link, report.get("grown", False))
                 return report
+            except Unborn:
+                finished = True
             except Lost as lost:
                 self._give_up(link)
                 finished = True
@@ -88,7 +90,7 @@ class Pool:
                     link.busy -= 1
                 if not finished:  # interrupted: our end is closed, so the zygote is ending the action
                     started()
-        raise SandboxError(f"{_RETRIES} zygotes died one after the other before the action could begin.")
+        raise SandboxError(f"{_RETRIES} times a process died before the action could begin.")
 
     def open_place(self, size: int, inodes: int) -> tuple[int, int, int | None]:
         """A new workspace: its number, a descriptor of its root, and whom its files belong to."""

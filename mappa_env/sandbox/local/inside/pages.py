@@ -44,6 +44,8 @@ def fill_holes() -> int:
     What is allocated after this lies together at the end of the heap. Scattered over the holes that the
     imports left, it would make every action copy hundreds of pages more.
     """
+    if not hasattr(_libc, "mallinfo2"):  # another C library, or an old one
+        return 0
     _libc.sbrk.restype = _libc.malloc.restype = ctypes.c_void_p
     _libc.mallinfo2.restype = _MallocInfo
     last = _libc.sbrk(ctypes.c_long(0)) - _libc.mallinfo2().keepcost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import select
@@ -76,7 +77,8 @@ class Zygote:
         self._poll.register(self._parent, select.POLLIN)
         while self._open or self._running:
             if self._spare is None and self._open:
-                self._spare = self._fork()
+                with contextlib.suppress(OSError):  # no process to be had now: the next action tries again
+                    self._spare = self._fork()
             for fd, _ in self._poll.poll(self._patience()):
                 if fd == self._control.fileno():
                     self._accept()
@@ -85,7 +87,8 @@ class Zygote:
                 elif one := self._running.get(fd):
                     if fd == one.reply.fileno():  # the host asks for the end, or has gone
                         self._poll.unregister(fd)
-                        one.reply.recv(wire.MAX_MESSAGE)  # unread, it would cut off our report
+                        with contextlib.suppress(OSError):  # it has gone
+                            one.reply.recv(wire.MAX_MESSAGE)  # unread, it would cut off our report
                         self._end(one, "host")
                     else:
                         self._finish(fd, one)
@@ -105,14 +108,8 @@ class Zygote:
         reply = socket.socket(fileno=back)
         tree = -1
         try:
-            wire.send(reply, {"taken": True})  # from here on the action counts as begun
             tree = self._tree(request)
-            spare, self._spare = self._spare or self._fork(), None
-            with spare.line as line:
-                try:
-                    wire.send(line, request, [*fds, *([tree] if tree >= 0 else [])])
-                except OSError:
-                    raise OSError(_last_words(line)) from None
+            spare = self._hand_over(request, [*fds, *([tree] if tree >= 0 else [])])
         except OSError as error:
             _tell(reply, {"failed": error.strerror or str(error)})
             reply.close()
@@ -126,6 +123,22 @@ class Zygote:
         self._running[reply.fileno()] = self._running[self._pidfds[spare.pid]] = one
         self._poll.register(reply, select.POLLIN)
         self._poll.register(self._pidfds[spare.pid], select.POLLIN)
+
+    def _hand_over(self, request: dict[str, Any], fds: list[int]) -> Spare:
+        """Give the action to a child; where the spare one has died, to a new one. Raises OSError."""
+        words = ""
+        for spare in (self._spare, None):
+            self._spare = None
+            chosen = spare or self._fork()
+            with chosen.line as line:
+                try:
+                    wire.send(line, request, fds)
+                    return chosen
+                except OSError:
+                    words = _last_words(line)
+            os.waitpid(chosen.pid, 0)
+            os.close(self._pidfds.pop(chosen.pid))
+        raise OSError(words)
 
     def _abandon(self) -> None:
         """The template is dead, and with it the order of things: end every action, and ourselves."""
@@ -233,6 +246,7 @@ def _child(line: socket.socket, token: str, plan: Plan) -> NoReturn:
         confine(plan, rules, more[0] if more else -1, request)
         with open(code, "rb", closefd=False) as file:
             text = file.read()
+        os.write(reply, b'{"begun": true}')  # our last word: an action without it can be run again
         line.detach()
         os.closerange(3, _MOST_FDS)
         seal(plan)
