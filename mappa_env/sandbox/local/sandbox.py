@@ -199,7 +199,7 @@ def _status(report: dict[str, Any], limits: Limits, home: Home, after: Snapshot,
         return "memory" if word == "memory" else "killed"
     largest = max((entry.size for entry in after.entries.values()), default=0)
     full = home.full if isinstance(home, TmpfsHome) else after.disk_bytes > quota
-    if code == 1 and word == "disk" and (full or largest >= limits.disk_mb * _MIB):
+    if (code, word) in ((1, "disk"), (-signal.SIGXFSZ, "")) and (full or largest >= limits.disk_mb * _MIB):
         return "disk_limit"
     if code >= 0:
         over = isinstance(home, FolderHome) and full
@@ -207,4 +207,4 @@ def _status(report: dict[str, Any], limits: Limits, home: Home, after: Snapshot,
     # The kernel's clock for this limit and the one that reports the sum differ by a tenth and more.
     if code in (-signal.SIGXCPU, -signal.SIGKILL) and report["cpu"] >= limits.cpu_s / 2:
         return "timeout"
-    return "disk_limit" if code == -signal.SIGXFSZ else "killed"
+    return "killed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import contextlib
 import errno
 import io
 import linecache
@@ -71,8 +72,9 @@ def _leave(status: int) -> int:
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
     except BaseException as error:  # noqa: BLE001  (an exit handler of the agent's, or a stream it closed)
         status = status or (120 if isinstance(error, OSError | ValueError) else 1)
     return status
@@ -83,7 +85,8 @@ def _exit_status(leave: SystemExit) -> int:
         return 0
     if isinstance(leave.code, int):
         return leave.code
-    print(leave.code, file=sys.stderr)
+    with contextlib.suppress(BaseException):  # its __str__ may do anything, and the stream may be closed
+        print(leave.code, file=sys.stderr)
     return 1
 
 

@@ -44,11 +44,12 @@ def build(folders: list[str], host: str, user: int) -> int:
     _write("./etc/hosts", "127.0.0.1 localhost\n")
     for path, tree in (*trees.items(), *devices.items()):
         graft(tree, path, ".")
+    # In a namespace of users, a proc may be mounted only where another is to be seen: this one.
+    kernel.mount("proc", "./proc", "proc", _QUIET | kernel.MS_NOEXEC, "subset=pid")
     kernel.pivot_root(".", ".")
     kernel.unmount(".")
     kernel.mount("none", "/", flags=kernel.MS_REMOUNT | kernel.MS_RDONLY | _QUIET, data="size=4m,mode=755")
     kernel.unshare(kernel.CLONE_NEWNS)
-    kernel.mount("proc", "/proc", "proc", _QUIET | kernel.MS_NOEXEC, "subset=pid")
     kernel.mount("tmpfs", STORE, "tmpfs", _QUIET, "size=1m,mode=700")
     kernel.attach_tree(plain, HOST)
     os.close(plain)
