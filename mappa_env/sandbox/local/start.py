@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.errors import SandboxError
+from mappa_env.homes import FolderHome
 from mappa_env.sandbox.local.inside import wire
 
 ENVIRONMENT = {
@@ -54,13 +55,17 @@ class Template:
         """Raises SandboxError with the step that failed."""
         self.level = level
         self.folder = tempfile.gettempdir()
+        cache = _cache()
+        self._scratch = None if cache else FolderHome()
+        if self._scratch is not None:
+            cache = str(self._scratch.path)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         arguments = [python, "-s", "-P", "-S", "-c", _BOOT, str(Path(__file__).parent), "launch"]
         with theirs:
             try:
                 self._process = subprocess.Popen(
                     [*arguments, str(theirs.fileno()), level], pass_fds=[theirs.fileno()], cwd="/",
-                    env={**ENVIRONMENT, "MPLCONFIGDIR": _cache()}, start_new_session=True,
+                    env={**ENVIRONMENT, "MPLCONFIGDIR": cache}, start_new_session=True,
                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 )  # fmt: skip
             except OSError as error:
@@ -97,6 +102,8 @@ class Template:
     def close(self) -> None:
         """Everything below it dies. May be called twice."""
         self._socket.close()
+        if self._scratch is not None:
+            self._scratch.remove()
         if self._process.returncode is None:
             try:
                 self._process.wait(10)
@@ -116,11 +123,9 @@ class Template:
 
 
 def _cache() -> str:
-    """Where matplotlib keeps its list of fonts, which takes a second to make."""
+    """Where matplotlib keeps its list of fonts, which takes a second to make; empty if there is no place."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = os.path.join(base, "mappa", "matplotlib")
-    try:
+    with contextlib.suppress(OSError):  # no home, or one that cannot be written
         os.makedirs(folder, exist_ok=True)
-    except OSError:  # no home, or one that cannot be written: the list is made anew at each start
-        return "/nonexistent"
-    return folder
+    return folder if os.access(folder, os.W_OK) else ""
