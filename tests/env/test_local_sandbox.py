@@ -169,3 +169,12 @@ def test_options_are_checked() -> None:
         make_sandbox({"name": "local", "concurrency": 0})
     with pytest.raises(SandboxError, match=r"/nowhere.*is not a Python that runs"):
         _ = LocalSandbox(python="/nowhere/python", level="full").isolation
+
+
+def test_a_child_that_cannot_be_confined_runs_nothing(sandbox: LocalSandbox, workspace: Workspace) -> None:
+    """Limits that the kernel refuses stand for any step that fails: the host is told which, and no code ran."""
+    result = sandbox.run(workspace, "open('ran', 'w').write('1')", Limits(memory_mb=2**50))
+    assert result.status == "unavailable"
+    assert "the sandbox could not work" in result.stderr
+    assert "ran" not in workspace.scan().entries
+    assert sandbox.run(workspace, "print(1)", Limits()).stdout == "1\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import socket
@@ -128,7 +129,8 @@ class Exchange:
     def _strike(self, reply: socket.socket, status: RunStatus | None) -> None:
         if status is not None and self.struck is None:
             self.struck = status
-            reply.send(b"end")
+            with contextlib.suppress(OSError):  # it is ending already: its last message, or its end, is next
+                reply.send(b"end")
 
 
 def _more(reply: socket.socket) -> bool:

@@ -100,7 +100,7 @@ class LocalSandbox:
         finally:
             if leaf:
                 leaf.remove()
-        if "code" not in report and "lost" not in report:
+        if report.get("failed"):
             raise SandboxError(report["failed"])
         after = workspace.scan()
         return Result(
