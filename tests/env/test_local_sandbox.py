@@ -96,7 +96,7 @@ def test_same_seed_same_numbers(run: Run) -> None:
         ("while True: pass", {"wall_s": 30, "cpu_s": 1}, "timeout"),
         ("bytearray(4 << 30)", {}, "memory"),
         ("x = []\nwhile True: x.append(bytes(1 << 20))", {"memory_mb": 300}, "memory"),
-        ("import os\nwhile True: os.fork()", {"wall_s": 10}, "killed"),
+        ("import os, time\nwhile True: os.fork() or time.sleep(60)", {"wall_s": 50}, "killed"),
         ("import os\nos.abort()", {}, "killed"),
         ("while True: print('x' * 100000)", {"output_cap_mb": 1}, "output_limit"),
         ("open('f', 'wb').write(bytes(40 << 20))", {"disk_mb": 16}, "disk_limit"),
