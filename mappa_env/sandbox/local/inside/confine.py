@@ -13,6 +13,9 @@ from .runtime import DEVICES, ETC, SYSTEM
 
 _SPARE = 64 * 2**20
 """Memory that stays in hand for reporting that the memory is used up."""
+_OF_ITSELF = ("maps", "stat", "status", "statm", "limits", "comm", "cmdline")
+"""What a process may read of itself where the host's ``/proc`` is the only one: libraries look for each other in
+``maps``. Not the folder: it holds the host's network and mounts as well."""
 _OTHERS = 1024
 """Processes that other work of the same user may start meanwhile, where users are counted as a whole."""
 Level = Literal["full", "landlock"]
@@ -54,7 +57,8 @@ def prepare(plan: Plan) -> landlock.Ruleset:
     else:
         for path in (*SYSTEM, *ETC, *plan.folders):
             rules.allow(path, landlock.READ, folder=os.path.isdir(path))
-        rules.allow(f"/proc/{os.getpid()}", landlock.READ)  # its own: libraries look there for each other
+        for name in _OF_ITSELF:
+            rules.allow(f"/proc/{os.getpid()}/{name}", landlock.READ_FILE, folder=False)
     for name in DEVICES:
         rules.allow(f"/dev/{name}", landlock.FILE, folder=False)
     return rules
