@@ -14,8 +14,8 @@ from .runtime import DEVICES, ETC, SYSTEM
 _SPARE = 64 * 2**20
 """Memory that stays in hand for reporting that the memory is used up."""
 _OF_ITSELF = ("maps", "stat", "status", "statm", "limits", "comm", "cmdline")
-"""What a process may read of itself where the host's ``/proc`` is the only one: libraries look for each other in
-``maps``. Not the folder: it holds the host's network and mounts as well."""
+"""What a process may read of itself where the host's ``/proc`` is the only one: libraries look for each other
+in ``maps``. Not the folder: it holds the host's network and mounts as well."""
 _OTHERS = 1024
 """Processes that other work of the same user may start meanwhile, where users are counted as a whole."""
 Level = Literal["full", "landlock"]
