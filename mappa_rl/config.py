@@ -121,6 +121,8 @@ class WarmStart(Section):
     """Weight of prompt tokens in the loss; action tokens have 1."""
     name_weight: Positive = 1.0
     """Weight of action tokens that spell what the prompt has in single quotes: names to be copied."""
+    renamed: Annotated[int, Field(ge=0)] = 0
+    """Further copies of each demonstration in which those names are exchanged for other demonstrations'."""
 
 
 class Rollout(Section):

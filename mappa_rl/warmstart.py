@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
@@ -135,6 +137,37 @@ def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, A
     return model, tokenizer
 
 
+def renamed(
+    episodes: Sequence[DemonstrationEpisode], copies: int, seed: int
+) -> Iterator[DemonstrationEpisode]:
+    """``copies`` of each episode with what its first prompt has in single quotes exchanged throughout.
+
+    The n-th name becomes the n-th name of some other episode, each drawn by itself. A task is told by its
+    names no more, so that remembering them does not pay, and copying has to be learned.
+    """
+    names = [
+        tuple(dict.fromkeys(_QUOTED.findall(episode.actions[0].messages[-1]["content"])))
+        for episode in episodes
+    ]
+    rng = np.random.default_rng([seed, len(episodes)])
+    for _ in range(copies if any(names) else 0):
+        for episode, old in zip(episodes, names, strict=True):
+            drawn = [names[int(i)] for i in rng.integers(len(names), size=len(old))]
+            new = [drawn[n][n] if n < len(drawn[n]) else own for n, own in enumerate(old)]
+            exchange = dict(zip(old, new if len(set(new)) == len(new) else old, strict=True))
+            yield dataclasses.replace(
+                episode, actions=tuple(_exchanged(action, exchange) for action in episode.actions)
+            )
+
+
+def _exchanged(action: Demonstration, names: Mapping[str, str]) -> Demonstration:
+    def other(text: str) -> str:
+        return _QUOTED.sub(lambda match: names.get(match.group(), match.group()), text)
+
+    messages = tuple({**message, "content": other(message["content"])} for message in action.messages)
+    return dataclasses.replace(action, messages=messages, action=other(action.action))
+
+
 def name_weights(action: Demonstration, chat: ChatTokenizer, weight: float) -> list[float]:
     """One weight per token of the reply: ``weight`` where it spells what the prompt has in single quotes.
 
@@ -155,7 +188,7 @@ def _imitate(
 ) -> None:
     start = config.warmstart
     samples, weights = [], []
-    for episode in episodes:
+    for episode in (*episodes, *renamed(episodes, start.renamed, config.run.seed)):
         actions = (
             {
                 step: name_weights(action, chat, start.name_weight)

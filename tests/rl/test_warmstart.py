@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from mappa_rl.chat import ChatTokenizer
 from mappa_rl.demonstrations import Demonstration, DemonstrationEpisode
 from mappa_rl.sft import token_weights
 from mappa_rl.tiny import train_tokenizer
-from mappa_rl.warmstart import demonstrated, name_weights
+from mappa_rl.warmstart import demonstrated, name_weights, renamed
 
 PROMPT = "engineer\nid: 'parcel key' target: 'crop value'\nnum: age 'x\nfiles: train.csv"
 CODE = "a = pd.read_csv('train.csv')\ny = a.pop('crop value')\na['parcel key'] = 'crop'  # crop value"
@@ -56,3 +58,36 @@ def test_weights_follow_the_actions_into_the_samples(chat: ChatTokenizer) -> Non
     assert 5.0 in by_step[1]
     plain = token_weights(samples[0], 0.25)
     assert set(plain[samples[0].action_mask]) == {1.0}
+
+
+def test_renamed_copies_exchange_names_throughout_and_nothing_else() -> None:
+    def episode(ids: str, target: str) -> DemonstrationEpisode:
+        prompt = PROMPT.replace("parcel key", ids).replace("crop value", target)
+        code = CODE.replace("parcel key", ids).replace("crop value", target)
+        later = [
+            {"role": "user", "content": f"modeler\nid: '{ids}' target: '{target}'\nengineer: ok {target}"}
+        ]
+        first = Demonstration("engineer_0", 0, ({"role": "user", "content": prompt},), code)
+        return DemonstrationEpisode(
+            ids, "f1", True, (first, Demonstration("modeler_0", 0, tuple(later), "print('x')"))
+        )
+
+    pairs = [("parcel key", "crop value"), ("cell tag", "soil rate"), ("lane ref", "debt share")]
+    episodes = [episode(*pair) for pair in pairs]
+    copies = list(renamed(episodes, 5, seed=3))
+    assert copies == list(renamed(episodes, 5, seed=3))
+    assert len(copies) == 15
+    seen = set()
+    for copy, task in zip(copies, [pair[0] for pair in pairs] * 5, strict=True):
+        assert copy.task_id == task
+        opening = copy.actions[0].messages[0]["content"]
+        ids, target = (name.strip("'") for name in re.findall("'[^'\n]+'", opening)[:2])
+        seen.add((ids, target))
+        assert ids in {pair[0] for pair in pairs}
+        assert target in {pair[1] for pair in pairs}
+        assert copy.actions[0].action.count(f"'{ids}'") == copy.actions[0].action.count(f"'{target}'") == 1
+        assert f"id: '{ids}' target: '{target}'" in copy.actions[1].messages[0]["content"]
+        assert "'train.csv'" in copy.actions[0].action
+        assert copy.actions[1].action == "print('x')"
+    assert len(seen) > 3  # combinations that no demonstration had
+    assert list(renamed(episodes, 0, seed=3)) == []

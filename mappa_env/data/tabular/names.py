@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 from mappa_env.types import Task
 
 Pool = Literal["train", "eval", "words-train", "words-validation", "words-eval"]
-"""The ``words-`` pools make names of two words with a space between, a hundred and more of each kind: a small
-policy that copies them word by word can copy pairs that it never saw."""
+"""The ``words-`` pools make names of two words with a space between: more pairs of each kind (768) than there
+are tasks, so that a small policy had better copy them than remember them."""
 TaskType = Literal["classification", "regression"]
 
 MAX_LISTED = 16
@@ -23,15 +23,17 @@ _TARGET_HEADS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel"
 _CLASS_TAILS = ("_class", "_type", "_flag", "_group")
 _VALUE_TAILS = ("_value", "_cost", "_score", "_level")
 
-_ID_WORDS = (
-    ("case", "row", "item", "unit", "entry", "sample", "user", "order", "ticket", "parcel", "client", "block",
-     "lane", "cell", "shop", "note"),
-    ("key", "ref", "code", "number", "tag", "mark", "index", "label"),
-)  # fmt: skip
+_ID_WORDS = ("case", "row", "item", "unit", "entry", "sample", "user", "order", "ticket", "parcel", "client",
+             "block", "lane", "cell", "shop", "note")  # fmt: skip
 _TARGET_WORDS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel", "debt", "rent", "plant",
                  "water", "road", "voice", "paper", "metal")  # fmt: skip
-_CLASS_WORDS = ("class", "type", "flag", "group", "kind", "band", "grade", "state")
-_VALUE_WORDS = ("value", "cost", "score", "level", "price", "rate", "amount", "total")
+_LAST_WORDS = (
+    "key", "ref", "code", "number", "tag", "mark", "index", "label", "name", "sign", "stamp", "token",
+    "serial", "handle", "badge", "string", "class", "type", "flag", "group", "kind", "band", "grade", "state",
+    "phase", "mode", "stage", "rank", "shade", "style", "tier", "family", "value", "cost", "score", "level",
+    "price", "rate", "amount", "total", "share", "yield", "delay", "range", "output", "margin", "points",
+    "count",
+)  # fmt: skip
 
 _NUMBERS: dict[str, tuple[str, ...]] = {
     "train": (
@@ -78,8 +80,7 @@ def names_for(pool: Pool, task_type: TaskType) -> Names:
     features = "eval" if split == "eval" else "train"
     numbers, texts = _NUMBERS[features], _TEXTS[features]
     if split != pool:
-        words = _CLASS_WORDS if classes else _VALUE_WORDS
-        return Names(_words(*_ID_WORDS, split), _words(_TARGET_WORDS, words, split), numbers, texts)
+        return Names(_words(_ID_WORDS, split), _words(_TARGET_WORDS, split), numbers, texts)
     tails = _CLASS_TAILS if classes else _VALUE_TAILS
     return Names(_pairs(_ID_HEADS, _ID_TAILS, pool), _pairs(_TARGET_HEADS, tails, pool), numbers, texts)
 
@@ -94,14 +95,14 @@ def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[
     )
 
 
-def _words(heads: tuple[str, ...], tails: tuple[str, ...], split: str) -> tuple[str, ...]:
-    """Of eight diagonals one is for eval and one for validation; every word is in all three splits."""
-    wanted = {"eval": (7,), "validation": (6,)}.get(split, range(6))
+def _words(heads: tuple[str, ...], split: str) -> tuple[str, ...]:
+    """Of sixteen diagonals one is for eval and one for validation; every word is in all three splits."""
+    wanted = {"eval": (15,), "validation": (14,)}.get(split, range(14))
     return tuple(
         f"{head} {tail}"
         for i, head in enumerate(heads)
-        for j, tail in enumerate(tails)
-        if (i + j) % 8 in wanted
+        for j, tail in enumerate(_LAST_WORDS)
+        if (i + j) % 16 in wanted
     )
 
 
