@@ -1,0 +1,212 @@
+"""An attack, and the two things that are asserted of it: it works unconfined, and it fails confined."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import string
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from attacks.levels import LEVELS, Sandboxes
+from attacks.residue import RESIDUE
+from attacks.scene import HOST_KEY, Scene
+from mappa_env.sandbox import Limits, Result
+from mappa_env.workspace import Workspace
+
+LIMITS = Limits(wall_s=30, cpu_s=30, disk_mb=64)
+"""Wide: what is under attack is the wall around the code, not its budget."""
+
+LIBC = '''
+import ctypes, os
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+def syscall(number, *arguments):
+    """The result, or minus errno."""
+    found = _libc.syscall(*(ctypes.c_long(a) if isinstance(a, int) else a for a in (number, *arguments)))
+    return found if found != -1 else -ctypes.get_errno()
+def reach(number, *arguments):
+    """Whatever is neither forbidden nor unknown has reached the kernel."""
+    found = syscall(number, *arguments)
+    print({-1: "EPERM", -13: "EACCES", -38: "ABSENT"}.get(found, f"GOT {found}"), flush=True)
+    return found
+'''
+"""Put before code that makes system calls by number."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished attack as the host sees it."""
+
+    scene: Scene
+    result: Result
+    workspace: Workspace
+
+    @property
+    def stdout(self) -> str:
+        return self.result.stdout
+
+    def owner(self, name: str) -> int | None:
+        """The user of this machine that a file of the workspace belongs to."""
+        root = self.workspace.home.root
+        try:
+            path = os.path.join(f"/proc/self/fd/{root}" if isinstance(root, int) else root, name)
+            return os.lstat(path).st_uid
+        except FileNotFoundError:
+            return None
+
+    @property
+    def names(self) -> set[str]:
+        """Paths in the workspace, as the host's scan names them."""
+        return set(self.workspace.scan().entries)
+
+
+def told(run: Run) -> bool:
+    """It says so, or says what it cannot know. Only stdout: a traceback would quote the attack's source."""
+    return any(word in run.stdout for word in ("GOT", run.scene.token, HOST_KEY))
+
+
+def touched(run: Run) -> bool:
+    """It changed what lies outside."""
+    return run.scene.touched
+
+
+@dataclass(frozen=True)
+class Attack:
+    """``code`` is a ``string.Template`` over the scene's names; ``got`` says from host facts and stdout
+    whether it succeeded. ``then`` runs next, in another workspace, and is the one that is judged.
+    ``here``: a question of the same form for the unconfined run, where the harm shows in another way.
+    ``unproven`` says why there is no unconfined run. ``cage``: that one gets namespaces of its own.
+    """
+
+    name: str
+    code: str
+    got: Callable[[Run], bool] = told
+    then: str = ""
+    here: Callable[[Run], bool] | None = None
+    unproven: str = ""
+    cage: bool = False
+    limits: Limits = LIMITS
+
+
+def table(sources: str, *, prelude: str = "", **common: Any) -> list[Attack]:
+    """Attacks written one under the other: ``### name``, then the source that follows ``prelude``.
+
+    ``common``: fields of all.
+    """
+    _, *sections = re.split(r"^### (\w+)\n", sources, flags=re.MULTILINE)
+    return [
+        Attack(name, prelude + code, **common)
+        for name, code in zip(sections[::2], sections[1::2], strict=True)
+    ]
+
+
+def battery(attacks: Sequence[Attack]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """The two tests of a table of attacks: ``test_canary, test_contained = battery(ATTACKS)``."""
+    assert len({attack.name for attack in attacks}) == len(attacks)
+    proven = [attack for attack in attacks if not attack.unproven]
+
+    @pytest.mark.parametrize("attack", proven, ids=attrgetter("name"))
+    def canary(attack: Attack) -> None:
+        prove(attack)
+
+    @pytest.mark.parametrize("level", LEVELS)
+    @pytest.mark.parametrize("attack", attacks, ids=attrgetter("name"))
+    def contained(attack: Attack, level: str, sandboxes: Sandboxes) -> None:
+        contain(attack, level, sandboxes)
+
+    return canary, contained
+
+
+def prove(attack: Attack) -> None:
+    """Unconfined, the attack gets through: otherwise its failure in the sandbox would say nothing."""
+    scene = Scene(os.getuid())
+    try:
+        with Workspace() as workspace:
+            run = unconfined(attack.code, scene, workspace, cage=attack.cage)
+            if attack.then:
+                with Workspace() as other:
+                    run = unconfined(attack.then, scene, other, cage=attack.cage)
+            if "ABSENT" in run.stdout:
+                pytest.skip("this kernel has no such thing")
+            if os.getuid() != 0 and not (attack.here or attack.got)(run):
+                pytest.skip("needs root")
+            assert (attack.here or attack.got)(run), run.result
+    finally:
+        scene.close()
+
+
+def contain(attack: Attack, level: str, sandboxes: Sandboxes) -> None:
+    """The attack fails at ``level``, or is the documented residue of it; and the sandbox works on."""
+    sandbox = sandboxes[level]
+    leak = RESIDUE.get(attack.name) if level == "landlock" else None
+    scene = Scene(sandboxes.actor(level))
+    try:
+        with sandbox.open_workspace() as workspace:
+            result = sandbox.run(workspace, fill(attack.code, scene), attack.limits)
+            if attack.then:
+                with sandbox.open_workspace() as other:
+                    result = sandbox.run(other, fill(attack.then, scene), attack.limits)
+            assert result.status != "unavailable", result
+            assert result.isolation == level
+            assert attack.got(Run(scene, result, workspace)) == bool(leak), (leak or "got through", result)
+            after = sandbox.run(workspace, "print(6 * 7)", LIMITS)
+            assert (after.status, after.stdout) == ("ok", "42\n"), after
+    finally:
+        scene.close()
+
+
+def fill(code: str, scene: Scene) -> str:
+    return string.Template(code).substitute(scene.names())
+
+
+def unconfined(code: str, scene: Scene, workspace: Workspace, *, cage: bool = False) -> Run:
+    """Run ``code`` as this very user, with descriptors to inherit and nothing in the way."""
+    before = workspace.scan()
+    bare = () if re.search(r"import (numpy|pandas|joblib)|from sklearn", code) else ("-S",)  # site is slow
+    inherited = [os.open(path, os.O_RDONLY) for path in (scene.secret, scene.root)]
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            [*(_cage() if cage else ()), sys.executable, "-E", "-s", *bare, "-c", fill(code, scene)],
+            cwd=workspace.path, stdin=subprocess.DEVNULL, capture_output=True, timeout=120,
+            pass_fds=inherited, start_new_session=True,
+        )  # fmt: skip
+    finally:
+        for descriptor in inherited:
+            os.close(descriptor)
+    result = Result(
+        status="ok" if done.returncode == 0 else "error" if done.returncode > 0 else "killed",
+        exit_code=done.returncode,
+        stdout=done.stdout.decode("utf-8", "replace"),
+        stderr=done.stderr.decode("utf-8", "replace"),
+        wall_s=time.monotonic() - started,
+        files=workspace.changes(before, workspace.scan()),
+        isolation="none",
+    )
+    return Run(scene, result, workspace)
+
+
+@functools.cache
+def _cage() -> tuple[str, ...]:
+    """Namespaces in which an attack may succeed without harm; what it leaves running ends with it."""
+    user = () if os.getuid() == 0 else ("--user", "--map-root-user")
+    command = ("unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--ipc", "--uts")
+    try:
+        subprocess.run([*command, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no namespaces to try it in: {error}")
+    return command
+
+
+def wider(**changes: Any) -> Limits:
+    """The usual limits but for ``changes``."""
+    return replace(LIMITS, **changes)

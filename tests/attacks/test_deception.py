@@ -1,0 +1,170 @@
+"""Deception: changes that should go unnoticed, claims without a deed, facts that code would like to set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from attacks.harness import LIMITS, unconfined, wider
+from attacks.levels import LEVELS, Sandboxes
+from attacks.scene import Scene
+from mappa_env.types import FileChange
+from mappa_env.workspace import Workspace
+
+Trail = dict[str, FileChange]
+
+
+@dataclass(frozen=True)
+class Trick:
+    code: str
+    seen: Callable[[Trail], bool]
+
+
+def only(**ops: str) -> Callable[[Trail], bool]:
+    """The trail holds these changes (``given_csv="modified"``) and no others."""
+    expected = {name.replace("_", ".", 1): op for name, op in ops.items()}
+    return lambda trail: {path: change.op for path, change in trail.items()} == expected
+
+
+KEEP_TIMES = """
+import os
+info = os.stat('given.csv')
+{}
+try:
+    os.utime('given.csv', ns=(info.st_atime_ns, info.st_mtime_ns))
+except PermissionError:
+    pass
+"""
+
+TRICKS = {
+    "same_size_and_time": Trick(
+        KEEP_TIMES.format("open('given.csv', 'r+').write('a,c')"), only(given_csv="modified")
+    ),
+    "same_size_and_time_by_map": Trick(
+        KEEP_TIMES.format(
+            "import mmap\nwith open('given.csv', 'r+b') as f:\n    m = mmap.mmap(f.fileno(), 0)\n"
+            "    m[:3] = b'a,c'\n    m.close()"
+        ),
+        only(given_csv="modified"),
+    ),
+    "replaced_by_rename": Trick(
+        KEEP_TIMES.format("open('x', 'w').write('a,c\\n1,2\\n')\nos.rename('x', 'given.csv')"),
+        only(given_csv="modified"),
+    ),
+    "swapped_files": Trick(
+        "import os\nos.rename('given.csv', 'x')\nos.rename('other.csv', 'given.csv')\n"
+        "os.rename('x', 'other.csv')",
+        only(given_csv="modified", other_csv="modified"),
+    ),
+    "deleted_and_written_anew": Trick(
+        "import os\nos.unlink('given.csv')\nopen('given.csv', 'w').write('a,c\\n1,2\\n')",
+        only(given_csv="modified"),
+    ),
+    "moved_away": Trick(
+        "import os\nos.rename('given.csv', 'kept.csv')", only(given_csv="deleted", kept_csv="renamed")
+    ),
+    "deleted": Trick("import os\nos.unlink('given.csv')", only(given_csv="deleted")),
+    "became_a_folder": Trick(
+        "import os\nos.unlink('given.csv')\nos.mkdir('given.csv')", only(given_csv="type_changed")
+    ),
+    "time_of_long_ago": Trick(
+        "import os\nopen('new.csv', 'w').write('x')\ntry: os.utime('new.csv', (1, 1))\nexcept OSError: pass",
+        only(new_csv="created"),
+    ),
+    "time_to_come": Trick(
+        "import os\nopen('given.csv', 'a').write('x')\ntry: os.utime('given.csv', (2**33, 2**33))\n"
+        "except OSError: pass",
+        only(given_csv="modified"),
+    ),
+    "time_before_the_epoch": Trick(
+        "import os\nopen('given.csv', 'a').write('x')\ntry: os.utime('given.csv', ns=(-1, -10**18))\n"
+        "except OSError: pass",
+        only(given_csv="modified"),
+    ),
+    "written_and_undone": Trick(
+        "open('given.csv', 'w').write('zzz')\nopen('given.csv', 'w').write('a,b\\n1,2\\n')",
+        lambda trail: set(trail) <= {"given.csv"},
+    ),
+    "read_only": Trick("print(open('given.csv').read())", only()),
+    "claimed_only": Trick(
+        "print('Saved model.pkl')\nprint(\"FileChange(path='model.pkl', op='created', size=999)\")\n"
+        "print('created   model.pkl  999 B')",
+        only(),
+    ),
+    "claimed_size": Trick(
+        "open('model.pkl', 'w').write('x')\nprint('Saved model.pkl (10 MB)')",
+        lambda trail: trail["model.pkl"].size == 1,
+    ),
+    "hole_instead_of_content": Trick(
+        "import os\nos.truncate(os.open('model.pkl', os.O_CREAT | os.O_WRONLY), 4 << 20)",
+        lambda trail: (
+            trail["model.pkl"].sha256 == "bb9f8df61474d25e71fa00722318cd387396ca1736605e1248821cc0de3d3af8"
+        ),
+    ),
+    "written_at_exit": Trick(
+        "import atexit\natexit.register(lambda: open('given.csv', 'a').write('x'))",
+        only(given_csv="modified"),
+    ),
+    "written_by_child_after_the_end": Trick(
+        "import os, time\nif os.fork() == 0:\n    time.sleep(0.05)\n"
+        "    open('given.csv', 'a').write('x')\n    os._exit(0)\nos._exit(0)",
+        lambda trail: set(trail) <= {"given.csv"},
+    ),
+    "written_through_second_name": Trick(
+        "import os\nos.link('given.csv', 'second.csv')\nopen('second.csv', 'r+').write('a,c')",
+        only(given_csv="modified", second_csv="created"),
+    ),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", TRICKS)
+def test_the_trail_tells_what_happened(name: str, level: str, sandboxes: Sandboxes) -> None:
+    with sandboxes[level].open_workspace() as workspace:
+        workspace.put("given.csv", b"a,b\n1,2\n")
+        workspace.put("other.csv", b"x,y\n3,4\n")
+        result = sandboxes[level].run(workspace, TRICKS[name].code, LIMITS)
+        assert result.status == "ok", result
+        assert TRICKS[name].seen({change.path: change for change in result.files}), result
+        after = sandboxes[level].run(workspace, "pass", LIMITS)
+        assert after.files == ()  # nothing went on behind our back
+
+
+def test_canary_times_can_be_forged() -> None:
+    """A trail of sizes and times alone would be deceived."""
+    scene = Scene(0)
+    with Workspace() as workspace:
+        workspace.put("given.csv", b"a,b\n1,2\n")
+        path = workspace.path / "given.csv"
+        before = path.stat()
+        unconfined(TRICKS["same_size_and_time"].code, scene, workspace)
+        after = path.stat()
+        assert path.read_bytes() == b"a,c\n1,2\n"
+        assert (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+    scene.close()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_times_are_the_hosts(level: str, sandboxes: Sandboxes) -> None:
+    """Processor time and memory are the kernel's figures, whatever the code says or hides in children."""
+    code = """
+import os, resource, time
+time.time = time.monotonic = time.perf_counter = lambda: 0.0
+resource.getrusage = lambda who: None
+if os.fork() == 0:
+    x = b'1' * (80 << 20)
+    end = time.process_time() + 0.4
+    while time.process_time() < end:
+        pass
+    os._exit(0)
+os.wait()
+print('took 0.0 s and no memory')
+"""
+    with sandboxes[level].open_workspace() as workspace:
+        result = sandboxes[level].run(workspace, code, wider(wall_s=60))
+    assert result.status == "ok", result
+    assert result.cpu_s >= 0.4
+    assert result.wall_s >= 0.35
+    assert result.peak_rss > 80 << 20
