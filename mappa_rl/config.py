@@ -122,7 +122,7 @@ class WarmStart(Section):
     name_weight: Positive = 1.0
     """Weight of action tokens that spell what the prompt has in single quotes: names to be copied."""
     renamed: Annotated[int, Field(ge=0)] = 0
-    """Further copies of each demonstration in which those names are exchanged for other demonstrations'."""
+    """Further copies of each demonstration in which those names are exchanged for other training tasks'."""
 
 
 class Rollout(Section):

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
@@ -30,6 +31,8 @@ FOLDER = "warmstart"
 FACTS = "demonstrations.json"
 TOKENIZER_EPISODES = 2000
 """Episodes of demonstrations that the tokenizer is trained on."""
+NAMED_TASKS = 4000
+"""Training tasks whose names renamed demonstrations may get."""
 CONTEXT_SANDBOX = "calculator"
 """Demonstrations are scripted, so one-expression scripts need no interpreter of their own."""
 _QUOTED = re.compile(r"'[^'\n]+'")
@@ -137,27 +140,41 @@ def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, A
     return model, tokenizer
 
 
+def quoted(text: str) -> tuple[str, ...]:
+    """What stands in single quotes, each once, in order and with its quotes."""
+    return tuple(dict.fromkeys(_QUOTED.findall(text)))
+
+
 def renamed(
-    episodes: Sequence[DemonstrationEpisode], copies: int, seed: int
+    episodes: Sequence[DemonstrationEpisode], copies: int, names: Sequence[tuple[str, ...]], seed: int
 ) -> Iterator[DemonstrationEpisode]:
     """``copies`` of each episode with what its first prompt has in single quotes exchanged throughout.
 
-    The n-th name becomes the n-th name of some other episode, each drawn by itself. A task is told by its
+    The n-th name becomes the n-th of some entry of ``names``, each drawn by itself. A task is told by its
     names no more, so that remembering them does not pay, and copying has to be learned.
     """
-    names = [
-        tuple(dict.fromkeys(_QUOTED.findall(episode.actions[0].messages[-1]["content"])))
-        for episode in episodes
-    ]
     rng = np.random.default_rng([seed, len(episodes)])
     for _ in range(copies if any(names) else 0):
-        for episode, old in zip(episodes, names, strict=True):
+        for episode in episodes:
+            old = quoted(episode.actions[0].messages[-1]["content"])
             drawn = [names[int(i)] for i in rng.integers(len(names), size=len(old))]
             new = [drawn[n][n] if n < len(drawn[n]) else own for n, own in enumerate(old)]
             exchange = dict(zip(old, new if len(set(new)) == len(new) else old, strict=True))
             yield dataclasses.replace(
                 episode, actions=tuple(_exchanged(action, exchange) for action in episode.actions)
             )
+
+
+def _task_names(config: Config) -> list[tuple[str, ...]]:
+    """What the first prompts of the training tasks have in single quotes; nothing is run for it."""
+    env = gym.make(config.env.id, **{**config.env.options("train"), "coach": "off", "sandbox": "null"})
+    ids = env.unwrapped.episode.tasks.ids  # type: ignore[attr-defined]
+    found = []
+    for task_id in islice(ids, NAMED_TASKS):
+        _, info = env.reset(seed=0, options={"task_id": task_id})
+        found.append(quoted(info["messages"][-1]["content"]))
+    env.close()
+    return found
 
 
 def _exchanged(action: Demonstration, names: Mapping[str, str]) -> Demonstration:
@@ -175,8 +192,8 @@ def name_weights(action: Demonstration, chat: ChatTokenizer, weight: float) -> l
     policy that cannot copy them achieves nothing.
     """
     text = chat.readable(action.action)
-    quoted = set(_QUOTED.findall(action.messages[-1]["content"]))
-    places = [match.span() for match in _QUOTED.finditer(text) if match.group() in quoted]
+    names = quoted(action.messages[-1]["content"])
+    places = [match.span() for match in _QUOTED.finditer(text) if match.group() in names]
     return [
         weight if any(start < last and end > first for first, last in places) else 1.0
         for start, end in chat.offsets(text)
@@ -188,7 +205,8 @@ def _imitate(
 ) -> None:
     start = config.warmstart
     samples, weights = [], []
-    for episode in (*episodes, *renamed(episodes, start.renamed, config.run.seed)):
+    names = _task_names(config) if start.renamed else []
+    for episode in (*episodes, *renamed(episodes, start.renamed, names, config.run.seed)):
         actions = (
             {
                 step: name_weights(action, chat, start.name_weight)

@@ -13,6 +13,7 @@ import pytest
 
 from mappa_env.data.tabular import SOURCES, TabularTasks, candidates, load
 from mappa_env.data.tabular.calibrate import LEAST, strength
+from mappa_env.data.tabular.instance import build
 from mappa_env.data.tabular.names import names_for
 from mappa_env.data.tabular.weak import WEAK
 from mappa_env.errors import OptionError, UnknownTaskError
@@ -109,6 +110,24 @@ def test_names_of_two_words_share_words_and_no_pair() -> None:
             assert words[0] == words[1] == words[2]
         for field in ("numbers", "texts"):
             assert not set(getattr(pools["train"], field)) & set(getattr(pools["eval"], field))
+
+
+def test_variants_are_the_same_table_under_other_names() -> None:
+    one, six = load("train", names="words"), load("train", names="words", variants=6)
+    assert six.ids[: len(one.ids)] == one.ids
+    assert len(set(six.ids)) == 6 * len(one.ids)
+    first, third = six.get("train-churn-001"), six.get("train-churn-001c")
+    assert third.id == "train-churn-001c"
+    assert (first.meta["id"], first.meta["target"]) != (third.meta["id"], third.meta["target"])
+    assert first.truth["reference"] == third.truth["reference"]
+    content = [task.files["train.csv"].split(b"\n", 1)[1] for task in (first, third)]  # type: ignore[union-attr]
+    assert content[0] == content[1]
+    alone = build(SOURCES["churn"], "train", 1, "words-train", 2)
+    assert alone.truth["reference"] == pytest.approx(first.truth["reference"])
+    assert load("eval", variants=6).ids == load("eval").ids
+    for wrong in (0, 27):
+        with pytest.raises(OptionError, match="variants"):
+            load("train", variants=wrong)
 
 
 def test_validation_draws_other_tasks_from_the_rows_of_training() -> None:

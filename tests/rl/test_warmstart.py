@@ -74,8 +74,9 @@ def test_renamed_copies_exchange_names_throughout_and_nothing_else() -> None:
 
     pairs = [("parcel key", "crop value"), ("cell tag", "soil rate"), ("lane ref", "debt share")]
     episodes = [episode(*pair) for pair in pairs]
-    copies = list(renamed(episodes, 5, seed=3))
-    assert copies == list(renamed(episodes, 5, seed=3))
+    names = [(f"'{ids}'", f"'{target}'") for ids, target in pairs]
+    copies = list(renamed(episodes, 5, names, seed=3))
+    assert copies == list(renamed(episodes, 5, names, seed=3))
     assert len(copies) == 15
     seen = set()
     for copy, task in zip(copies, [pair[0] for pair in pairs] * 5, strict=True):
@@ -90,4 +91,5 @@ def test_renamed_copies_exchange_names_throughout_and_nothing_else() -> None:
         assert "'train.csv'" in copy.actions[0].action
         assert copy.actions[1].action == "print('x')"
     assert len(seen) > 3  # combinations that no demonstration had
-    assert list(renamed(episodes, 0, seed=3)) == []
+    assert list(renamed(episodes, 5, [(), ()], seed=3)) == []
+    assert list(renamed(episodes, 0, names, seed=3)) == []

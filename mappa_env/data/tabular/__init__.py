@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mappa_env.data.base import TaskSet, unknown_task
 from mappa_env.data.store import is_split
@@ -26,7 +27,8 @@ SPLITS = ("train", "eval")
 VALIDATION = "validation"
 ADDED = {f"added-{split}": split for split in SPLITS}
 NAMES = ("split", "shared", "words")
-_ID = re.compile(r"(?P<split>[a-z]+)-(?P<source>[a-z]+)-(?P<index>[0-9]{3})")
+VARIANTS = "abcdefghijklmnopqrstuvwxyz"
+_ID = re.compile(r"(?P<split>[a-z]+)-(?P<source>[a-z]+)-(?P<index>[0-9]{3})(?P<variant>[b-z]?)")
 
 
 def candidates(split: str) -> list[str]:
@@ -40,10 +42,20 @@ def _count(source: Source, split: str) -> int:
     return source.counts[0] // 4 if split == VALIDATION else source.counts[SPLITS.index(split)]
 
 
-@functools.lru_cache(maxsize=2048)
-def _built(source: str, split: str, index: int, names: Pool) -> Task:
-    """Kept, because building costs milliseconds and the truth's reference model a tenth of a second."""
-    return build(SOURCES[source], split, index, names)
+@functools.lru_cache(maxsize=4096)
+def _built(source: str, split: str, index: int, names: Pool, variant: int = 0) -> Task:
+    """Kept, because building costs milliseconds and the truth's reference model a tenth of a second.
+
+    Variants of a task are the same table under other names, so they share its reference.
+    """
+    if not variant:
+        return build(SOURCES[source], split, index, names)
+    first = _built(source, split, index, names)
+    return build(SOURCES[source], split, index, names, variant, functools.partial(_reference_of, first))
+
+
+def _reference_of(task: Task, _: Mapping[str, Any]) -> float:
+    return float(task.truth["reference"])
 
 
 class TabularTasks:
@@ -64,11 +76,17 @@ class TabularTasks:
         match = _ID.fullmatch(task_id)
         if match is None or task_id not in self._known:
             raise unknown_task(task_id, self)
-        return _built(match["source"], self.split, int(match["index"]), self._names)
+        variant = VARIANTS.index(match["variant"] or "a")
+        return _built(match["source"], self.split, int(match["index"]), self._names, variant)
 
 
 def load(
-    split: str, *, size: int | None = None, sources: Sequence[str] | None = None, names: str = "split"
+    split: str,
+    *,
+    size: int | None = None,
+    sources: Sequence[str] | None = None,
+    names: str = "split",
+    variants: int = 1,
 ) -> TaskSet:
     """``split`` is ``train``, ``validation`` or ``eval``; ``size`` keeps the first so many tasks, ``sources``
     those of some.
@@ -78,12 +96,14 @@ def load(
 
     ``names="split"`` gives eval tasks column names that no training task has, ``"shared"`` those of training
     (for policies too small to copy a name they never saw), ``"words"`` names of two words each, those of the
-    three splits disjoint. Validation tasks are named as training tasks are, except with ``"words"``. Raises
+    three splits disjoint. Validation tasks are named as training tasks are, except with ``"words"``.
+
+    ``variants`` (at most 26): train tasks come under so many sets of names, the first ones first. Raises
     OptionError.
     """
     if split in ADDED or (split != VALIDATION and not is_split(split)):
-        if size is not None or sources is not None or names != "split":
-            raise OptionError(f"size, sources and names are options of generated tasks, not of {split!r}.")
+        if size is not None or sources is not None or names != "split" or variants != 1:
+            raise OptionError(f"generated tasks alone take size, sources, names and variants, not {split!r}.")
         from mappa_env.data import dsbench
 
         return dsbench.load(ADDED.get(split, split))
@@ -101,6 +121,10 @@ def load(
         ids = [i for i in ids if i.split("-")[1] in sources]
     if not ids:
         raise OptionError(f"sources={sources!r} have no task in the split {split!r}.")
+    if not 1 <= variants <= len(VARIANTS):
+        raise OptionError(f"variants={variants!r} must be within 1-{len(VARIANTS)}.")
+    if split == "train":
+        ids = [task_id + letter for letter in ("", *VARIANTS[1:variants]) for task_id in ids]
     pool: Pool = "eval" if split == "eval" and names == "split" else "train"
     if names == "words":
         pool = "words-eval" if split == "eval" else "words-train" if split == "train" else "words-validation"

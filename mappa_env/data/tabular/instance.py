@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,20 @@ from mappa_env.types import Task
 MAX_TRAIN, MAX_TEST = 200, 80
 
 
-def build(source: Source, split: str, index: int, pool: Pool) -> Task:
-    """The task ``<split>-<source>-<index>``; the same arguments always give the same bytes."""
+def build(
+    source: Source,
+    split: str,
+    index: int,
+    pool: Pool,
+    variant: int = 0,
+    reference: Callable[[Truth], float] | None = None,
+) -> Task:
+    """The task ``<split>-<source>-<index>``; the same arguments always give the same bytes.
+
+    ``variant``: the same table under other names. ``reference`` gives the reference's score if it is known.
+    """
     seed = [zlib.crc32(f"{split}/{source.name}".encode()), index]
-    rng, naming = np.random.default_rng([*seed, 0]), np.random.default_rng([*seed, 1])
+    rng, naming = np.random.default_rng([*seed, 0]), np.random.default_rng([*seed, 1 + variant])
     metric = source.metrics[index % len(source.metrics)]
     draw = source.draw(split, metric, rng)
     names = names_for(pool, source.task_type)
@@ -47,7 +57,7 @@ def build(source: Source, split: str, index: int, pool: Pool) -> Task:
     truth = columns_of(metric, [[answer] for answer in answers[n_train:]])
     known = columns_of(metric, [[answer] for answer in answers[:n_train]])
     placeholder = _placeholder(source, metric, answers[:n_train])
-    task_id = f"{split}-{source.name}-{index:03d}"
+    task_id = f"{split}-{source.name}-{index:03d}" + (chr(ord("a") + variant) if variant else "")
     files = {
         "train.csv": train,
         "test.csv": test,
@@ -75,7 +85,7 @@ def build(source: Source, split: str, index: int, pool: Pool) -> Task:
         "range": float(np.ptp(values[n_train:])) if values is not None else None,
         "constant": constant_score(metric, known, truth),
     }
-    reference = functools.partial(_reference, metric, train, test, truth)
+    reference = reference or functools.partial(_reference, metric, train, test, truth)
     draft = Task(
         id=task_id, prompt=_prompt(source, metric, meta), metric=metric, topic=metric, split=split,
         files=files, truth=Truth(hidden, {"reference": reference}), meta=meta,
