@@ -255,3 +255,34 @@ def _interrupted(sandbox: LocalSandbox, workspace: Workspace) -> None:
     timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
     timer.start()
     sandbox.run(workspace, SLEEP.format(40), Limits(wall_s=60))
+
+
+def test_a_workspace_that_is_collected_in_the_midst_of_a_request() -> None:
+    """Finalizers run wherever the collector likes, also where this thread holds the pool's lock."""
+    sandbox = LocalSandbox(concurrency=5)
+    first, second = sandbox.open_workspace(), sandbox.open_workspace()
+    first.put("a", b"1")
+    pool = sandbox._pool()
+    with pool._lock:
+        first.remove()
+    second.put("a", b"2")
+    assert not pool._dropped
+    assert sandbox.run(second, "print(open('a').read())", Limits()).stdout == "2\n"
+    pool.close()
+
+
+def test_an_interrupt_between_question_and_answer_costs_the_template_not_the_truth() -> None:
+    sandbox = LocalSandbox(concurrency=6)
+    with sandbox.open_workspace() as workspace:
+        workspace.put("a", b"1")
+        template_ = sandbox.rung.template
+        held = template(sandbox)
+        held.suspend()
+        threading.Timer(3.0, held.resume).start()
+        timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            template_.ask(do="zygote")
+        assert not template_.alive
+        assert sandbox.run(workspace, "print(open('a').read())", Limits()).stdout == "1\n"
+    sandbox._pool().close()

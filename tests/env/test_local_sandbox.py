@@ -172,7 +172,7 @@ def test_options_are_checked() -> None:
 
 
 def test_a_child_that_cannot_be_confined_runs_nothing(sandbox: LocalSandbox, workspace: Workspace) -> None:
-    """Limits that the kernel refuses stand for any step that fails: the host is told which, and no code ran."""
+    """Limits that the kernel refuses stand for any step that fails: the host is told, and no code ran."""
     result = sandbox.run(workspace, "open('ran', 'w').write('1')", Limits(memory_mb=2**50))
     assert result.status == "unavailable"
     assert "the sandbox could not work" in result.stderr

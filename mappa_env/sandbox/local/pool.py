@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import itertools
 import os
@@ -37,6 +38,7 @@ class Pool:
         self._slots = threading.BoundedSemaphore(concurrency)
         self._starts = threading.BoundedSemaphore(_STARTS * self._cores)
         self._numbers = itertools.count()
+        self._dropped: collections.deque[int] = collections.deque()
         self._process = os.getpid()
         self._closed = False
         atexit.register(self.close)
@@ -96,6 +98,7 @@ class Pool:
         """A new workspace: its number, a descriptor of its root, and whom its files belong to."""
         number = next(self._numbers)
         with self._lock:
+            self._drop()
             _, (root,) = self.rung.template.ask(do="open", number=number, size=size, inodes=inodes)
         return number, root, self.rung.template.user
 
@@ -104,8 +107,21 @@ class Pool:
             self.rung.template.ask(do="resize", number=number, size=size, inodes=inodes)
 
     def drop_place(self, number: int) -> None:
-        """Where the template is gone the workspace went with it."""
-        with self._lock:
+        """Give the memory of a workspace back, now or with the next request.
+
+        The garbage collector may call this in the midst of a request of this very thread.
+        """
+        self._dropped.append(number)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop()
+            finally:
+                self._lock.release()
+
+    def _drop(self) -> None:
+        """Where the template is gone, its workspaces went with it."""
+        while self._dropped:
+            number = self._dropped.popleft()
             if not self._closed and self.rung.template.alive:
                 self.rung.template.ask(do="drop", number=number)
 

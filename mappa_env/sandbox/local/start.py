@@ -91,13 +91,16 @@ class Template:
             raise SandboxError(
                 f"the sandbox's template process is gone: {self._last_words() or error!r}"
             ) from None
+        except BaseException:  # between question and answer: no later answer could be told from this one's
+            self.close()
+            raise
         if "failed" in answer:
             raise SandboxError(f"{self.level}: {answer['failed']}")
         return answer, fds
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return self._socket.fileno() >= 0 and self._process.poll() is None
 
     def close(self) -> None:
         """Everything below it dies. May be called twice."""
