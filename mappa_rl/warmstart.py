@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
-from mappa_rl.demonstrations import Demonstration, DemonstrationEpisode, demonstrate, texts
+from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
 from mappa_rl.errors import RunError
 from mappa_rl.learner import Learner
+from mappa_rl.naming import name_weights, renamed, task_names
 from mappa_rl.progress import Progress
 from mappa_rl.schedule import Schedule
 from mappa_rl.sft import imitate, token_weights
@@ -31,11 +28,8 @@ FOLDER = "warmstart"
 FACTS = "demonstrations.json"
 TOKENIZER_EPISODES = 2000
 """Episodes of demonstrations that the tokenizer is trained on."""
-NAMED_TASKS = 4000
-"""Training tasks whose names renamed demonstrations may get."""
 CONTEXT_SANDBOX = "calculator"
 """Demonstrations are scripted, so one-expression scripts need no interpreter of their own."""
-_QUOTED = re.compile(r"'[^'\n]+'")
 
 
 def warm_start(config: Config, out: Path, progress: Progress) -> Path:
@@ -140,81 +134,17 @@ def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, A
     return model, tokenizer
 
 
-def quoted(text: str) -> tuple[str, ...]:
-    """What stands in single quotes, each once, in order and with its quotes."""
-    return tuple(dict.fromkeys(_QUOTED.findall(text)))
-
-
-def renamed(
-    episodes: Sequence[DemonstrationEpisode], copies: int, names: Sequence[tuple[str, ...]], seed: int
-) -> Iterator[DemonstrationEpisode]:
-    """``copies`` of each episode with what its first prompt has in single quotes exchanged throughout.
-
-    The n-th name becomes the n-th of some entry of ``names``, each drawn by itself. A task is told by its
-    names no more, so that remembering them does not pay, and copying has to be learned.
-    """
-    rng = np.random.default_rng([seed, len(episodes)])
-    for _ in range(copies if any(names) else 0):
-        for episode in episodes:
-            old = quoted(episode.actions[0].messages[-1]["content"])
-            drawn = [names[int(i)] for i in rng.integers(len(names), size=len(old))]
-            new = [drawn[n][n] if n < len(drawn[n]) else own for n, own in enumerate(old)]
-            exchange = dict(zip(old, new if len(set(new)) == len(new) else old, strict=True))
-            yield dataclasses.replace(
-                episode, actions=tuple(_exchanged(action, exchange) for action in episode.actions)
-            )
-
-
-def _task_names(config: Config) -> list[tuple[str, ...]]:
-    """What the first prompts of the training tasks have in single quotes; nothing is run for it."""
-    env = gym.make(config.env.id, **{**config.env.options("train"), "coach": "off", "sandbox": "null"})
-    ids = env.unwrapped.episode.tasks.ids  # type: ignore[attr-defined]
-    found = []
-    for task_id in islice(ids, NAMED_TASKS):
-        _, info = env.reset(seed=0, options={"task_id": task_id})
-        found.append(quoted(info["messages"][-1]["content"]))
-    env.close()
-    return found
-
-
-def _exchanged(action: Demonstration, names: Mapping[str, str]) -> Demonstration:
-    def other(text: str) -> str:
-        return _QUOTED.sub(lambda match: names.get(match.group(), match.group()), text)
-
-    messages = tuple({**message, "content": other(message["content"])} for message in action.messages)
-    return dataclasses.replace(action, messages=messages, action=other(action.action))
-
-
-def name_weights(action: Demonstration, chat: ChatTokenizer, weight: float) -> list[float]:
-    """One weight per token of the reply: ``weight`` where it spells what the prompt has in single quotes.
-
-    Names are a few tokens among many that never change, so their part of the mean loss is small, although a
-    policy that cannot copy them achieves nothing.
-    """
-    text = chat.readable(action.action)
-    names = quoted(action.messages[-1]["content"])
-    places = [match.span() for match in _QUOTED.finditer(text) if match.group() in names]
-    return [
-        weight if any(start < last and end > first for first, last in places) else 1.0
-        for start, end in chat.offsets(text)
-    ] + [1.0]
-
-
 def _imitate(
     model: Any, episodes: list[DemonstrationEpisode], chat: ChatTokenizer, config: Config, progress: Progress
 ) -> None:
     start = config.warmstart
     samples, weights = [], []
-    names = _task_names(config) if start.renamed else []
+    names = task_names(config.env.id, config.env.options("train")) if start.renamed else []
     for episode in (*episodes, *renamed(episodes, start.renamed, names, config.run.seed)):
-        actions = (
-            {
-                step: name_weights(action, chat, start.name_weight)
-                for step, action in enumerate(episode.actions)
-            }
-            if start.name_weight != 1
-            else None
-        )
+        actions = None
+        if start.name_weight != 1:
+            steps = enumerate(episode.actions)
+            actions = {step: name_weights(action, chat, start.name_weight) for step, action in steps}
         for sample in demonstrated(episode, chat):
             samples.append(sample)
             weights.append(token_weights(sample, start.prompt_weight, actions))

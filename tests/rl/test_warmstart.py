@@ -9,9 +9,10 @@ import pytest
 
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.demonstrations import Demonstration, DemonstrationEpisode
+from mappa_rl.naming import name_weights, renamed
 from mappa_rl.sft import token_weights
 from mappa_rl.tiny import train_tokenizer
-from mappa_rl.warmstart import demonstrated, name_weights, renamed
+from mappa_rl.warmstart import demonstrated
 
 PROMPT = "engineer\nid: 'parcel key' target: 'crop value'\nnum: age 'x\nfiles: train.csv"
 CODE = "a = pd.read_csv('train.csv')\ny = a.pop('crop value')\na['parcel key'] = 'crop'  # crop value"
