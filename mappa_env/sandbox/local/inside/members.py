@@ -92,8 +92,9 @@ def _processor_ticks(pid: int) -> int:
 
 
 def _resident(pid: int) -> int:
-    fields = _read(f"/proc/{pid}/statm").split()
-    return int(fields[1]) * _PAGE if fields else 0
+    """Of whichever thread tells: a first thread that has ended shows nothing, while the others live on."""
+    fields = [_read(f"/proc/{pid}/task/{task}/statm").split() for task in _tasks(pid)]
+    return max((int(field[1]) * _PAGE for field in fields if field), default=0)
 
 
 def _proportional(pid: int) -> int:
@@ -104,7 +105,11 @@ def _proportional(pid: int) -> int:
 
 
 def _buffered(pid: int) -> int:
+    return max((_descriptors(pid, task) for task in _tasks(pid)), default=0) * _BUFFER
+
+
+def _descriptors(pid: int, task: str) -> int:
     try:
-        return len(os.listdir(f"/proc/{pid}/fd")) * _BUFFER
+        return len(os.listdir(f"/proc/{pid}/task/{task}/fd"))
     except OSError:
         return 0

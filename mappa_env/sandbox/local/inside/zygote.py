@@ -20,6 +20,8 @@ from .store import place
 
 _LOOK_S, _LOOK_LATER_S = 0.05, 0.2
 """How often an action is looked at in its first second, and after it."""
+_RARELY = 10
+"""Looking takes at most this part of the time: an action of many processes must not cost its neighbours."""
 _MOST_FDS = 4096
 _GROWTH = 1.5
 """A zygote that has become this much larger than it was asks to be replaced."""
@@ -189,9 +191,10 @@ class Zygote:
             elif now >= one.began + one.limits["wall"]:
                 self._end(one, "timeout")
             elif now >= one.look:
-                one.look = now + (_LOOK_S if now - one.began < 1 else _LOOK_LATER_S)
                 limits = one.limits
                 self._end(one, one.members.excess(limits["memory"], limits["cpu"], limits["processes"]))
+                took = time.monotonic() - now
+                one.look = now + max(_LOOK_S if now - one.began < 1 else _LOOK_LATER_S, _RARELY * took)
 
     def _end(self, one: Running, reason: str) -> None:
         if reason and not one.struck:
