@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import logging
 import os
@@ -83,12 +84,20 @@ def _deepspeed() -> Any:
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
     # The shared-memory collectives would be compiled for minutes on first use; gloo is there already.
     importlib.import_module("deepspeed.ops").__compatible_ops__["deepspeed_shm_comm"] = False
-    if not dist.is_initialized() and "RANK" not in os.environ:
-        backend = "nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    if not dist.is_initialized():  # else it is the caller's, or ours already
+        atexit.register(_leave)
+        if "RANK" not in os.environ:
+            backend = "nccl" if torch.cuda.is_available() else "gloo"
+            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed reads it even where there is no launcher
     deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
     return deepspeed
+
+
+def _leave() -> None:
+    """Join the group's threads: an interpreter that ends while they run may abort."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _device() -> torch.device:

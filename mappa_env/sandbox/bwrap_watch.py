@@ -46,6 +46,8 @@ class BwrapWatch(Watch):
 
     def _excess(self) -> RunStatus | None:
         pids = members(self._init, self._limits.processes + 2)[1:]
+        if not pids:  # until the action begins, its private folders may not be there, and be the host's
+            return None
         if len(pids) > self._limits.processes:
             return "killed"
         if memory(pids, self._limits.memory_mb << 20):
