@@ -22,7 +22,7 @@ from attacks.scene import HOST_KEY, Scene
 from mappa_env.sandbox import Limits, Result
 from mappa_env.workspace import Workspace
 
-LIMITS = Limits(wall_s=30, cpu_s=30, disk_mb=64)
+LIMITS = Limits(wall_s=120, cpu_s=60, disk_mb=64)
 """Wide: what is under attack is the wall around the code, not its budget."""
 
 LIBC = '''

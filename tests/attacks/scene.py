@@ -121,6 +121,7 @@ class _Names(Mapping[str, object]):
             "link": lambda: scene.link,
             "victim": lambda: scene.victim, "empty": lambda: scene.empty,
             "token": lambda: scene.token,
+            "exit": lambda: 60 if NUMBERS["ptrace"] == 101 else 93,
             "host": lambda: os.uname().nodename, "decoy": lambda: scene.decoy.pid,
             "unique": lambda: f"attack-{scene.token[:8]}",
             **{name: functools.partial(lambda name: getattr(scene.door, name), name) for name in door},

@@ -7,7 +7,7 @@ import pytest
 from attacks.harness import LIMITS, Run, battery, table, wider
 from attacks.levels import LEVELS, Sandboxes
 
-QUOTA = wider(disk_mb=8, wall_s=30.0)
+QUOTA = wider(disk_mb=8, wall_s=60.0)
 
 
 def grew(run: Run) -> bool:

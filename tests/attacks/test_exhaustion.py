@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attacks.harness import LIBC, Run, battery, table, wider
 
-FEW = wider(processes=12, wall_s=30.0)
+FEW = wider(processes=12, wall_s=60.0)
 _BOMB = "it would take the machine with it; how much it starts is written in it"
 
 
@@ -100,7 +100,7 @@ def live():
     wait()
     os._exit(0)
 def open_gate():
-    time.sleep(0.6)
+    time.sleep(1)
     os.close(writer)
     time.sleep(0.2)
     os._exit(0)

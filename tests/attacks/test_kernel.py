@@ -227,7 +227,7 @@ if platform.machine() == "x86_64":
     ATTACKS += table("""
 ### calls_of_32_bit_programs
 import mmap
-page = mmap.mmap(-1, 4096, prot=7)
+page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
 page.write(bytes.fromhex('b814000000cd80c3'))  # mov eax, 20 (getpid); int 0x80; ret
 getpid = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
 print('GOT' if getpid() == os.getpid() else '')

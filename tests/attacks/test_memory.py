@@ -93,6 +93,52 @@ for _ in range(6):
         os._exit(0)
 for _ in range(6):
     os.wait()
+### in_children_without_a_first_thread
+import ctypes, os, threading, time
+def hold():
+    time.sleep(0.3)
+    try:
+        x = b'1' * (120 << 20)
+    except MemoryError:
+        os._exit(0)
+    time.sleep(6)
+    os.write(1, b'GOT')
+    os._exit(0)
+for _ in range(6):
+    if os.fork() == 0:
+        threading.Thread(target=hold).start()
+        ctypes.CDLL(None).syscall($exit, 0)
+for _ in range(6):
+    os.wait()
+### forgotten_but_kept
+import mmap, os, time
+for _ in range(6):
+    if os.fork() == 0:
+        x = mmap.mmap(-1, 120 << 20)
+        for start in range(0, len(x), 4 << 20):
+            x[start : start + (4 << 20)] = b'1' * (4 << 20)
+            x.madvise(mmap.MADV_DONTNEED, start, 4 << 20)
+        time.sleep(4)
+        if x[5 << 20] == x[100 << 20] == 49:
+            os.write(1, b'GOT')
+        os._exit(0)
+for _ in range(6):
+    os.wait()
+### forgotten_file
+import mmap, os, time
+for _ in range(6):
+    if os.fork() == 0:
+        with open('/dev/zero', 'r+b') as f:
+            x = mmap.mmap(f.fileno(), 120 << 20)
+        for start in range(0, len(x), 4 << 20):
+            x[start : start + (4 << 20)] = b'1' * (4 << 20)
+            x.madvise(mmap.MADV_DONTNEED, start, 4 << 20)
+        time.sleep(4)
+        if x[5 << 20] == x[100 << 20] == 49:
+            os.write(1, b'GOT')
+        os._exit(0)
+for _ in range(6):
+    os.wait()
 ### shared_between_children
 import mmap, os, time
 try:
@@ -186,6 +232,29 @@ except OSError:
     pass
 if held > 400 << 20:
     print('GOT', held)
+### in_sockets_of_children
+import os, socket, time
+for _ in range(14):
+    if os.fork() == 0:
+        held, pairs = 0, []
+        try:
+            while len(pairs) < 120:
+                pairs.append(socket.socketpair())
+                for end in pairs[-1]:
+                    end.setblocking(False)
+                    try:
+                        while True:
+                            held += end.send(b'1' * 65536)
+                    except BlockingIOError:
+                        pass
+        except OSError:
+            pass
+        time.sleep(4)
+        if held > 25 << 20:
+            os.write(1, b'GOT')
+        os._exit(0)
+for _ in range(14):
+    os.wait()
 ### in_flight
 import array, os, socket
 a, b = socket.socketpair()

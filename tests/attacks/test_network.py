@@ -64,7 +64,7 @@ a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 a.sendto(b'x', '$path.post')
 ### fetch_page
 import urllib.request
-print(urllib.request.urlopen('http://127.0.0.1:$tcp/', timeout=2).read())
+print(urllib.request.urlopen('http://127.0.0.1:$tcp/', timeout=0.3).read())
 ### ask_name_server
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

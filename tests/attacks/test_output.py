@@ -10,7 +10,7 @@ from attacks.harness import LIMITS, Attack, table, wider
 from attacks.levels import LEVELS, Sandboxes
 from mappa_env.sandbox import Result
 
-SMALL = wider(output_kb=16, output_cap_mb=1, wall_s=60.0)
+SMALL = wider(output_kb=16, output_cap_mb=1, wall_s=120.0)
 FLOODS = {
     "flood",
     "flood_of_errors",
@@ -138,7 +138,7 @@ def check(name: str, result: Result) -> None:
     assert result.status in ("ok", "error", "output_limit"), result
     assert bounded(result.stdout)
     assert bounded(result.stderr)
-    assert result.wall_s < 55
+    assert result.wall_s < 100
 
 
 EXACT: dict[str, Callable[[Result], bool]] = {

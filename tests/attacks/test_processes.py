@@ -313,7 +313,7 @@ def hush():
     for number in range(3):
         os.dup2(null, number)
 def leave():
-    for _ in range(1000):
+    for _ in range(400):
         if os.path.exists('beat'):
             break
         time.sleep(0.005)

@@ -16,7 +16,7 @@ from attacks.harness import LIMITS, Attack, table, wider
 from attacks.levels import LEVELS, Sandboxes
 from mappa_env.sandbox import Result, Sandbox
 
-WALL = wider(wall_s=2.0, memory_mb=1024)
+WALL = wider(wall_s=3.0, memory_mb=1024)
 CPU = wider(cpu_s=1.0, wall_s=60.0)
 
 ATTACKS = [
@@ -131,6 +131,16 @@ while True:
     if os.fork():
         os.wait()
         os._exit(0)
+### spin_in_orphans
+def spin():
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+if os.fork() == 0:
+    while os.fork() == 0:
+        spin()
+    os._exit(0)
+time.sleep(100)
 ### spin_in_threads
 import threading
 for _ in range(3):

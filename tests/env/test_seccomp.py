@@ -166,7 +166,7 @@ def inside(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 PROBES = """
-import ctypes, errno, json, os, socket, sys
+import ctypes, errno, json, mmap, os, socket, sys
 from inside import seccomp, syscall_policy
 from inside.syscall_numbers import NUMBERS
 level, folder = sys.argv[1:]
@@ -193,7 +193,8 @@ if call("unshare") != "EPERM":  # the rest is not to be tried without a filter
     raise SystemExit("no filter")
 out = {"refused": {n: call(n) for g in syscall_policy.REFUSED for n in sorted(g.calls) if n in numbers}}
 path = os.path.join(folder, "file")
-open(path, "w").close()
+with open(path, "w") as file:
+    file.write("x")
 ours, theirs = socket.socketpair()
 ours.send(b"x")
 out["probes"] = {
@@ -219,6 +220,10 @@ out["probes"] = {
     "prlimit of pid 1": call("prlimit64", 1, 0),
     "prlimit of itself": call("prlimit64", 0, 0),
     "second filter": call("seccomp", 1, 0, 0),
+    "mmap SHARED ANONYMOUS": python(mmap.mmap, -1, 4096),
+    "mmap SHARED_VALIDATE ANONYMOUS": python(mmap.mmap, -1, 4096, 0x23),
+    "mmap PRIVATE ANONYMOUS": python(mmap.mmap, -1, 4096, 0x22),
+    "mmap SHARED of a file": python(mmap.mmap, os.open(path, os.O_RDWR), 0),
     "chmod": python(os.chmod, path, 0o640),
     "utime": python(os.utime, path),
     "setpriority": call("setpriority", 0, 0, 1),
@@ -238,6 +243,8 @@ ENDS = {
     "ioctl FIONBIO": "done",
     "prctl GET_DUMPABLE": "done",
     "prlimit of itself": "done",
+    "mmap PRIVATE ANONYMOUS": "done",
+    "mmap SHARED of a file": "done",
 }
 FULL_ONLY = ("setsid", "chmod", "utime", "setpriority")
 

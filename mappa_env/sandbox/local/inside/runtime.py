@@ -8,7 +8,8 @@ import sys
 
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
 ETC = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/ssl/openssl.cnf")
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "full", "random", "urandom")
+"""Not zero: a shared mapping of it is memory that no process's size need show."""
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
 """Of an interpreter's prefix; the rest of that folder may be somebody's home or project."""
 

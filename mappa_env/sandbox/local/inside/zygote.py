@@ -18,10 +18,10 @@ from .members import Members
 from .root import HOST
 from .store import place
 
-_LOOK_S, _LOOK_LATER_S = 0.05, 0.2
-"""How often an action is looked at in its first second, and after it."""
+_LOOK_S, _LOOK_LATER_S, _LOOK_LATEST_S = 0.05, 0.2, 0.5
+"""Between two looks at an action: in its first second, after it, and at most."""
 _RARELY = 10
-"""Looking takes at most this part of the time: an action of many processes must not cost its neighbours."""
+"""Until then, looking takes at most this part of the time: many processes must not cost the neighbours."""
 _MOST_FDS = 4096
 _GROWTH = 1.5
 """A zygote that has become this much larger than it was asks to be replaced."""
@@ -194,7 +194,8 @@ class Zygote:
                 limits = one.limits
                 self._end(one, one.members.excess(limits["memory"], limits["cpu"], limits["processes"]))
                 took = time.monotonic() - now
-                one.look = now + max(_LOOK_S if now - one.began < 1 else _LOOK_LATER_S, _RARELY * took)
+                pause = _LOOK_S if now - one.began < 1 else _LOOK_LATER_S
+                one.look = now + max(pause, min(_RARELY * took, _LOOK_LATEST_S))
 
     def _end(self, one: Running, reason: str) -> None:
         if reason and not one.struck:
