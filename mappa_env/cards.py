@@ -35,6 +35,8 @@ class Card:
     grader: str
     grader_options: Mapping[str, Any]
     rubric: Path | None
+    coach: Path | None
+    """What a language model is asked about each action; None: nothing."""
     truth: tuple[str, ...]
     """Agents whose verdicts may use the task's hidden truth."""
     scripted: str | None
@@ -62,13 +64,15 @@ def read_card(folder: str | Path) -> Card:
     team = _team(where, _get(where, raw, "team", list))
     tasks = _section(where, raw, "tasks", {"loader", "options"})
     grader = _section(where, raw, "grader", {"name", "options"})
-    coach = _section(where, raw, "coach", {"rubric", "truth"}, optional=True)
+    coach = _section(where, raw, "coach", {"rubric", "questions", "truth"}, optional=True)
     truth = _names(where, "coach.truth", coach.get("truth"))
     for name in truth:
         if name not in team.names:
             raise CardError(f"{where}: coach.truth names {name!r}, which is not in the team {team.names}.")
     rubric_name = _optional(where, coach, "rubric", str)
     rubric = _find(folders, rubric_name, where, "coach.rubric") if rubric_name else None
+    asked_name = _optional(where, coach, "questions", str)
+    asked = _find(folders, asked_name, where, "coach.questions") if asked_name else None
     probe = _optional(where, raw, "probe", str)
     options = _optional(where, tasks, "options", dict)
     if tasks.get("loader") == "jsonl":  # a card's own tasks lie beside it
@@ -84,6 +88,7 @@ def read_card(folder: str | Path) -> Card:
         grader=_get(where, grader, "name", str),
         grader_options=_options(where, _optional(where, grader, "options", dict)),
         rubric=rubric,
+        coach=asked,
         truth=truth,
         scripted=_optional(where, raw, "scripted", str) or None,
         probe=_read(_find(folders, probe, where, "probe")) if probe else None,

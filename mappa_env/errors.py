@@ -49,6 +49,10 @@ class CoachError(MappaError, RuntimeError):
     """The coach cannot be built or asked."""
 
 
+class CoachStopped(MappaError, RuntimeError):
+    """The coach must not go on: a wrong key, another model than before, the budget is spent. Ends the run."""
+
+
 class SandboxWarning(UserWarning):
     """The sandbox in use protects less than its name may suggest."""
 

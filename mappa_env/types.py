@@ -143,12 +143,43 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One line of a verdict: ``score`` in [0, 1] of ``weight``, with its reason."""
+    """One line of a verdict: ``score`` in [0, 1] of ``weight``, with its reason.
+
+    ``quote``: the span of the evidence that a model gave for it.
+    """
 
     name: str
     score: float
     weight: float
     reason: str = ""
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a verdict of a language model came about.
+
+    ``prompt_sha`` is the SHA-256 of all that was sent, nonces left out; ``calls`` those made for this
+    verdict, retries too (0: all came from the cache); ``latency_s`` of the last call; ``waited_s`` for rate
+    limits and retries. Tokens: ``cached`` are part of ``prompt``, ``thoughts`` not of ``output``. ``cost`` in
+    dollars, None where the price is not known; tokens and cost count only what was asked now. ``spread``:
+    largest minus smallest score, where several samples were asked for.
+    """
+
+    model: str
+    model_version: str
+    template: str
+    prompt_sha: str
+    response_ids: tuple[str, ...] = ()
+    calls: int = 0
+    latency_s: float = 0.0
+    waited_s: float = 0.0
+    prompt: int = 0
+    cached: int = 0
+    output: int = 0
+    thoughts: int = 0
+    cost: float | None = None
+    spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +196,7 @@ class Verdict:
     blame: str | None = None
     corrected_action: str | None = None
     coach: str = ""
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from mappa_env.errors import OptionError, nearest
 __all__ = ["COACHES", "Coach", "OffCoach", "make_coach"]
 
 COACHES = ("rubric", "off")
-_PLANNED = ("gemini", "openai", "replay")
+MODELS = ("gemini", "openai", "replay")
+"""Kinds of coaches that are followed by a name: ``gemini:<model>``."""
 
 
 def make_coach(spec: str | Mapping[str, Any], card: Card) -> Coach:
@@ -22,13 +23,14 @@ def make_coach(spec: str | Mapping[str, Any], card: Card) -> Coach:
     """
     options = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = options.pop("name", None)
-    backend = str(name).partition(":")[0]
-    if backend in _PLANNED:
-        raise OptionError(
-            f"coach={name!r}: the {backend!r} backend is not installed in this version; use one of {COACHES}."
-        )
+    if str(name).partition(":")[0] in MODELS:
+        from mappa_env.coach.llm.make import make_llm_coach
+
+        return make_llm_coach(str(name), options, card)
     if name not in COACHES:
-        raise OptionError(f"no coach {name!r}; there are {COACHES}." + nearest(str(name), COACHES))
+        raise OptionError(
+            f"no coach {name!r}; there are {COACHES} and {MODELS}." + nearest(str(name), (*COACHES, *MODELS))
+        )
     if options:
         raise OptionError(f"the coach {name!r} takes no options, found {sorted(options)}.")
     if name == "off":

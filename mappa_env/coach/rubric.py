@@ -71,7 +71,7 @@ class RubricCoach:
         self._roles = {role: (_bound(card.rubric, rows), rows.caps) for role, rows in spec.roles.items()}
 
     def judge(self, evidence: Evidence) -> Verdict:
-        if _infrastructure_failed(evidence):
+        if infrastructure_failed(evidence):
             return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
         case = Case(evidence, self._team)
         checks, caps = self._roles[evidence.agent.role]
@@ -152,7 +152,7 @@ def _check(path: Path, row: CriterionSpec) -> Check:
     return CHECKS[row.check]
 
 
-def _infrastructure_failed(evidence: Evidence) -> bool:
+def infrastructure_failed(evidence: Evidence) -> bool:
     """Whether this action, or one it builds on, met a sandbox that did not work: never an agent's doing."""
     if (evidence.probe or {}).get("probe_failed") == "unavailable":
         return True

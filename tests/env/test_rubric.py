@@ -570,14 +570,6 @@ def test_experts_earn_all_and_nobody_is_blamed() -> None:
     episode.close()
 
 
-@pytest.mark.parametrize(
-    "spec", ["gemini:some-model", "openai:m@http://localhost", {"name": "replay:x.jsonl"}]
-)
-def test_backends_that_are_not_there_say_so(spec: Any) -> None:
-    with pytest.raises(OptionError, match="not installed in this version"):
-        make_coach(spec, CARDS["mathchat"])
-
-
 def test_other_names_are_refused() -> None:
     with pytest.raises(OptionError, match="Did you mean 'rubric'"):
         make_coach("rubrik", CARDS["mathchat"])

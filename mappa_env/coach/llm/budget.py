@@ -1,0 +1,100 @@
+"""A budget in dollars: what a call may cost is set aside before it, what it did cost is booked after it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mappa_env.coach.llm.models import Price
+from mappa_env.coach.llm.wire import Request, Usage
+from mappa_env.errors import CoachStopped, OptionError
+
+
+@dataclass(slots=True)
+class Bill:
+    """One call on its way. Fill in ``usage`` when it is known; without it the most it may cost is booked."""
+
+    most: float
+    usage: Usage | None = None
+    note: dict[str, object] = field(default_factory=dict)
+
+
+class Budget:
+    """``dollars`` None: no limit. ``ledger``: a file of JSON lines, one per call, which a later run goes on
+    with. Safe to use from many threads; one process at a time has a ledger.
+
+    Raises OptionError where there is a limit without a price.
+    """
+
+    def __init__(self, dollars: float | None, price: Price | None, ledger: Path | None = None) -> None:
+        if dollars is not None and price is None:
+            raise OptionError(
+                f"budget={dollars!r}: no price is known for this model; give price={{'input': ..., "
+                "'output': ...} in dollars per million tokens."
+            )
+        self._dollars, self._price = dollars, price
+        self._lock = threading.Lock()
+        self._reserved = 0.0
+        self._ledger = ledger
+        self.spent, self.calls = _read(ledger)
+
+    @contextlib.contextmanager
+    def bill(self, request: Request) -> Iterator[Bill]:
+        """Around one call. Raises CoachStopped, before it, where it might exceed the budget."""
+        most = self._price.most(request.size, request.max_output_tokens) if self._price else 0.0
+        with self._lock:
+            if self._dollars is not None and self.spent + self._reserved + most > self._dollars:
+                raise CoachStopped(
+                    f"the coach's budget of ${self._dollars:g} is spent: ${self.spent:.4f} booked, "
+                    f"${self._reserved:.4f} on its way, and the next call may cost ${most:.4f}. "
+                    "Raise budget= and resume the run."
+                )
+            self._reserved += most
+        bill = Bill(most)
+        try:
+            yield bill
+        finally:
+            self._book(bill)
+
+    def _book(self, bill: Bill) -> None:
+        cost = bill.most
+        if bill.usage is not None:
+            cost = self._price.of(bill.usage) if self._price else 0.0
+        with self._lock:
+            self._reserved -= bill.most
+            self.spent += cost
+            self.calls += 1
+            if self._ledger is not None:
+                usage = bill.usage or Usage()
+                row = {
+                    "time": time.time(), "cost": cost, "known": bill.usage is not None,
+                    "prompt": usage.prompt, "cached": usage.cached, "output": usage.output,
+                    "thoughts": usage.thoughts, **bill.note,
+                }  # fmt: skip
+                _append(self._ledger, json.dumps(row))
+
+
+def _append(path: Path, line: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(file, line.encode() + b"\n")
+    finally:
+        os.close(file)
+
+
+def _read(path: Path | None) -> tuple[float, int]:
+    """Dollars and calls so far. A line that a crash cut short is the last one's, and counts as nothing."""
+    spent, calls = 0.0, 0
+    if path is not None and path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                spent += float(json.loads(line)["cost"])
+                calls += 1
+    return spent, calls

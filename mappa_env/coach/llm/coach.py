@@ -1,0 +1,216 @@
+"""The coach that asks a language model: evidence in, a verdict out, never a number where there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import statistics
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mappa_env.cards import Card
+from mappa_env.coach.case import Case
+from mappa_env.coach.llm import answer as answers
+from mappa_env.coach.llm import cache as caches
+from mappa_env.coach.llm.answer import Answer, UnreadableError
+from mappa_env.coach.llm.cache import CallCache
+from mappa_env.coach.llm.criteria import BEST, CoachSpec
+from mappa_env.coach.llm.fences import nonce
+from mappa_env.coach.llm.models import Model
+from mappa_env.coach.llm.policy import Policy, Shared
+from mappa_env.coach.llm.prompt import Prompt, Prompts
+from mappa_env.coach.llm.settings import Settings
+from mappa_env.coach.llm.wire import Passing, Reply, Request, Unanswered, Usage
+from mappa_env.coach.rubric import infrastructure_failed
+from mappa_env.errors import CoachStopped
+from mappa_env.types import Asked, Criterion, Evidence, Verdict
+
+_AGAIN = (
+    "Your answer to this could not be used: {}. Answer once more, with one JSON object that fills the schema."
+)
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What one verdict has cost so far."""
+
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+    latency_s: float = 0.0
+    waited_s: float = 0.0
+    ids: tuple[str, ...] = ()
+    version: str = ""
+
+
+class LLMCoach:
+    """Safe to use from many threads. ``source``: the server that all coaches alike share, or a recording."""
+
+    deterministic = False
+
+    def __init__(
+        self,
+        name: str,
+        card: Card,
+        spec: CoachSpec,
+        template: str,
+        model: Model,
+        settings: Settings,
+        source: Shared | CallCache,
+    ) -> None:
+        self.name = name
+        self._card, self._spec, self._model, self._settings = card, spec, model, settings
+        self._source = source  # keeps what is shared alive
+        self.policy: Policy | None
+        self._cache: CallCache | None
+        self.policy, self._cache = (
+            (None, source) if isinstance(source, CallCache) else (source.policy, source.cache)
+        )
+        self._prompts = Prompts(card, spec, template)
+        digest = hashlib.sha256(template.encode() + spec.model_dump_json().encode()).hexdigest()[:12]
+        self.template = f"{card.id}/{spec.version}/{digest}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that makes two runs of this coach comparable, as JSON."""
+        fields = ("labels", "samples", "spread", "corrections", "max_output_tokens")
+        model = {**dataclasses.asdict(self._model), "rates": None, "price": None, "retires": None}
+        return {
+            "name": self.name, "template": self.template, "model": model,
+            "answer": {field: getattr(self._settings, field) for field in fields},
+        }  # fmt: skip
+
+    def judge(self, evidence: Evidence) -> Verdict:
+        """Raises CoachStopped where the run must not go on; anything else is a verdict that says so."""
+        if infrastructure_failed(evidence):
+            return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
+        spent = _Spent()
+        prompt = self._prompts.write(evidence, nonce(), labels=self._settings.labels)
+        canonical = self._prompts.write(evidence, "", labels=self._settings.labels)
+        sha = hashlib.sha256("\0".join((canonical.system, *canonical.parts)).encode("utf-8", "replace"))
+        verdicts = []
+        for sample in range(self._settings.samples):
+            verdicts.append(self._sample(evidence, prompt, sha.hexdigest(), sample, spent))
+            if verdicts[-1].status in ("abstain", "error"):
+                break
+        verdict = self._joined(verdicts)
+        scores = [each.score for each in verdicts if each.score is not None]
+        price = self._model.price
+        return replace(verdict, asked=Asked(
+            model=self._model.name, model_version=spent.version, template=self.template,
+            prompt_sha=sha.hexdigest(), response_ids=spent.ids, calls=spent.calls,
+            latency_s=spent.latency_s, waited_s=spent.waited_s, prompt=spent.usage.prompt,
+            cached=spent.usage.cached, output=spent.usage.output, thoughts=spent.usage.thoughts,
+            cost=None if price is None else price.of(spent.usage),
+            spread=max(scores) - min(scores) if len(scores) > 1 else None,
+        ))  # fmt: skip
+
+    def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
+        """All at once; the policy bounds how many are in flight."""
+        if len(batch) < 2:
+            return [self.judge(evidence) for evidence in batch]
+        with ThreadPoolExecutor(min(len(batch), 256), thread_name_prefix="coach") as pool:
+            return list(pool.map(self.judge, batch))
+
+    def close(self) -> None:
+        """What is shared closes with the last coach that holds it."""
+
+    def _sample(self, evidence: Evidence, prompt: Prompt, sha: str, sample: int, spent: _Spent) -> Verdict:
+        """One answer, asked for once more where the first does not fill the schema."""
+        role = evidence.agent.role
+        rows, names = self._spec.roles[role], self._blamable(evidence)
+        corrections = self._settings.corrections
+        form = answers.schema(rows, names, corrections=corrections)
+        complaint = ""
+        for _ in range(2):
+            parts = (*prompt.parts, _AGAIN.format(complaint)) if complaint else prompt.parts
+            request = Request(prompt.system, parts, form, self._settings.max_output_tokens, sample)
+            try:
+                reply = self._reply(request, self._key(sha, sample, complaint, form), spent)
+            except Unanswered as nothing:
+                if nothing.final:
+                    return self._none("abstain", str(nothing))
+                complaint = str(nothing)
+                continue
+            except Passing as failure:
+                return self._none("error", str(failure))
+            try:
+                found = answers.read(reply.text, rows, names, corrections=corrections)
+            except UnreadableError as error:
+                complaint = str(error)
+                continue
+            return self._verdict(evidence, prompt, found)
+        return self._none("abstain", f"no usable answer, twice: {complaint}")
+
+    def _reply(self, request: Request, key: str, spent: _Spent) -> Reply:
+        """From the cache, else from the server. Raises Passing, Unanswered, CoachStopped."""
+        reply = self._cache.get(key) if self._cache is not None else None
+        if reply is None:
+            reply = self._ask(request, key, spent)
+        spent.version = reply.model_version
+        spent.ids += (reply.response_id,) if reply.response_id else ()
+        return reply
+
+    def _ask(self, request: Request, key: str, spent: _Spent) -> Reply:
+        if self.policy is None:
+            raise CoachStopped(
+                "the recording has no answer for this action: this run is not the recorded one. Check that "
+                "environment, tasks, seeds and the coach's options are the same."
+            )
+        try:
+            answer = self.policy.ask(request)
+        except (Passing, Unanswered) as failure:
+            spent.calls += failure.calls
+            if isinstance(failure, Unanswered):
+                spent.usage += failure.usage
+            if self._cache is not None:
+                self._cache.put(key, failure)
+            raise
+        spent.calls += answer.attempts
+        spent.usage += answer.reply.usage
+        spent.latency_s, spent.waited_s = answer.latency_s, spent.waited_s + answer.waited_s
+        if self._cache is None:
+            return answer.reply
+        self._cache.put(key, answer.reply)
+        return self._cache.get(key) or answer.reply  # another thread's, where it came first
+
+    def _key(self, sha: str, sample: int, complaint: str, form: dict[str, object]) -> str:
+        return caches.key(
+            model=self._model.name, template=self.template, prompt=sha, sample=sample, complaint=complaint,
+            form=form, decoding={**self._model.decoding, "max_output": self._settings.max_output_tokens},
+        )  # fmt: skip
+
+    def _verdict(self, evidence: Evidence, prompt: Prompt, found: Answer) -> Verdict:
+        role = evidence.agent.role
+        score = self._spec.score(role, found.grades, Case(evidence, self._card.team))
+        wrong = answers.invented(found, prompt.quotable)
+        criteria = tuple(
+            Criterion(row.name, found.grades[row.name] / BEST, row.weight, quote=found.quotes[row.name])
+            for row in self._spec.roles[role].criteria
+        )
+        note = f" [quotes not found in the evidence: {', '.join(wrong)}]" if wrong else ""
+        return Verdict(
+            "suspect" if wrong else "ok", score, found.summary + note, criteria, found.blame,
+            found.corrected, self.name,
+        )  # fmt: skip
+
+    def _joined(self, verdicts: Sequence[Verdict]) -> Verdict:
+        """The one verdict of several samples: the worst status; the mean score, unless they disagree."""
+        last = verdicts[-1]
+        if len(verdicts) == 1 or last.score is None:
+            return last
+        scores = [verdict.score for verdict in verdicts if verdict.score is not None]
+        spread = max(scores) - min(scores)
+        if spread > self._settings.spread:
+            return self._none("abstain", f"{len(scores)} samples disagree by {spread:.1f} points")
+        worst = next((verdict for verdict in verdicts if verdict.status == "suspect"), verdicts[0])
+        return replace(worst, score=round(statistics.fmean(scores), 4))
+
+    def _none(self, status: str, why: str) -> Verdict:
+        return Verdict(status, None, why, coach=self.name)  # type: ignore[arg-type]
+
+    def _blamable(self, evidence: Evidence) -> tuple[str, ...]:
+        """The team up to the agent that acts: nobody later can have caused anything yet."""
+        names = self._card.team.names
+        return names[: names.index(evidence.agent.name) + 1]

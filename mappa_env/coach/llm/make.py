@@ -1,0 +1,146 @@
+"""Language-model coaches by name: parts put together; limits, budget and cache shared by all alike."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mappa_env.cards import Card
+from mappa_env.coach.llm.breaker import Breaker
+from mappa_env.coach.llm.buckets import Buckets
+from mappa_env.coach.llm.budget import Budget
+from mappa_env.coach.llm.cache import CallCache
+from mappa_env.coach.llm.coach import LLMCoach
+from mappa_env.coach.llm.criteria import read_spec
+from mappa_env.coach.llm.models import Model, Rates, model
+from mappa_env.coach.llm.policy import Policy, Shared
+from mappa_env.coach.llm.settings import Settings, settings
+from mappa_env.coach.llm.wire import Backend
+from mappa_env.errors import CardError, CoachError, OptionError
+
+FORMS = {
+    "gemini": "gemini:<model>",
+    "openai": "openai:<model>@<base_url>",
+    "replay": "replay:<path of a recording>",
+}
+
+
+class _Registry:
+    """Environments are many; the provider's limits and our budget are one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shared: weakref.WeakValueDictionary[str, Shared] = weakref.WeakValueDictionary()
+
+    def get(self, key: str, make: Callable[[], Shared]) -> Shared:
+        with self._lock:
+            found = self._shared.get(key)
+            if found is None:
+                found = self._shared[key] = make()
+                weakref.finalize(found, _close, found.policy, found.cache)
+            return found
+
+
+_REGISTRY = _Registry()
+
+
+def make_llm_coach(name: str, options: Mapping[str, Any], card: Card) -> LLMCoach:
+    """The coach ``name`` of one of ``FORMS`` for ``card``. See ``Settings`` for the options.
+
+    Raises OptionError, CardError, CoachError for a recording that is none, CoachStopped without a key.
+    """
+    kind, _, rest = name.partition(":")
+    if not rest:
+        raise OptionError(f"coach={name!r} is incomplete: write {FORMS[kind]}.")
+    if card.coach is None:
+        raise OptionError(
+            f"coach={name!r}: the card {card.id} has no coach.yaml, which says what to ask; use "
+            "coach='rubric' or coach='off'."
+        )
+    if kind == "replay":
+        return _replay(name, Path(rest), options, card)
+    chosen = settings(name, options)
+    shared = _REGISTRY.get(f"{name} {chosen.model_dump_json()}", lambda: _share(name, chosen))
+    coach = _coach(name, card, chosen, shared.model, shared)
+    if shared.cache is not None:
+        shared.cache.claim(f"coach of {card.id}", coach.identity)
+    return coach
+
+
+def _coach(name: str, card: Card, chosen: Settings, asked: Model, shared: Shared | CallCache) -> LLMCoach:
+    assert card.coach is not None
+    spec = read_spec(card.coach, tuple(sorted({agent.role for agent in card.team})))
+    try:
+        template = (card.coach.parent / spec.template).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CardError(f"{card.coach}: template {spec.template!r} cannot be read: {error}") from None
+    return LLMCoach(name, card, spec, template, asked, chosen, shared)
+
+
+def _replay(name: str, path: Path, options: Mapping[str, Any], card: Card) -> LLMCoach:
+    """The coach that a recording belongs to, without a server."""
+    if options:
+        raise OptionError(
+            f"coach={name!r} takes no options, the recording has them; found {sorted(options)}."
+        )
+    cache = CallCache(path, read_only=True)
+    found = cache.meta(f"coach of {card.id}")
+    if found is None:
+        raise CoachError(f"{path} holds no verdicts of the card {card.id}.")
+    coach = _coach(
+        found["name"], card, Settings(**found["answer"]), Model(**{**found["model"], "rates": Rates()}), cache
+    )
+    if coach.identity != found:
+        raise CoachError(
+            f"{path} was recorded with {found['template']!r}, and this card asks {coach.template!r}: replay "
+            "it with the version that recorded it."
+        )
+    return coach
+
+
+def _share(name: str, chosen: Settings) -> Shared:
+    kind, _, rest = name.partition(":")
+    model_name, _, base_url = rest.partition("@")
+    asked = model(
+        model_name,
+        price=chosen.price,
+        limits=chosen.limits,
+        thinking=chosen.thinking,
+        temperature=chosen.temperature,
+    )
+    backend = _openai(asked, chosen, base_url) if kind == "openai" else _gemini(asked, chosen)
+    policy = Policy(
+        backend,
+        Buckets(asked.rates),
+        Budget(chosen.budget, asked.price, chosen.ledger),
+        Breaker(chosen.breaker_failures, chosen.breaker_pause_s),
+        chosen,
+    )
+    return Shared(asked, policy, CallCache(chosen.cache) if chosen.cache else None)
+
+
+def _close(policy: Policy, cache: CallCache | None) -> None:
+    policy.close()
+    if cache is not None:
+        cache.close()
+
+
+def _gemini(asked: Model, chosen: Settings) -> Backend:
+    try:
+        from mappa_env.coach.llm.gemini import GeminiBackend
+    except ImportError as error:
+        raise CoachError(
+            f"coach 'gemini:...' needs google-genai: pip install 'mappa[gemini]' ({error})"
+        ) from None
+    return GeminiBackend(asked, chosen)
+
+
+def _openai(asked: Model, chosen: Settings, base_url: str) -> Backend:
+    from mappa_env.coach.llm.openai_compat import OpenAIBackend
+
+    if not base_url:
+        raise OptionError(f"coach='openai:{asked.name}' is incomplete: write {FORMS['openai']}.")
+    return OpenAIBackend(asked, chosen, base_url)
