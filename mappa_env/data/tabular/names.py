@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from mappa_env.data.tabular import words
 from mappa_env.types import Task
 
 Pool = Literal["train", "eval", "words-train", "words-validation", "words-eval"]
 """The ``words-`` pools make names of two words with a space between: more pairs of each kind (768) than there
-are tasks, so that a small policy had better copy them than remember them."""
+are tasks, so that a small policy had better copy them than remember them. Columns have many names too."""
 TaskType = Literal["classification", "regression"]
 
 MAX_LISTED = 16
@@ -75,14 +76,14 @@ class Names(NamedTuple):
 
 
 def names_for(pool: Pool, task_type: TaskType) -> Names:
-    classes = task_type == "classification"
     split = pool.removeprefix("words-")
-    features = "eval" if split == "eval" else "train"
-    numbers, texts = _NUMBERS[features], _TEXTS[features]
     if split != pool:
-        return Names(_words(_ID_WORDS, split), _words(_TARGET_WORDS, split), numbers, texts)
-    tails = _CLASS_TAILS if classes else _VALUE_TAILS
-    return Names(_pairs(_ID_HEADS, _ID_TAILS, pool), _pairs(_TARGET_HEADS, tails, pool), numbers, texts)
+        ids, targets = _words(_ID_WORDS, split), _words(_TARGET_WORDS, split)
+        return Names(ids, targets, words.NUMBERS[split], words.TEXTS[split])
+    tails = _CLASS_TAILS if task_type == "classification" else _VALUE_TAILS
+    return Names(
+        _pairs(_ID_HEADS, _ID_TAILS, pool), _pairs(_TARGET_HEADS, tails, pool), _NUMBERS[pool], _TEXTS[pool]
+    )
 
 
 def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[str, ...]:
@@ -97,7 +98,7 @@ def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[
 
 def _words(heads: tuple[str, ...], split: str) -> tuple[str, ...]:
     """Of sixteen diagonals one is for eval and one for validation; every word is in all three splits."""
-    wanted = {"eval": (15,), "validation": (14,)}.get(split, range(14))
+    wanted = {"eval": (13,), "validation": (14,)}.get(split, (*range(13), 15))
     return tuple(
         f"{head} {tail}"
         for i, head in enumerate(heads)
