@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from mappa_env.cards import Card
@@ -33,8 +34,9 @@ from mappa_env.types import (
 )
 from mappa_env.workspace import Workspace
 
-_PENDING = Verdict("abstain", None, "not judged yet")
+_PENDING = Verdict("pending", None, "not judged yet")
 FEEDBACK = ("off", "agents")
+JUDGING = ("blocking", "deferred")
 
 
 class Episode:
@@ -55,6 +57,7 @@ class Episode:
         task_options: Mapping[str, Any] | None = None,
         prompts: str = "full",
         coach_feedback: str = "off",
+        judging: str = "blocking",
         shaping: str | Mapping[str, Any] = "process",
         limits: Mapping[str, float] | None = None,
     ) -> None:
@@ -64,11 +67,21 @@ class Episode:
                 f"coach_feedback={coach_feedback!r} is not offered; use one of {FEEDBACK}."
                 + nearest(str(coach_feedback), FEEDBACK)
             )
+        if judging not in JUDGING:
+            raise OptionError(
+                f"judging={judging!r} is not offered; use one of {JUDGING}." + nearest(str(judging), JUDGING)
+            )
+        if judging == "deferred" and coach_feedback == "agents":
+            raise OptionError(
+                "judging='deferred' and coach_feedback='agents' exclude each other: agents would have to see "
+                "verdicts that are not in yet."
+            )
         self.card = card
         self.tasks = load_tasks(card.loader, tasks, {**card.loader_options, **(task_options or {})})
         self.settings = {
             "coach": coach, "sandbox": sandbox, "tasks": tasks, "task_options": dict(task_options or {}),
-            "prompts": prompts, "coach_feedback": coach_feedback, "shaping": shaping,
+            "prompts": prompts, "coach_feedback": coach_feedback, "judging": judging,
+            "shaping": shaping,
         }  # fmt: skip
         self._artifacts = {name for spec in card.team for name in spec.reads}
         self.agent: str | None = None
@@ -76,6 +89,8 @@ class Episode:
         self.outcome: Outcome | None = None
         self._prompter = Prompter(card, prompts)
         self._feedback = coach_feedback == "agents"
+        self._deferred = judging == "deferred"
+        self._pending: dict[int, Future[Verdict]] = {}
         self._limits = _override(card.limits, limits or {})
         self._grader = make_grader(card.grader, card.grader_options)
         self._shaping = make_shaping(shaping)
@@ -140,9 +155,14 @@ class Episode:
         return "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in self._messages)
 
     def act(self, text: str) -> ActionRecord:
-        """Carry out the acting agent's action and hand the turn on. Raises EpisodeError when over."""
+        """Carry out the acting agent's action and hand the turn on. Raises EpisodeError when over.
+
+        With ``judging="deferred"`` the verdict may be pending; the closing action waits until all are in.
+        """
         if self.agent is None:
             raise EpisodeError("the episode is over (or not started): call reset() first.")
+        if self._deferred:
+            self._coach.wait()
         spec, step = self._spec, len(self._actions)
         parsed = parse(text, tools="python" in spec.tools)
         seed = _action_seed(self._seed, spec.name, self.turn)
@@ -165,10 +185,11 @@ class Episode:
         closing = last_turn and self._position + 1 == len(self.card.team)
         if closing:
             self.outcome = self._grade(draft)
-        record = self._judge(draft, spec)
-        self._actions.append(record)
-        self._advance(record)
-        return record
+        self._actions.append(self._judge(draft, spec))
+        if closing:
+            self._settle()
+        self._advance(self._actions[-1])
+        return self._actions[-1]
 
     def close(self) -> None:
         """Remove the workspace and let sandbox and coach go. May be called twice."""
@@ -201,12 +222,29 @@ class Episode:
             missing=draft.missing, claims=draft.claims, probe=facts, outcome=self.outcome,
             standing=standing, truth=self.task.truth if spec.name in self.card.truth else None,
         )  # fmt: skip
+        draft = dataclasses.replace(draft, probe=facts)
+        if self._deferred:
+            self._pending[draft.step] = self._coach.judge_later(evidence)
+            return draft
+        return self._judged(draft, self.outcome, lambda: self._coach.judge(evidence))
+
+    def _judged(
+        self, draft: ActionRecord, outcome: Outcome | None, judge: Callable[[], Verdict]
+    ) -> ActionRecord:
         try:
-            verdict = self._coach.judge(evidence)
+            verdict = judge()
         except CoachError as error:  # an unreachable coach is a missing score, never a number
             verdict = Verdict("error", None, str(error), coach=self._coach.name)
-        reward, valid = self._shaping.step(verdict, self.outcome)
-        return dataclasses.replace(draft, verdict=verdict, reward=reward, reward_valid=valid, probe=facts)
+        reward, valid = self._shaping.step(verdict, outcome)
+        return dataclasses.replace(draft, verdict=verdict, reward=reward, reward_valid=valid)
+
+    def _settle(self) -> None:
+        """Wait for all verdicts of the episode."""
+        last = len(self._actions) - 1
+        for step, future in self._pending.items():
+            outcome = self.outcome if step == last else None
+            self._actions[step] = self._judged(self._actions[step], outcome, future.result)
+        self._pending = {}
 
     def _advance(self, record: ActionRecord) -> None:
         if record.last_turn:
@@ -255,6 +293,9 @@ class Episode:
         return self._workspace
 
     def _discard(self) -> None:
+        for future in self._pending.values():
+            future.cancel()
+        self._pending = {}
         if self._workspace is not None:
             self._workspace.remove()
             self._workspace = None

@@ -26,11 +26,17 @@ _KNOWN = (*_OPTIONS, "seat", "partners", "record", "render_mode")
 
 @dataclasses.dataclass(slots=True)
 class Earned:
-    """An agent's last action with what it earned: its step reward, or its credit once the episode is over."""
+    """An agent's last action with what it earned: its step reward, or its credit once the episode is over.
+
+    ``paid``: what all its actions were handed out at their steps; ``due``: what they come to now that all
+    verdicts are in. The two differ only with ``judging="deferred"``.
+    """
 
     record: ActionRecord
     reward: float
     valid: bool
+    paid: float
+    due: float
 
 
 class Face:
@@ -88,11 +94,15 @@ class Face:
             raise TypeError(f"an action is a str, found {type(action).__name__}: {action!r:.80}")
         episode = self.episode
         record = self._last = episode.act(action)
-        self._earned[record.agent] = Earned(record, record.reward, record.reward_valid)
+        before = self._earned.get(record.agent)
+        paid = record.reward + (before.paid if before else 0.0)
+        self._earned[record.agent] = Earned(record, record.reward, record.reward_valid, paid, paid)
         if episode.over:
             credit = episode.credit
-            for earned in self._earned.values():
+            for agent, earned in self._earned.items():
+                earned.record = episode.actions[earned.record.step]
                 earned.reward, earned.valid = credit[earned.record.step]
+                earned.due = sum(action.reward for action in episode.actions if action.agent == agent)
             if self._store is not None:
                 self._store.append(episode.trajectory)
         if self.render_mode == "human":
@@ -104,9 +114,11 @@ class Face:
         return self._earned.get(agent)
 
     def late(self, agent: str) -> float:
-        """What the episode's end adds to the step reward of ``agent``'s last action; 0.0 while it runs."""
+        """What the episode's end adds to the step rewards of ``agent``; 0.0 while it runs."""
         earned = self._earned.get(agent)
-        return earned.reward - earned.record.reward if earned and earned.valid else 0.0
+        if earned is None:
+            return 0.0
+        return earned.due - earned.paid + (earned.reward - earned.record.reward if earned.valid else 0.0)
 
     def observation(self, agent: str | None = None) -> dict[str, Any]:
         """What ``agent`` (default: the one whose turn it is) sees; no prompt when it is not its turn."""

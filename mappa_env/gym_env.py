@@ -87,12 +87,13 @@ class SeatEnv(SelfPlayEnv):
 
     def step(self, action: str) -> Step:
         face = self._face
-        face.act(action)
+        handed_out = face.act(action).reward
         self._play_partners()
         earned = face.earned(self.seat)
         assert earned is not None  # the seat has just acted
         info = face.info(earned.record, earned.valid)
-        return face.observation(self.seat), earned.reward, face.episode.over, False, info
+        reward = handed_out + face.late(self.seat) if earned.valid else 0.0
+        return face.observation(self.seat), reward, face.episode.over, False, info
 
     def _play_partners(self) -> None:
         """Until it is the seat's turn, or the end."""

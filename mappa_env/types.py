@@ -15,7 +15,7 @@ Message = dict[str, str]
 
 RunStatus = Literal["ok", "error", "timeout", "memory", "killed", "output_limit", "disk_limit", "unavailable"]
 FileOp = Literal["created", "modified", "deleted", "renamed", "type_changed"]
-VerdictStatus = Literal["ok", "abstain", "error", "suspect"]
+VerdictStatus = Literal["ok", "abstain", "error", "suspect", "pending"]
 
 _FAMILIES = {
     "exact_match": "math",
@@ -185,6 +185,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The coach's answer about one action. ``score`` is 0-10, and None unless ``status`` is ok or suspect.
+    ``pending``: it is still being asked, and will be in when the episode is over.
 
     ``blame`` names the agent the coach holds responsible for what went wrong in this action (None: nobody).
     """

@@ -45,6 +45,8 @@ class Env(Section):
     """Who scores actions: ``rubric``, ``off``, or another coach's name or mapping."""
     coach_feedback: Literal["off", "agents"] = "off"
     """``agents``: the agents see what the coach said of earlier actions."""
+    judging: Literal["blocking", "deferred"] = "blocking"
+    """``deferred``: verdicts are asked in the background while the team goes on; for slow coaches."""
     sandbox: str | dict[str, Any] = DEFAULT
     """Where the agents' code runs: a backend's name or mapping."""
     shaping: str | dict[str, Any] = "process"
@@ -140,6 +142,8 @@ class Rollout(Section):
     """Longest action, in tokens."""
     max_context: Count = 512
     """Longest context with its action, in tokens; at most ``model.max_len``."""
+    max_masked: Fraction = 0.5
+    """Largest share of a step's actions without a valid reward; a run with more stops, and can be resumed."""
 
 
 class Algo(Section):

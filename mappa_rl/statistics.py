@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
+from mappa_rl.errors import RunError
 from mappa_rl.rollout import Collected
 
 
@@ -26,3 +27,18 @@ def rollout_stats(collected: Collected) -> dict[str, float]:
     values = {name: sum(found) / len(found) for name, found in groups.items() if found}
     seconds = {f"time/{name}": spent for name, spent in collected.seconds.items()}
     return {**values, "episodes": float(len(rollouts)), "tokens": float(collected.tokens), **seconds}
+
+
+def check_masked(collected: Collected, most: float, step: int) -> None:
+    """Raises RunError where more than the share ``most`` of all actions have no valid reward."""
+    valid = [turn.valid for rollout in collected.rollouts for turn in rollout.turns]
+    share = 1 - sum(valid) / len(valid)
+    if share > most:
+        verdicts = [action.verdict for each in collected.trajectories for action in each.actions]
+        counts = Counter(verdict.status for verdict in verdicts)
+        why = Counter(v.reasoning[:200] for v in verdicts if v.status != "ok").most_common(1)
+        raise RunError(
+            f"step {step}: {share:.0%} of the actions have no valid reward, more than rollout.max_masked="
+            f"{most:.0%}. Verdicts: {dict(counts)}; most often: {why[0][0] if why else 'none'!r}. Mend the "
+            "cause and go on with --resume."
+        )

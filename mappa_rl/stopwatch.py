@@ -59,6 +59,7 @@ class Stopwatch:
     def attach(self, env: Any) -> None:
         """Time the sandbox and the coach of an environment of ours from now on."""
         episode = env.unwrapped.episode
+        episode._settle = _Timed(episode, "_settle", "coach", self)._settle
         episode._sandbox = _Timed(episode._sandbox, "run", "sandbox", self)
         episode._coach = _Timed(episode._coach, "judge", "coach", self)
 

@@ -16,7 +16,7 @@ from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
 from mappa_rl.rollout import Collected, Collector, Job, Sampling
 from mappa_rl.sinks import Metrics
-from mappa_rl.statistics import rollout_stats
+from mappa_rl.statistics import check_masked, rollout_stats
 from mappa_rl.stopwatch import Stopwatch
 from mappa_rl.summary import demonstrated_faults, summarise
 from mappa_rl.types import StepStats
@@ -77,6 +77,7 @@ def train_step(
     sampling = Sampling(rollout.temperature, rollout.max_new_tokens, rollout.max_context)
     collected = training.collect(jobs, sampling)
     values = rollout_stats(collected)
+    check_masked(collected, rollout.max_masked, step)
     played = time.perf_counter()
     with watch.at("learner"):
         learnt = learn(config, parts, collected)

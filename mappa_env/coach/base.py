@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Protocol
 
 from mappa_env.types import Evidence, Verdict
@@ -18,7 +19,25 @@ class Coach(Protocol):
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]: ...
 
+    def judge_later(self, evidence: Evidence) -> Future[Verdict]:
+        """Begin to judge. A coach that is quick may have done it when this returns."""
+        ...
+
+    def wait(self) -> None:
+        """Return when verdicts can be had: rollouts pause while a server is down."""
+        ...
+
     def close(self) -> None: ...
+
+
+def at_once(judge: Callable[[Evidence], Verdict], evidence: Evidence) -> Future[Verdict]:
+    """``judge_later`` of a coach that is quick."""
+    done: Future[Verdict] = Future()
+    try:
+        done.set_result(judge(evidence))
+    except Exception as error:  # noqa: BLE001  (the future raises it where its result is asked for)
+        done.set_exception(error)
+    return done
 
 
 class OffCoach:
@@ -33,6 +52,12 @@ class OffCoach:
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
         return [self._verdict] * len(batch)
+
+    def judge_later(self, evidence: Evidence) -> Future[Verdict]:
+        return at_once(self.judge, evidence)
+
+    def wait(self) -> None:
+        return None
 
     def close(self) -> None:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mappa_env.cards import Card
+from mappa_env.coach.base import at_once
 from mappa_env.coach.case import Case, Check, Finding
 from mappa_env.coach.checks import CHECKS
 from mappa_env.errors import CardError, nearest
@@ -96,6 +98,12 @@ class RubricCoach:
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
         return [self.judge(evidence) for evidence in batch]
+
+    def judge_later(self, evidence: Evidence) -> Future[Verdict]:
+        return at_once(self.judge, evidence)
+
+    def wait(self) -> None:
+        return None
 
     def close(self) -> None:
         return None

@@ -6,11 +6,12 @@ import dataclasses
 import hashlib
 import statistics
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mappa_env.cards import Card
+from mappa_env.coach.base import at_once
 from mappa_env.coach.case import Case
 from mappa_env.coach.llm import answer as answers
 from mappa_env.coach.llm import cache as caches
@@ -108,10 +109,17 @@ class LLMCoach:
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
         """All at once; the policy bounds how many are in flight."""
-        if len(batch) < 2:
-            return [self.judge(evidence) for evidence in batch]
-        with ThreadPoolExecutor(min(len(batch), 256), thread_name_prefix="coach") as pool:
-            return list(pool.map(self.judge, batch))
+        return [future.result() for future in [self.judge_later(evidence) for evidence in batch]]
+
+    def judge_later(self, evidence: Evidence) -> Future[Verdict]:
+        if isinstance(self._source, CallCache):
+            return at_once(self.judge, evidence)
+        return self._source.pool.submit(self.judge, evidence)
+
+    def wait(self) -> None:
+        """At most as long as a verdict may take; then the verdicts say that there are none."""
+        if self.policy is not None:
+            self.policy.breaker.wait(self._settings.deadline_s)
 
     def close(self) -> None:
         """What is shared closes with the last coach that holds it."""

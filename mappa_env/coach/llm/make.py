@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class _Registry:
             found = self._shared.get(key)
             if found is None:
                 found = self._shared[key] = make()
-                weakref.finalize(found, _close, found.policy, found.cache)
+                weakref.finalize(found, _close, found.policy, found.cache, found.pool)
             return found
 
 
@@ -119,11 +120,13 @@ def _share(name: str, chosen: Settings) -> Shared:
         Breaker(chosen.breaker_failures, chosen.breaker_pause_s),
         chosen,
     )
-    return Shared(asked, policy, CallCache(chosen.cache) if chosen.cache else None)
+    pool = ThreadPoolExecutor(chosen.concurrency, thread_name_prefix="coach")
+    return Shared(asked, policy, CallCache(chosen.cache) if chosen.cache else None, pool)
 
 
-def _close(policy: Policy, cache: CallCache | None) -> None:
+def _close(policy: Policy, cache: CallCache | None, pool: ThreadPoolExecutor) -> None:
     policy.close()
+    pool.shutdown(wait=False, cancel_futures=True)
     if cache is not None:
         cache.close()
 

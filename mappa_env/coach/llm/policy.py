@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from mappa_env.coach.llm.breaker import Breaker
@@ -147,3 +148,5 @@ class Shared:
     model: Model
     policy: Policy
     cache: CallCache | None
+    pool: ThreadPoolExecutor
+    """As many threads as calls in flight, started when they are needed."""

@@ -1,0 +1,161 @@
+"""Deferred judging: the same verdicts and rewards as blocking, handed out when the episode is over."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import gymnasium as gym
+import pettingzoo
+import pytest
+
+import mappa_env  # noqa: F401  (registers the environments)
+from mappa_env.coach.rubric import RubricCoach
+from mappa_env.episode import Episode
+from mappa_env.errors import CoachStopped, OptionError
+from mappa_env.registration import find_card
+from mappa_env.scripted import ScriptedTeam, make_team
+from mappa_env.types import Evidence, Trajectory, Verdict
+
+
+class SlowCoach(RubricCoach):
+    """The rubric, in the background: verdicts come when ``gate`` opens, or after ``seconds``."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__(find_card("mathchat"))
+        self.gate = threading.Event()
+        self.seconds = seconds
+        self.pool = ThreadPoolExecutor(8)
+        self.asked = self.waits = 0
+        if seconds:
+            self.gate.set()
+
+    def judge_later(self, evidence: Evidence) -> Future[Verdict]:
+        self.asked += 1
+        return self.pool.submit(self._slowly, evidence)
+
+    def wait(self) -> None:
+        self.waits += 1
+
+    def _slowly(self, evidence: Evidence) -> Verdict:
+        assert self.gate.wait(60)
+        time.sleep(self.seconds)
+        return self.judge(evidence)
+
+
+def with_coach(env: Any, coach: Any) -> Any:
+    env.unwrapped.episode._coach = coach
+    return env
+
+
+def play(env: Any, seed: int, team: ScriptedTeam) -> tuple[list[tuple[float, dict[str, Any]]], Trajectory]:
+    env.reset(seed=seed)
+    episode: Episode = env.unwrapped.episode
+    team.reset(episode.task, 3)
+    steps = []
+    while episode.agent is not None:
+        _, reward, _, _, info = env.step(team.act(episode.agent, episode.turn, episode.actions))
+        steps.append((reward, info))
+    return steps, env.unwrapped.trajectory
+
+
+@pytest.mark.parametrize("shaping", ["process", "outcome", "mixed"])
+def test_the_episode_ends_as_if_judged_at_once(shaping: str) -> None:
+    options = {"sandbox": "calculator", "shaping": shaping}
+    blocking = gym.make("mappa/MathChat-v0", **options)
+    deferred = with_coach(gym.make("mappa/MathChat-v0", judging="deferred", **options), SlowCoach(0.05))
+    for seed in range(3):
+        _, right = play(blocking, seed, make_team("mathchat", "faulty"))
+        steps, found = play(deferred, seed, make_team("mathchat", "faulty"))
+        assert [info["coach/status"] for _, info in steps] == ["pending"] * (len(steps) - 1) + ["ok"]
+        assert [valid["reward_valid"] for _, valid in steps[:-1]] == [False] * (len(steps) - 1)
+        assert [a.verdict for a in found.actions] == [a.verdict for a in right.actions]
+        assert [(a.reward, a.reward_valid) for a in found.actions] == [
+            (a.reward, a.reward_valid) for a in right.actions
+        ]
+        assert deferred.unwrapped.episode.credit == blocking.unwrapped.episode.credit
+
+
+def test_nobody_waits_before_the_end() -> None:
+    coach = SlowCoach()
+    env = with_coach(gym.make("mappa/MathChat-v0", judging="deferred", sandbox="calculator"), coach)
+    team = make_team("mathchat", "expert")
+    env.reset(seed=1)
+    episode = env.unwrapped.episode
+    team.reset(episode.task, 3)
+    while episode.agent != "verifier_0":
+        env.step(team.act(episode.agent, episode.turn, episode.actions))
+    assert {action.verdict.status for action in episode.actions} == {"pending"}
+    assert coach.waits == coach.asked == len(episode.actions)
+    threading.Timer(0.2, coach.gate.set).start()
+    _, reward, over, _, info = env.step(team.act("verifier_0", 0, episode.actions))
+    assert over
+    assert (reward, info["coach/status"]) == (10.0, "ok")
+    assert {action.verdict.status for action in episode.actions} == {"ok"}
+
+
+@pytest.mark.parametrize("seat", ["solver_0", "coder_0", "verifier_0"])
+def test_a_seat_is_paid_in_full_at_the_end(seat: str) -> None:
+    def total(judging: str) -> tuple[float, str, bool]:
+        env = gym.make("mappa/MathChat-v0", seat=seat, judging=judging, sandbox="calculator")
+        if judging == "deferred":
+            with_coach(env, SlowCoach(0.01))
+        env.reset(seed=5)
+        episode = env.unwrapped.episode  # type: ignore[attr-defined]
+        team, paid, info = make_team("mathchat", "expert"), 0.0, {}
+        team.reset(episode.task, 3)
+        while episode.agent is not None:
+            _, reward, _, _, info = env.step(team.act(seat, episode.turn, episode.actions))
+            paid += float(reward)
+        return paid, info["coach/status"], info["reward_valid"]
+
+    assert total("deferred") == total("blocking")
+
+
+def test_every_agent_is_paid_in_full_at_the_end() -> None:
+    def totals(judging: str) -> dict[str, float]:
+        env: Any = pettingzoo.make("aec", "mappa/MathChat-v0", judging=judging, sandbox="calculator")
+        episode = env.unwrapped._face.episode
+        if judging == "deferred":
+            episode._coach = SlowCoach(0.01)
+        env.reset(seed=5)
+        team, paid = make_team("mathchat", "faulty"), dict.fromkeys(env.agents, 0.0)
+        team.reset(episode.task, 3)
+        while episode.agent is not None:
+            env.step(team.act(episode.agent, episode.turn, episode.actions))
+            for agent, reward in env.rewards.items():
+                paid[agent] += reward
+        return paid
+
+    assert totals("deferred") == pytest.approx(totals("blocking"))
+
+
+def test_an_episode_that_is_left_forgets_its_verdicts() -> None:
+    coach = SlowCoach()
+    env = with_coach(gym.make("mappa/MathChat-v0", judging="deferred", sandbox="calculator"), coach)
+    env.reset(seed=1)
+    env.step("plan: 1 + 1")
+    env.reset(seed=2)
+    coach.gate.set()
+    assert env.unwrapped.trajectory.actions == ()
+
+
+def test_a_coach_that_stops_ends_the_run() -> None:
+    class Stopping(SlowCoach):
+        def _slowly(self, evidence: Evidence) -> Verdict:
+            raise CoachStopped("the budget is spent")
+
+    env = with_coach(gym.make("mappa/MathChat-v0", judging="deferred", sandbox="calculator"), Stopping())
+    with pytest.raises(CoachStopped, match="budget"):
+        play(env, 0, make_team("mathchat", "expert"))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"judging": "defered"}, "blocking"), ({"judging": "deferred", "coach_feedback": "agents"}, "exclude")],
+)
+def test_wrong_options_are_refused(options: dict[str, str], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        gym.make("mappa/MathChat-v0", **options)
