@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from mappa_env.cards import Card
 from mappa_env.coach.base import at_once
 from mappa_env.coach.case import Case, Check, Finding
 from mappa_env.coach.checks import CHECKS
+from mappa_env.coach.spec import Strict, read_spec_file
 from mappa_env.errors import CardError, nearest
 from mappa_env.types import Criterion, Evidence, Verdict
 
@@ -26,20 +26,16 @@ VERSION = 1
 MAX_REASONING = 1000
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CriterionSpec(_Strict):
+class CriterionSpec(Strict):
     """``check`` is a name of ``CHECKS``; ``options`` are its keywords. Weight 0: only caps look at it."""
 
     name: str
     check: str
     weight: Annotated[float, Field(ge=0)]
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
-class CapSpec(_Strict):
+class CapSpec(Strict):
     """Where ``criterion`` applies and scores below ``below`` (0-1), the verdict is at most ``at_most``
     (0-10)."""
 
@@ -48,12 +44,12 @@ class CapSpec(_Strict):
     at_most: Annotated[float, Field(ge=0, le=10)]
 
 
-class RoleSpec(_Strict):
+class RoleSpec(Strict):
     criteria: Annotated[tuple[CriterionSpec, ...], Field(min_length=1)]
     caps: tuple[CapSpec, ...] = ()
 
 
-class RubricSpec(_Strict):
+class RubricSpec(Strict):
     version: int
     roles: dict[str, RoleSpec]
 
@@ -111,15 +107,7 @@ class RubricCoach:
 
 def read_rubric(path: Path) -> RubricSpec:
     """Read and check a ``rubric.yaml``. Raises CardError that names the file, the place and the remedy."""
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-        spec = RubricSpec.model_validate(raw)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise CardError(f"{path} is not valid YAML: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise CardError(f"{path}: {place}: {first['msg']} (found {first['input']!r}).") from None
+    spec = read_spec_file(path, RubricSpec)
     if spec.version != VERSION:
         raise CardError(f"{path}: version {spec.version} is not known; this version reads {VERSION}.")
     for role, rows in spec.roles.items():

@@ -23,11 +23,13 @@ from mappa_env.cards import Card, read_card
 from mappa_env.coach import make_coach
 from mappa_env.coach.llm import answer
 from mappa_env.coach.llm.answer import UnreadableError
+from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.coach import LLMCoach
 from mappa_env.coach.llm.criteria import read_spec
 from mappa_env.coach.llm.fences import fenced, neutral, nonce
 from mappa_env.coach.llm.prompt import Prompts
 from mappa_env.coach.llm.settings import Settings
+from mappa_env.coach.llm.wire import Passing
 from mappa_env.errors import CardError, CoachError, CoachStopped, OptionError
 from mappa_env.types import Evidence, Outcome, Task, Verdict
 
@@ -288,6 +290,34 @@ def test_an_open_breaker_lets_one_try_at_a_time(fake: FakeServer, make: Make, ca
     assert len(fake.calls) <= 20 + 5  # those under way when it opened, then one per pause
 
 
+def test_a_breaker_closes_when_the_server_is_back(fake: FakeServer, make: Make, card: Card) -> None:
+    """Nobody but the one that tries may ask, and somebody has to try."""
+    fake.script += [fakes.failing(503)] * 6
+    coach = make(breaker_failures=3, breaker_pause_s=0.3, limits={"requests": 1e6, "tokens": 1e9})
+    verdicts = coach.judge_many([evidence(card, f"plan: {i}") for i in range(6)])
+    assert {verdict.status for verdict in verdicts} == {"ok"}
+    assert coach.policy is not None
+    assert coach.policy.breaker.closed
+
+
+def test_rollouts_wait_for_the_time_of_a_trial_only() -> None:
+    breaker = Breaker(limit=1, pause_s=0.3)
+    breaker.wait(60)
+    with pytest.raises(Passing), breaker.call(time.monotonic() + 60):
+        raise Passing("down")
+    began = time.monotonic()
+    breaker.wait(60)
+    assert 0.25 < time.monotonic() - began < 30
+    with pytest.raises(CoachStopped), breaker.call(time.monotonic() + 60):
+        raise CoachStopped("says nothing about the server")
+    assert not breaker.closed
+    with breaker.call(time.monotonic() + 60):
+        with pytest.raises(Passing, match="left alone"), breaker.call(time.monotonic()):
+            pass  # pragma: no cover
+        assert not breaker.closed
+    assert breaker.closed
+
+
 # -- money, cache, replay ---------------------------------------------------------------------------------
 
 
@@ -304,6 +334,15 @@ def test_no_call_goes_beyond_the_budget(fake: FakeServer, make: Make, card: Card
     with pytest.raises(CoachStopped, match="budget"):  # a resumed run goes on with the ledger
         make(budget=0.06, price=PRICE, ledger=tmp_path / "ledger.jsonl", cap_s=1.0).judge(evidence(card))
     assert len(fake.calls) == calls
+
+
+def test_a_resumed_run_keeps_to_the_model_of_its_cache(
+    fake: FakeServer, make: Make, card: Card, tmp_path: Path
+) -> None:
+    whole(make(cache=tmp_path / "calls.sqlite").judge(evidence(card)))
+    fake.otherwise = fakes.as_another("fake-model-002")
+    with pytest.raises(CoachStopped, match="fake-model-001"):
+        make(cache=tmp_path / "calls.sqlite", cap_s=9.0).judge(evidence(card, "plan: 3"))
 
 
 def test_a_budget_needs_a_price(fake: FakeServer, make: Make) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 
-from mappa_env.coach.llm.wire import Passing
+from mappa_env.coach.llm.wire import Passing, Unanswered
 
 
 class Breaker:
@@ -20,41 +22,65 @@ class Breaker:
         self._changed = threading.Condition()
         self._again = 0.0
         self._trying = False
-        self.opened = 0
-        """How often it has opened."""
 
     @property
     def closed(self) -> bool:
-        """Whether calls go through: rollouts wait where it is not."""
+        """Whether calls go through."""
         return self._failures < self._limit
 
-    def enter(self, until: float) -> None:
-        """Return when a call may be made. Raises Passing when it may not by ``until`` (monotonic seconds)."""
-        with self._changed:
-            while not self.closed:
-                now = time.monotonic()
-                if now >= self._again and not self._trying:
-                    self._trying = True
-                    return
-                if now >= until:
-                    raise Passing(f"the coach has failed {self._failures} times in a row and is left alone")
-                wake = until if self._trying else min(until, self._again)
-                self._changed.wait(max(wake - now, 0.0) + 0.001)
+    @contextlib.contextmanager
+    def call(self, until: float) -> Iterator[None]:
+        """Around one call, once it may be made. Raises Passing when it may not by ``until`` (monotonic).
 
-    def leave(self, *, well: bool) -> None:
-        """Say how a call that was let in has ended."""
+        An answer counts as success, also one without a verdict; Passing as failure; anything else as neither.
+        """
+        trial = self._enter(until)
+        well: bool | None = None
+        try:
+            yield
+            well = True
+        except Unanswered:
+            well = True
+            raise
+        except Passing:
+            well = False
+            raise
+        finally:
+            self._leave(well, trial)
+
+    def wait(self, seconds: float) -> None:
+        """Return when a call would be let in, or after so many seconds."""
+        until = time.monotonic() + seconds
         with self._changed:
-            self._trying = False
+            while not self._open_to_try() and time.monotonic() < until:
+                self._sleep(until)
+
+    def _enter(self, until: float) -> bool:
+        """True for the one that tries while the others wait."""
+        with self._changed:
+            while not self._open_to_try():
+                if time.monotonic() >= until:
+                    raise Passing(f"the coach has failed {self._failures} times in a row and is left alone")
+                self._sleep(until)
+            trial = not self.closed
+            self._trying = self._trying or trial
+            return trial
+
+    def _open_to_try(self) -> bool:
+        return self.closed or (time.monotonic() >= self._again and not self._trying)
+
+    def _sleep(self, until: float) -> None:
+        wake = until if self._trying else min(until, self._again)
+        self._changed.wait(max(wake - time.monotonic(), 0.0) + 0.001)
+
+    def _leave(self, well: bool | None, trial: bool) -> None:
+        with self._changed:
+            if trial:
+                self._trying = False
             if well:
                 self._failures = 0
-            else:
+            elif well is False:
                 self._failures += 1
-                if self._failures >= self._limit:
-                    self.opened += self._failures == self._limit
+                if not self.closed:
                     self._again = time.monotonic() + self._pause
             self._changed.notify_all()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until calls go through, at most so long. True when they do."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.closed, seconds)

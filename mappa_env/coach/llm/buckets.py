@@ -19,7 +19,7 @@ class Buckets:
     def __init__(self, rates: Rates, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._limits = [limit for limit in (rates.requests, rates.tokens)]
+        self._limits = (rates.requests, rates.tokens)
         now = clock()
         self._free = [now - BURST_S, now - BURST_S]
         """When the bucket would have been empty: virtual scheduling (ITU-T I.371), one number per bucket."""

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mappa_env.coach.llm.models import Price
@@ -22,7 +22,6 @@ class Bill:
 
     most: float
     usage: Usage | None = None
-    note: dict[str, object] = field(default_factory=dict)
 
 
 class Budget:
@@ -75,7 +74,7 @@ class Budget:
                 row = {
                     "time": time.time(), "cost": cost, "known": bill.usage is not None,
                     "prompt": usage.prompt, "cached": usage.cached, "output": usage.output,
-                    "thoughts": usage.thoughts, **bill.note,
+                    "thoughts": usage.thoughts,
                 }  # fmt: skip
                 _append(self._ledger, json.dumps(row))
 

@@ -62,7 +62,7 @@ class LLMCoach:
     ) -> None:
         self.name = name
         self._card, self._spec, self._model, self._settings = card, spec, model, settings
-        self._source = source  # keeps what is shared alive
+        self._source: Shared | CallCache | None = source  # keeps what is shared alive
         self.policy: Policy | None
         self._cache: CallCache | None
         self.policy, self._cache = (
@@ -112,7 +112,7 @@ class LLMCoach:
         return [future.result() for future in [self.judge_later(evidence) for evidence in batch]]
 
     def judge_later(self, evidence: Evidence) -> Future[Verdict]:
-        if isinstance(self._source, CallCache):
+        if not isinstance(self._source, Shared):
             return at_once(self.judge, evidence)
         return self._source.pool.submit(self.judge, evidence)
 
@@ -122,7 +122,8 @@ class LLMCoach:
             self.policy.breaker.wait(self._settings.deadline_s)
 
     def close(self) -> None:
-        """What is shared closes with the last coach that holds it."""
+        """What is shared closes, and wakes whoever waits, with the last coach that holds it."""
+        self._source = None
 
     def _sample(self, evidence: Evidence, prompt: Prompt, sha: str, sample: int, spent: _Spent) -> Verdict:
         """One answer, asked for once more where the first does not fill the schema."""
@@ -180,6 +181,8 @@ class LLMCoach:
         spent.latency_s, spent.waited_s = answer.latency_s, spent.waited_s + answer.waited_s
         if self._cache is None:
             return answer.reply
+        if answer.reply.model_version:  # pinned beyond this process: a resumed run must not mix two models
+            self._cache.claim("model version", answer.reply.model_version)
         self._cache.put(key, answer.reply)
         return self._cache.get(key) or answer.reply  # another thread's, where it came first
 

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from mappa_env.coach.case import Case
 from mappa_env.coach.checks import CHECKS
+from mappa_env.coach.spec import Strict, read_spec_file
 from mappa_env.errors import CardError, nearest
 
 BEST = 4
 """Grades are whole numbers from 0 to this."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Question(_Strict):
+class Question(Strict):
     """One criterion. ``question`` says what to look at, ``best`` and ``worst`` what earns which grade."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
@@ -35,7 +31,7 @@ class Question(_Strict):
     worst: str
 
 
-class Gate(_Strict):
+class Gate(Strict):
     """Where the ``check`` applies and finds less than ``below`` (0-1), the score is at most ``at_most``."""
 
     check: str
@@ -43,12 +39,12 @@ class Gate(_Strict):
     at_most: Annotated[float, Field(ge=0, le=10)]
 
 
-class RoleQuestions(_Strict):
+class RoleQuestions(Strict):
     duty: str
     criteria: Annotated[tuple[Question, ...], Field(min_length=1)]
 
 
-class CoachSpec(_Strict):
+class CoachSpec(Strict):
     """``version`` is the card author's, and part of every verdict's key: raise it with every change."""
 
     version: Annotated[int, Field(ge=1)]
@@ -70,15 +66,7 @@ class CoachSpec(_Strict):
 @functools.cache
 def read_spec(path: Path, roles: tuple[str, ...]) -> CoachSpec:
     """Raises CardError that names the file, the place and the remedy."""
-    try:
-        raw: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-        spec = CoachSpec.model_validate(raw)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise CardError(f"{path} is not valid YAML: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise CardError(f"{path}: {place}: {first['msg']} (found {first['input']!r}).") from None
+    spec = read_spec_file(path, CoachSpec)
     for gate in spec.gates:
         if gate.check not in CHECKS:
             raise CardError(

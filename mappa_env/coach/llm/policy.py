@@ -60,17 +60,18 @@ class Policy:
             except Passing as late:
                 (last or late).calls = attempts
                 raise last or late from None
-            attempts += 1
-            asked = time.monotonic()
             try:
-                reply = self._call(request, min(self._settings.timeout_s, end - asked))
+                with self._slots, self.breaker.call(end):
+                    attempts += 1
+                    asked = time.monotonic()
+                    reply = self._call(request, min(self._settings.timeout_s, end - asked))
                 return Answer(reply, attempts, time.monotonic() - asked, waited)
             except Unanswered as nothing:
                 nothing.calls = attempts
                 raise
             except Passing as failure:
                 last = failure
-                pause = self._pause(attempts - 1, failure.wait_s)
+                pause = self._pause(max(attempts - 1, 0), failure.wait_s)
             if time.monotonic() + pause >= end:
                 last.calls = attempts
                 raise last
@@ -83,39 +84,24 @@ class Policy:
         self._backend.close()
 
     def _turn(self, request: Request, end: float) -> float:
-        """Wait for the breaker and the rate limits; seconds waited. Raises Passing at ``end``."""
-        began = time.monotonic()
-        self.breaker.wait(max(end - began, 0.0))
-        tokens = request.size / _BYTES_PER_TOKEN + request.max_output_tokens
-        pause = self._buckets.reserve(tokens)
+        """Wait as the rate limits ask; seconds waited. Raises Passing where that is beyond ``end``."""
+        pause = self._buckets.reserve(request.size / _BYTES_PER_TOKEN + request.max_output_tokens)
         if time.monotonic() + pause >= end:
             raise Passing(f"the rate limits allow no call for {pause:.0f} s")
         self._sleep(pause)
-        return time.monotonic() - began
+        return pause
 
     def _call(self, request: Request, timeout_s: float) -> Reply:
-        with self._slots:
-            self.breaker.enter(time.monotonic() + max(timeout_s, 0.0))
-            well = True
+        with self.budget.bill(request) as bill:
             try:
-                with self.budget.bill(request) as bill:
-                    return self._backend_call(request, timeout_s, bill)
-            except Passing:
-                well = False
+                reply = self._backend.complete(request, timeout_s)
+            except Unanswered as nothing:
+                self._count(bill, request, nothing.usage)
+                self._check_version(nothing.model_version)
                 raise
-            finally:
-                self.breaker.leave(well=well)
-
-    def _backend_call(self, request: Request, timeout_s: float, bill: Bill) -> Reply:
-        try:
-            reply = self._backend.complete(request, timeout_s)
-        except Unanswered as nothing:
-            self._count(bill, request, nothing.usage)
-            self._check_version(nothing.model_version)
-            raise
-        self._count(bill, request, reply.usage)
-        self._check_version(reply.model_version)
-        return reply
+            self._count(bill, request, reply.usage)
+            self._check_version(reply.model_version)
+            return reply
 
     def _count(self, bill: Bill, request: Request, usage: Usage) -> None:
         bill.usage = usage

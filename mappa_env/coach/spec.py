@@ -1,0 +1,32 @@
+"""YAML files of a card that say how to judge, read strictly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mappa_env.errors import CardError
+
+
+class Strict(BaseModel):
+    """Unknown keys are errors, values do not change after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Spec = TypeVar("Spec", bound=Strict)
+
+
+def read_spec_file(path: Path, kind: type[Spec]) -> Spec:
+    """Raises CardError that names the file, the place and the remedy."""
+    try:
+        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CardError(f"{path} is not valid YAML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise CardError(f"{path}: {place}: {first['msg']} (found {first['input']!r}).") from None
