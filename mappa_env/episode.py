@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from mappa_env.cards import Card
-from mappa_env.coach import make_coach
+from mappa_env.coach import Coach, make_coach
 from mappa_env.coach.evidence import missing_inputs, unbacked_claims
 from mappa_env.data import load_tasks
 from mappa_env.errors import CoachError, EpisodeError, OptionError, nearest
@@ -99,6 +99,7 @@ class Episode:
         self._task: Task | None = None
         self._workspace: Workspace | None = None
         self._actions: list[ActionRecord] = []
+        self._evidence: list[Evidence] = []
         self._messages: list[Message] = []
         self._earlier: list[Stay] = []
         self._position = 0
@@ -118,6 +119,16 @@ class Episode:
     @property
     def actions(self) -> tuple[ActionRecord, ...]:
         return tuple(self._actions)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What the coach was given about each action; with ``history`` as it stood then."""
+        return tuple(self._evidence)
+
+    @property
+    def coach(self) -> Coach:
+        """The coach, to ask it for more than ``act`` does."""
+        return self._coach
 
     @property
     def trajectory(self) -> Trajectory:
@@ -141,7 +152,7 @@ class Episode:
         task = self.tasks.get(task_id)
         self._discard()
         self._task, self._seed, self._position = task, int(seed), 0
-        self._actions, self.outcome = [], None
+        self._actions, self._evidence, self.outcome = [], [], None
         self._open_stay()
 
     def messages(self) -> list[Message]:
@@ -222,6 +233,7 @@ class Episode:
             missing=draft.missing, claims=draft.claims, probe=facts, outcome=self.outcome,
             standing=standing, truth=self.task.truth if spec.name in self.card.truth else None,
         )  # fmt: skip
+        self._evidence.append(evidence)
         draft = dataclasses.replace(draft, probe=facts)
         if self._deferred:
             self._pending[draft.step] = self._coach.judge_later(evidence)
