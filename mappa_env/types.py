@@ -239,6 +239,23 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """An action that the coach proposed in place of one that was taken, and what became of trying it.
+
+    ``verdict`` is the rubric's on it and ``was`` the rubric's score of the action that was taken (None: it
+    had none). ``kept``: it is better; else ``reason`` says why it is not believed.
+    """
+
+    action: str
+    code: str | None
+    tool: ToolResult | None
+    verdict: Verdict
+    was: float | None
+    kept: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ActionRecord:
     """One action, whole: what the agent saw, wrote and did, and what it earned.
 
@@ -264,6 +281,7 @@ class ActionRecord:
     claims: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     probe: Mapping[str, Any] | None = None
+    correction: Correction | None = None
 
     @property
     def role(self) -> str:

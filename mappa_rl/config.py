@@ -165,6 +165,14 @@ class Algo(Section):
     """The probability ratio's clip range is [1 - clip, 1 + clip]."""
 
 
+class SFT(Section):
+    """Supervised learning beside reinforcement."""
+
+    corrections_coef: NotNegative = 0.0
+    """Weight of an action token that the coach corrected, beside the sampled ones; needs a coach that
+    corrects."""
+
+
 class Optim(Section):
     """The learner's optimizer (AdamW), one per policy."""
 
@@ -234,6 +242,7 @@ class Config(Section):
     warmstart: WarmStart = WarmStart()
     rollout: Rollout = Rollout()
     algo: Algo = Algo()
+    sft: SFT = SFT()
     optim: Optim = Optim()
     eval: Eval = Eval()
     run: Run = Run()

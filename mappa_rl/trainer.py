@@ -11,6 +11,7 @@ import torch
 from mappa_rl.assembly import Parts, assemble, collector
 from mappa_rl.checkpoint import Checkpoints
 from mappa_rl.config import Config
+from mappa_rl.corrections import correction_stats, corrections
 from mappa_rl.held_out import HeldOut
 from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
@@ -76,7 +77,7 @@ def train_step(
     jobs = [Job(_seed(config.run.seed, step, i)) for i in range(rollout.episodes_per_step)]
     sampling = Sampling(rollout.temperature, rollout.max_new_tokens, rollout.max_context)
     collected = training.collect(jobs, sampling)
-    values = rollout_stats(collected)
+    values = rollout_stats(collected) | correction_stats(collected)
     check_masked(collected, rollout.max_masked, step)
     played = time.perf_counter()
     with watch.at("learner"):
@@ -90,13 +91,15 @@ def train_step(
 
 def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[str, float]]:
     """Step every trainable policy on its own samples; advantages are normalised within the policy."""
-    stats = {}
+    stats, coef = {}, config.sft.corrections_coef
+    corrected = corrections(collected, parts.policies, coef) if coef else {}
     for policy, samples in parts.policies.samples(collected.rollouts).items():
         reference = parts.reference.logprobs(samples) if parts.algorithm.needs_reference else None
         credit = parts.algorithm.credit(samples, reference)
         done = parts.learners[policy].step(
             samples, credit.advantages, credit.weights,
             clip=config.algo.clip, epochs=config.optim.epochs, minibatches=config.optim.minibatches,
+            demonstrations=corrected.get(policy),
         )  # fmt: skip
         own: dict[str, float] = credit.stats.get(policy, StepStats())
         stats[policy] = {**{k: v for k, v in own.items() if k != "reward"}, **done}  # logged by agent

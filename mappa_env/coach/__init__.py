@@ -31,12 +31,15 @@ def make_coach(spec: str | Mapping[str, Any], card: Card) -> Coach:
         raise OptionError(
             f"no coach {name!r}; there are {COACHES} and {MODELS}." + nearest(str(name), (*COACHES, *MODELS))
         )
-    if options:
-        raise OptionError(f"the coach {name!r} takes no options, found {sorted(options)}.")
+    known = {"corrector"} if name == "rubric" else set()
+    if extra := set(options) - known:
+        raise OptionError(
+            f"the coach {name!r} takes {sorted(known) or 'no options'}, found {sorted(map(str, extra))}."
+        )
     if name == "off":
         return OffCoach()
     if card.rubric is None:
         raise OptionError(f"coach='rubric': the card {card.id} has no rubric; use coach='off'.")
     from mappa_env.coach.rubric import RubricCoach
 
-    return RubricCoach(card)
+    return RubricCoach(card, **options)

@@ -10,10 +10,16 @@ from mappa_env.types import Evidence, Verdict
 
 
 class Coach(Protocol):
-    """``name`` goes into every verdict; ``deterministic`` coaches give equal verdicts for equal evidence."""
+    """``name`` goes into every verdict; ``deterministic`` coaches give equal verdicts for equal evidence.
+
+    ``corrects``: its verdicts may carry corrected actions, which are then tried (``mappa_env.correcting``).
+    """
 
     name: str
     deterministic: bool
+
+    @property
+    def corrects(self) -> bool: ...
 
     def judge(self, evidence: Evidence) -> Verdict: ...
 
@@ -45,6 +51,7 @@ class OffCoach:
 
     name = "off"
     deterministic = True
+    corrects = False
     _verdict = Verdict("abstain", None, "the coach is off", coach="off")
 
     def judge(self, evidence: Evidence) -> Verdict:

@@ -5,6 +5,7 @@ Score = 10 * weighted mean of the criteria that apply, then lowered by every cap
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from mappa_env.cards import Card
 from mappa_env.coach.base import at_once
 from mappa_env.coach.case import Case, Check, Finding
 from mappa_env.coach.checks import CHECKS
+from mappa_env.coach.corrector import ExpertCorrector
 from mappa_env.coach.spec import Strict, read_spec_file
 from mappa_env.errors import CardError, nearest
 from mappa_env.types import Criterion, Evidence, Verdict
@@ -55,20 +57,34 @@ class RubricSpec(Strict):
 
 
 class RubricCoach:
-    """Equal evidence gives equal verdicts. Raises CardError for a malformed ``rubric.yaml``."""
+    """Equal evidence gives equal verdicts. Raises CardError for a malformed ``rubric.yaml``.
+
+    ``corrector``: "full" or "compact" lets the scripted expert stand in for a coach that corrects.
+    """
 
     name = "rubric"
     deterministic = True
 
-    def __init__(self, card: Card) -> None:
+    def __init__(self, card: Card, *, corrector: Any = None) -> None:
         assert card.rubric is not None
         spec = read_rubric(card.rubric)
         for role in {agent.role for agent in card.team} - set(spec.roles):
             raise CardError(f"{card.rubric}: no rubric for the role {role!r} of the team.")
         self._team = card.team
+        self._corrector = None if corrector is None else ExpertCorrector(card, corrector)
         self._roles = {role: (_bound(card.rubric, rows), rows.caps) for role, rows in spec.roles.items()}
 
+    @property
+    def corrects(self) -> bool:
+        return self._corrector is not None
+
     def judge(self, evidence: Evidence) -> Verdict:
+        verdict = self._judge(evidence)
+        if self._corrector is None:
+            return verdict
+        return dataclasses.replace(verdict, corrected_action=self._corrector.propose(evidence, verdict))
+
+    def _judge(self, evidence: Evidence) -> Verdict:
         if infrastructure_failed(evidence):
             return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
         case = Case(evidence, self._team)

@@ -60,7 +60,7 @@ class LLMCoach:
         settings: Settings,
         source: Shared | CallCache,
     ) -> None:
-        self.name = name
+        self.name, self.corrects = name, settings.corrections
         self._card, self._spec, self._model, self._settings = card, spec, model, settings
         self._source: Shared | CallCache | None = source  # keeps what is shared alive
         self.policy: Policy | None
