@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from mappa_env.types import Evidence, Verdict
+from mappa_env.types import Attribution, Evidence, Trajectory, Verdict
 
 
 class Coach(Protocol):
@@ -21,12 +21,20 @@ class Coach(Protocol):
     @property
     def corrects(self) -> bool: ...
 
-    def judge(self, evidence: Evidence) -> Verdict: ...
+    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
+        """``fresh``: ask anew, past any cache, to see whether the same question gets the same answer. Raises
+        CoachStopped where nobody can be asked: a recording. Means nothing to a deterministic coach."""
+        ...
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]: ...
 
     def judge_later(self, evidence: Evidence) -> Future[Verdict]:
         """Begin to judge. A coach that is quick may have done it when this returns."""
+        ...
+
+    def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
+        """Decide an attribution that the trail left open, among its suspects; ``traced`` itself where that
+        cannot be done. Raises CoachStopped as ``judge`` does."""
         ...
 
     def wait(self) -> None:
@@ -54,7 +62,7 @@ class OffCoach:
     corrects = False
     _verdict = Verdict("abstain", None, "the coach is off", coach="off")
 
-    def judge(self, evidence: Evidence) -> Verdict:
+    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
         return self._verdict
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
@@ -62,6 +70,9 @@ class OffCoach:
 
     def judge_later(self, evidence: Evidence) -> Future[Verdict]:
         return at_once(self.judge, evidence)
+
+    def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
+        return traced
 
     def wait(self) -> None:
         return None

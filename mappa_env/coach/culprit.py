@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
-from mappa_env.types import ActionRecord
+from mappa_env.types import ActionRecord, Attribution
 
 
 def culprit(actions: Sequence[ActionRecord]) -> str | None:
@@ -17,3 +18,26 @@ def culprit(actions: Sequence[ActionRecord]) -> str | None:
     own = [agent for agent, blame in last.items() if blame == agent]
     blamed = [agent for agent in last if agent in last.values()]
     return next(iter(own + blamed), None)
+
+
+def by_verdicts(actions: Sequence[ActionRecord], traced: Attribution) -> Attribution:
+    """``traced``, decided by the scores of its suspects; itself where none of them has lost a point.
+
+    All the blame goes to the worst action of the culprit, where there is one; else each suspect has its share
+    of the points that are lacking.
+    """
+    lost = {
+        step: 10.0 - score
+        for step in traced.suspects
+        if (score := actions[step].verdict.score) is not None and actions[step].verdict.status == "ok"
+    }
+    named = culprit(actions)
+    own = {step: points for step, points in lost.items() if actions[step].agent == named}
+    if own:
+        worst = max(own, key=lambda step: (own[step], -step))
+        lost = {worst: own[worst]}
+    total = sum(lost.values())
+    if total <= 0:
+        return traced
+    shares = tuple(lost.get(step, 0.0) / total for step in range(len(actions)))
+    return dataclasses.replace(traced, shares=shares, decided="verdicts")

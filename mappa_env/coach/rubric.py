@@ -20,9 +20,10 @@ from mappa_env.coach.base import at_once
 from mappa_env.coach.case import Case, Check, Finding
 from mappa_env.coach.checks import CHECKS
 from mappa_env.coach.corrector import ExpertCorrector
+from mappa_env.coach.culprit import by_verdicts
 from mappa_env.coach.spec import Strict, read_spec_file
 from mappa_env.errors import CardError, nearest
-from mappa_env.types import Criterion, Evidence, Verdict
+from mappa_env.types import Attribution, Criterion, Evidence, Trajectory, Verdict
 
 VERSION = 1
 MAX_REASONING = 1000
@@ -78,7 +79,7 @@ class RubricCoach:
     def corrects(self) -> bool:
         return self._corrector is not None
 
-    def judge(self, evidence: Evidence) -> Verdict:
+    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
         verdict = self._judge(evidence)
         if self._corrector is None:
             return verdict
@@ -113,6 +114,11 @@ class RubricCoach:
 
     def judge_later(self, evidence: Evidence) -> Future[Verdict]:
         return at_once(self.judge, evidence)
+
+    def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
+        """By the verdicts of the episode: all on the worst action of whom they blame, else in the share of
+        the points that are lacking."""
+        return by_verdicts(trajectory.actions, traced)
 
     def wait(self) -> None:
         return None
