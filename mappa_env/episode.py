@@ -23,6 +23,7 @@ from mappa_env.stays import Stay, earlier_stays
 from mappa_env.types import (
     ActionRecord,
     AgentSpec,
+    Attribution,
     Evidence,
     Message,
     Outcome,
@@ -122,6 +123,7 @@ class Episode:
         self._workspace: Workspace | None = None
         self._actions: list[ActionRecord] = []
         self._evidence: list[Evidence] = []
+        self._attribution: Attribution | None = None
         self._messages: list[Message] = []
         self._earlier: list[Stay] = []
         self._position = 0
@@ -156,8 +158,9 @@ class Episode:
     def trajectory(self) -> Trajectory:
         """All that happened so far; complete once ``over``."""
         return Trajectory(
-            self.card.id, self.task, self._seed, tuple(self._actions), self.outcome, self.settings
-        )
+            self.card.id, self.task, self._seed, tuple(self._actions), self.outcome, self.settings,
+            self._attribution,
+        )  # fmt: skip
 
     @property
     def credit(self) -> list[tuple[float, bool]]:
@@ -174,7 +177,7 @@ class Episode:
         task = self.tasks.get(task_id)
         self._discard()
         self._task, self._seed, self._position = task, int(seed), 0
-        self._actions, self._evidence, self.outcome = [], [], None
+        self._actions, self._evidence, self.outcome, self._attribution = [], [], None, None
         self._open_stay()
 
     def messages(self) -> list[Message]:
@@ -243,11 +246,15 @@ class Episode:
         )
 
     def _settle(self) -> None:
-        """Wait for all verdicts of the episode."""
+        """Wait for all verdicts of the episode, and trace its end back where the shaping needs that."""
         for step, asked in self._pending.items():
             assert asked.verdict is not None
             self._actions[step] = self._judged(self._actions[step], asked, asked.verdict.result)
         self._pending = {}
+        if self._shaping.traces:
+            from mappa_env.coach.blame import attribute
+
+            self._attribution = attribute(self.trajectory, self.card.team, self._coach)
 
     def _advance(self, record: ActionRecord) -> None:
         if record.last_turn:

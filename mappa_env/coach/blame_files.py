@@ -23,20 +23,21 @@ class FileWalk:
         for path in self._cases[-1].evidence.agent.requires:
             change = self._end.get(path)
             if change is None or not change.agent:
-                return self._missing(path, len(self._cases) - 1)
+                return self._missing(path, None)
             if self._outcome.status != "ok":
                 return self._made(change, f"{path} is refused ({self._outcome.status})")
             if self._outcome.metrics.get("constant"):
                 return self._made(change, f"{path} has the same value in every row")
         return ()
 
-    def _missing(self, path: str, reader: int) -> tuple[int, ...]:
-        """``path`` was not there when action ``reader`` (or the end) needed it."""
-        for case in reversed(self._cases[: reader + 1]):
+    def _missing(self, path: str, reader: int | None) -> tuple[int, ...]:
+        """``path`` was not there when action ``reader`` needed it; None: at the end."""
+        before = self._cases if reader is None else self._cases[:reader]
+        for case in reversed(before):
             if path in deleted_by(case.evidence.tool):
                 return self._blamed(case.evidence.step, f"deleted {path}")
         owner = next((spec.name for spec in self._cases[0].team if path in spec.requires), None)
-        stay = [case for case in self._cases if case.me == owner]
+        stay = [case for case in before if case.me == owner]
         if not stay:
             return ()
         ran = [case for case in stay if case.evidence.tool is not None]

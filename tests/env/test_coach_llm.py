@@ -167,7 +167,7 @@ def test_a_stall_ends_with_the_time_limit(fake: FakeServer, make: Make, card: Ca
 
 def test_a_storm_ends_with_the_deadline_and_no_number(fake: FakeServer, make: Make, card: Card) -> None:
     fake.otherwise = fakes.failing(503)
-    verdict = make(deadline_s=1.0).judge(evidence(card))
+    verdict = make(deadline_s=1.0, breaker_failures=1000).judge(evidence(card))
     assert (verdict.status, verdict.score) == ("error", None)
     assert "503" in verdict.reasoning
 
@@ -188,7 +188,7 @@ def test_what_is_no_verdict_is_asked_again_once(
 
 def test_an_empty_answer_is_no_score(fake: FakeServer, make: Make, card: Card) -> None:
     fake.otherwise = fakes.empty
-    verdict = make(deadline_s=1.0).judge(evidence(card))
+    verdict = make(deadline_s=1.0, breaker_failures=1000).judge(evidence(card))
     assert verdict.status in ("abstain", "error")
     assert verdict.score is None
 
