@@ -1,10 +1,11 @@
 """Backward tracing: from how an episode ended to the actions that made it end so.
 
 The trail of an episode is a graph: an action's parents are the earlier actions of its own stay, the last
-writers of the files that its code names and, in teams that hand on words instead of files, all earlier
-actions. For a failure the walk goes back from what is missing or wrong to the first action that can be held
-to it (``blame_files``, ``blame_numbers``); no coach is asked. Where the trail does not decide, the episode's
-coach is asked once about the ancestors of the end. For a success all ancestors share the credit equally.
+writers of the files that its code names, whoever had to write those that are missing and, in teams that hand
+on words instead of files, all earlier actions. For a failure the walk goes back from what is missing or wrong
+to the first action that can be held to it (``blame_files``, ``blame_numbers``); no coach is asked. Where the
+trail does not decide, the episode's coach is asked once about the ancestors of the end. For a success all
+ancestors share the credit equally.
 
 After the idea of attributing a failure to its decisive step (arXiv 2505.00212); the walk is ours.
 """
@@ -63,6 +64,8 @@ def ancestors(cases: Sequence[Case]) -> tuple[int, ...]:
         before = cases[step - 1].evidence.present if step else {}
         code = case.evidence.code or ""
         open_ += [change.step for path, change in before.items() if change.agent and path in code]
+        lacking = {case.owner(path) for path in case.evidence.missing if path in code}
+        open_ += [earlier.step for earlier in case.evidence.history if earlier.agent in lacking]
     return tuple(sorted(near))
 
 

@@ -78,7 +78,7 @@ class LLMCoach:
         self.policy, self._cache = (
             (None, source) if isinstance(source, CallCache) else (source.policy, source.cache)
         )
-        self._prompts = Prompts(card, spec, template)
+        self._prompts = Prompts(card, spec, template, corrections=settings.corrections)
         digest = hashlib.sha256(template.encode() + spec.model_dump_json().encode()).hexdigest()[:12]
         self.template = f"{card.id}/{spec.version}/{digest}"
 
