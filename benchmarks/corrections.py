@@ -1,6 +1,6 @@
 """Do corrected actions save episodes? The tabular demo with and without them, from the same warm starts.
 
-Both recipes differ in nothing else. Held-out tasks are played (T = 1) on the way; the figure is after how many
+The recipes differ in nothing else. Held-out tasks are played (T = 1) on the way; the figure is after how many
 training episodes the hybrid has the success that reinforcement alone ends with. The one who corrects is the
 scripted expert, a STAND-IN for a coach that corrects: this measures the machinery, not a language model.
 
@@ -145,7 +145,8 @@ def report(found: dict[str, list[dict[int, list[Result]]]]) -> dict[str, Any]:
             str(at), *(f"{r.mean:.1%} [{r.low:.1%}, {r.high:.1%}]" for r in (first, second)),
             f"{delta.mean:+.1%} [{delta.low:+.1%}, {delta.high:+.1%}]",
         )  # fmt: skip
-        rows.append({"episodes": at, "reinforcement": first, "hybrid": second, "difference": delta})
+        told = {"reinforcement": first, "hybrid": second, "difference": delta}
+        rows.append({"episodes": at, **{name: each._asdict() for name, each in told.items()}})
     console = Console(width=110)
     console.print(table)
     when = {arm: reached(curve, final.mean) for arm, curve in both.items()}
@@ -158,7 +159,7 @@ def report(found: dict[str, list[dict[int, list[Result]]]]) -> dict[str, Any]:
         f"{when['hybrid']} training episodes (by seed, each against its own: {by_seed}), it itself after "
         f"{when['reinforcement']}"
     )
-    return {"curve": rows, "final": final, "reached": when, "reached_by_seed": by_seed}
+    return {"curve": rows, "final": final.mean, "reached": when, "reached_by_seed": by_seed}
 
 
 def draw(figures: dict[str, Any], path: Path) -> None:
@@ -168,9 +169,11 @@ def draw(figures: dict[str, Any], path: Path) -> None:
     at = [row["episodes"] for row in figures["curve"]]
     for arm, colour in zip(ARMS, ("#0072B2", "#D55E00"), strict=True):
         line = [row[arm] for row in figures["curve"]]
-        axes.plot(at, [r.mean for r in line], color=colour, label=arm, marker="o", markersize=3)
-        axes.fill_between(at, [r.low for r in line], [r.high for r in line], color=colour, alpha=0.15, lw=0)
-    axes.axhline(figures["final"].mean, color="#999999", linestyle=":")
+        axes.plot(at, [r["mean"] for r in line], color=colour, label=arm, marker="o", markersize=3)
+        axes.fill_between(
+            at, [r["low"] for r in line], [r["high"] for r in line], color=colour, alpha=0.15, lw=0
+        )
+    axes.axhline(figures["final"], color="#999999", linestyle=":")
     axes.set(xlabel="training episodes", ylabel="held-out success", ylim=(0, 1))
     axes.legend(frameon=False)
     figure.savefig(path)

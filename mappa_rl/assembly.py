@@ -10,11 +10,9 @@ from typing import Any, Literal
 import gymnasium as gym
 
 import mappa_env  # noqa: F401  (registers the environments)
-from mappa_env.episode import Episode
 from mappa_rl.algos import Algorithm, make_algorithm
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
-from mappa_rl.errors import ConfigError
 from mappa_rl.learner import Learner
 from mappa_rl.policies import Policies, PolicyMap
 from mappa_rl.rollout import Collector
@@ -38,14 +36,8 @@ def assemble(config: Config, start: Path) -> Parts:
     """Every policy begins as a copy of the model in ``start``, which also is the frozen reference."""
     model, tokenizer = load_policy(start)
     env = gym.make(config.env.id, **config.env.options("train"))
-    episode: Episode = env.unwrapped.episode  # type: ignore[attr-defined]
-    team, corrects = episode.card.team.names, episode.coach.corrects
+    team = env.unwrapped.episode.card.team.names  # type: ignore[attr-defined]
     env.close()
-    if config.sft.corrections_coef and not corrects:
-        raise ConfigError(
-            f"sft.corrections_coef={config.sft.corrections_coef} needs a coach that corrects; "
-            f"env.coach={config.env.coach!r} does not. Give a language model corrections: true, or use 0."
-        )
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
     policies = Policies.from_model(policy_map, model, ChatTokenizer(tokenizer))
     optim, temperature = config.optim, config.rollout.temperature

@@ -10,6 +10,7 @@ import torch
 
 from mappa_rl.assembly import Parts, assemble, collector
 from mappa_rl.checkpoint import Checkpoints
+from mappa_rl.checks import check_coach
 from mappa_rl.config import Config
 from mappa_rl.corrections import correction_stats, corrections
 from mappa_rl.held_out import HeldOut
@@ -29,6 +30,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
 
     Whatever moment it was killed at, a resumed run has the parameters and metrics of an uninterrupted one.
     """
+    check_coach(config)
     write_config(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
