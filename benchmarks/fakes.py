@@ -1,4 +1,4 @@
-"""The tests' fake model servers: real HTTP on loopback, scripted answers. For benchmarks without a network."""
+"""The tests' fake model servers (real HTTP on loopback, scripted answers), for use without a network."""
 
 from __future__ import annotations
 
