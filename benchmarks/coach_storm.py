@@ -74,12 +74,19 @@ def wrong_schema(server: Any, call: Any) -> Any:
     return fake.answering(score=9.5)(server, call)
 
 
+def invented_quote(server: Any, call: Any) -> Any:
+    found = fake.verdict(server, call)
+    found["criteria"]["honesty"]["quote"] = "nobody ever said this"
+    return fake.saying(json.dumps(found))(server, call)
+
+
 def faults(stall_s: float) -> dict[str, Any]:
     return {
         "429": fake.rate_limited(0.1), "503": fake.failing(503, f"overloaded, key {KEY}"),
         "stall": fake.stalling(stall_s), "cut off": fake.cut_off, "truncated": fake.truncated,
         "html": fake.html, "empty": fake.empty, "blocked": fake.blocked, "max tokens": fake.out_of_tokens,
         "out of range": fake.out_of_range, "wrong schema": wrong_schema,
+        "invented quote": invented_quote,
     }  # fmt: skip
 
 

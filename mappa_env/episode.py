@@ -10,6 +10,7 @@ from typing import Any
 
 from mappa_env.cards import Card
 from mappa_env.coach import Coach, make_coach
+from mappa_env.coach.base import checked
 from mappa_env.coach.evidence import missing_inputs, unbacked_claims
 from mappa_env.data import load_tasks
 from mappa_env.errors import CoachError, EpisodeError, OptionError, nearest
@@ -244,7 +245,7 @@ class Episode:
         self, draft: ActionRecord, outcome: Outcome | None, judge: Callable[[], Verdict]
     ) -> ActionRecord:
         try:
-            verdict = judge()
+            verdict = checked(judge(), self._coach)
         except CoachError as error:  # an unreachable coach is a missing score, never a number
             verdict = Verdict("error", None, str(error), coach=self._coach.name)
         reward, valid = self._shaping.step(verdict, outcome)

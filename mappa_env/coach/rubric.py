@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from mappa_env.cards import Card
-from mappa_env.coach.base import at_once
+from mappa_env.coach.base import BaseCoach
 from mappa_env.coach.case import Case, Check, Finding
 from mappa_env.coach.checks import CHECKS
 from mappa_env.coach.spec import Strict, read_spec_file
@@ -54,13 +52,14 @@ class RubricSpec(Strict):
     roles: dict[str, RoleSpec]
 
 
-class RubricCoach:
+class RubricCoach(BaseCoach):
     """Equal evidence gives equal verdicts. Raises CardError for a malformed ``rubric.yaml``."""
 
     name = "rubric"
     deterministic = True
 
     def __init__(self, card: Card) -> None:
+        super().__init__(card)
         assert card.rubric is not None
         spec = read_rubric(card.rubric)
         for role in {agent.role for agent in card.team} - set(spec.roles):
@@ -91,18 +90,6 @@ class RubricCoach:
             next((finding.blame for finding in findings if finding.blame is not None), None),
             coach=self.name,
         )
-
-    def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
-        return [self.judge(evidence) for evidence in batch]
-
-    def judge_later(self, evidence: Evidence) -> Future[Verdict]:
-        return at_once(self.judge, evidence)
-
-    def wait(self) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
 
 
 def read_rubric(path: Path) -> RubricSpec:

@@ -33,9 +33,10 @@ class Buckets:
         self._queue: deque[threading.Condition] = deque()
         self._closed = ""
 
-    def turn(self, tokens: float, until: float) -> float:
-        """Wait until one request of so many tokens may go; seconds waited.
+    def turn(self, expected: Callable[[], float], until: float) -> tuple[float, float]:
+        """Wait until one request of so many tokens may go: (seconds waited, tokens reserved).
 
+        ``expected`` is asked again while it waits: more is known when more answers are in.
         Raises Passing where that is not before ``until``, CoachStopped when closed meanwhile.
         """
         began = self._clock()
@@ -46,13 +47,13 @@ class Buckets:
                 while True:
                     if self._closed:
                         raise CoachStopped(self._closed)
-                    now = self._clock()
+                    now, tokens = self._clock(), expected()
                     pause = self._pause(tokens, now) if self._queue[0] is mine else 0.0
                     if now + pause >= until:
                         raise Passing(f"the rate limits allow no call for {max(pause, now - began):.0f} s")
                     if self._queue[0] is mine and pause <= 0:
                         self._free = [free for _, free in self._after(tokens, now)]
-                        return now - began
+                        return now - began, tokens
                     mine.wait(pause if self._queue[0] is mine else until - now)
             finally:
                 self._queue.remove(mine)

@@ -71,9 +71,10 @@ class Policy:
         waited, attempts = 0.0, 0
         last: Passing | None = None
         while True:
-            reserved, before = self._expected(request), attempts
+            before = attempts
             try:
-                waited += self._buckets.turn(reserved, end)
+                late_s, reserved = self._buckets.turn(lambda: self._expected(request), end)
+                waited += late_s
                 with self._slots, self.budget.bill(request, end) as bill, self.breaker.call(end):
                     self._sleep(0)  # others may have been told to stop meanwhile
                     attempts += 1
