@@ -7,13 +7,14 @@ import json
 import os
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from mappa_env.coach.llm.models import Price
 from mappa_env.coach.llm.wire import Passing, Request, Usage
-from mappa_env.errors import CoachStopped, OptionError
+from mappa_env.errors import CoachStopped, CoachWarning, OptionError
 
 
 @dataclass(slots=True)
@@ -105,11 +106,22 @@ def _append(path: Path, line: str) -> None:
 
 
 def _read(path: Path | None) -> tuple[float, int]:
-    """Dollars and calls so far. A line that a crash cut short is the last one's, and counts as nothing."""
+    """Dollars and calls so far. A line that a crash cut short is ended, counts as nothing, and is warned of:
+    what its call cost nobody knows."""
     spent, calls = 0.0, 0
-    if path is not None and path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                spent += float(json.loads(line)["cost"])
-                calls += 1
+    if path is None or not path.exists():
+        return spent, calls
+    data = path.read_bytes()
+    if data and not data.endswith(b"\n"):
+        _append(path, "")
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        try:
+            spent += float(json.loads(line)["cost"])
+            calls += 1
+        except (ValueError, KeyError, TypeError):
+            warnings.warn(
+                f"{path} line {number} is no whole entry and is not counted: {line!r:.120}",
+                CoachWarning,
+                stacklevel=2,
+            )
     return spent, calls

@@ -108,6 +108,10 @@ class Policy:
             self._count(bill, request, reserved, nothing.usage)
             self._check_version(nothing.model_version)
             raise
+        except Passing as failure:
+            if not failure.billed:
+                bill.usage = Usage()
+            raise
         self._count(bill, request, reserved, reply.usage)
         self._check_version(reply.model_version)
         return reply
