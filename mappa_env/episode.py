@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mappa_env.cards import Card
 from mappa_env.coach import Coach, make_coach
+from mappa_env.coach.base import checked
 from mappa_env.data import load_tasks
 from mappa_env.errors import CoachError, EpisodeError, OptionError, nearest
 from mappa_env.execution import Execution, Place
@@ -233,7 +234,7 @@ class Episode:
     def _judged(self, draft: ActionRecord, asked: _Asked, judge: Callable[[], Verdict]) -> ActionRecord:
         correction = None
         try:
-            verdict = judge()
+            verdict = checked(judge(), self._coach)
             if self._correcting is not None:
                 correction = self._correcting.verify(asked.at, asked.evidence, verdict, asked.before)
         except CoachError as error:  # an unreachable coach is a missing score, never a number

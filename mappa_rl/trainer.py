@@ -11,6 +11,7 @@ import torch
 from mappa_rl.assembly import Parts, assemble, collector
 from mappa_rl.checkpoint import Checkpoints
 from mappa_rl.checks import check_coach
+from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
 from mappa_rl.corrections import correction_stats, corrections
 from mappa_rl.held_out import HeldOut
@@ -32,6 +33,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
     """
     check_coach(config)
     write_config(config, out)
+    config = with_coach_files(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         parts = assemble(config, warm_start(config, out, progress))
