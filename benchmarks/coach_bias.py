@@ -270,7 +270,8 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
         alarms.errorbar(p, row, xerr=[[p - low], [high - p]], fmt="o", color="#0072B2", capsize=3)
     alarms.axvline(5, color="#D55E00", linewidth=1)
     alarms.set_yticks(range(len(shares)), list(reversed(shares)))
-    alarms.set(xlim=(0, 7), title="False alarms, %")
+    alarms.set_xlim(left=0)
+    alarms.set(title="False alarms, %")
     lines = (("offset +0.5", "offset", "#0072B2"), ("offset +1.0", "offset", "#56B4E9"),
              ("compression to half", "slope", "#D55E00"))  # fmt: skip
     for injected, kind, colour in lines:
@@ -292,7 +293,9 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
             value = 1 - value if kind == "slope" else value
             rest.bar(at + (shift - 1) * 0.25, value, 0.22, yerr=width, color=colour,
                      label=correct if not at else None)  # fmt: skip
-    rest.set_xticks(range(len(bars)), ["offset +1.0: left, points", "compression: slope lost, share"])
+    rest.set_xticks(
+        range(len(bars)), ["offset +1.0:\npoints left", "compression to half:\nshare of the slope lost"]
+    )
     rest.set_title("Left after correction")
     rest.legend(frameon=False)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -33,8 +33,11 @@ class CoachBias:
         self._shaping = make_shaping(config.env.shaping)
         self._correction: Correction | None = None
         if self._settings.correct != "off":
-            spread = self._settings.correct == "mean_std"
-            self._correction = Correction(spread=spread, kappa=self._settings.kappa)
+            self._correction = Correction(
+                spread=self._settings.correct == "mean_std",
+                kappa=self._settings.kappa,
+                memory=self._settings.window,
+            )
         self._looks = 0
         self._anchors: Anchors | None = None
         self._open = ExitStack()

@@ -212,7 +212,8 @@ class Bias(Section):
     look_every: Annotated[int, Field(ge=0)] = 10
     """Training steps between two looks at the coach's scores, task family against family; 0: none."""
     window: Count = 2048
-    """Episodes that a look considers, the newest ones: policies change."""
+    """Newest episodes that a look considers, and scores of a stratum that a correction remembers: policies
+    change."""
     correct: Literal["off", "mean", "mean_std"] = "off"
     """Bring scores to one ``mean``, or also to one standard deviation, over (task family, role, turn)."""
     kappa: Positive = 32.0

@@ -15,13 +15,19 @@ LEAST_SPREAD = 0.1
 
 @dataclass(slots=True)
 class Running:
-    """Count, mean and sum of squared deviations, one value at a time (Welford 1962)."""
+    """Count, mean and sum of squared deviations, one value at a time (Welford 1962).
+
+    With a ``memory`` of so many values, older ones fade exponentially once there are more.
+    """
 
     count: int = 0
     mean: float = 0.0
     squares: float = 0.0
 
-    def add(self, value: float) -> None:
+    def add(self, value: float, memory: int | None = None) -> None:
+        if memory is not None and self.count >= memory:
+            self.squares *= (memory - 1) / self.count
+            self.count = memory - 1
         self.count += 1
         before = value - self.mean
         self.mean += before / self.count
@@ -34,15 +40,19 @@ class Running:
 
 
 class Strata:
-    """``Running`` of every stratum, and of all scores. ``state`` and ``load``: as JSON."""
+    """``Running`` of every stratum, with a ``memory`` of so many scores each, and of all scores.
 
-    def __init__(self) -> None:
+    ``state`` and ``load``: as JSON.
+    """
+
+    def __init__(self, memory: int | None = None) -> None:
+        self._memory = memory
         self.all = Running()
         self._by: defaultdict[Stratum, Running] = defaultdict(Running)
 
     def add(self, stratum: Stratum, score: float) -> None:
-        self._by[stratum].add(score)
-        self.all.add(score)
+        self._by[stratum].add(score, self._memory)
+        self.all.add(score, self._memory and self._memory * len(self._by))
 
     def __getitem__(self, stratum: Stratum) -> Running:
         return self._by.get(stratum, Running())
@@ -73,9 +83,10 @@ class Correction:
     are to be read as they are.
     """
 
-    def __init__(self, *, spread: bool, kappa: float = 32.0) -> None:
+    def __init__(self, *, spread: bool, kappa: float = 32.0, memory: int | None = None) -> None:
+        """``memory``: scores of a stratum that count, the newest most; None: all alike."""
         self._spread, self._kappa = spread, kappa
-        self._strata = Strata()
+        self._strata = Strata(memory)
 
     def __call__(self, scores: Iterable[tuple[Stratum, float]]) -> list[float]:
         """Correct a batch by what came before it, then learn from it: no score has a say in its own."""

@@ -81,6 +81,23 @@ def test_running_statistics_are_those_of_numpy_and_go_through_json(batch: list[t
     assert found["never", "seen", 0] == Running()
 
 
+def test_a_memory_fades_like_an_exponential_average() -> None:
+    rng = np.random.default_rng(6)
+    values, running = rng.normal(5, 1, 300).tolist(), Running()
+    for value in values:
+        running.add(value, 20)
+    first = np.mean(values[:20])
+    weights = np.array([0.95 ** (299 - at) / 20 for at in range(20, 300)])
+    mean = 0.95**280 * first + weights @ values[20:]
+    spread = (
+        0.95**280 * np.mean((np.array(values[:20]) - mean) ** 2)
+        + weights @ (np.array(values[20:]) - mean) ** 2
+    )
+    assert running.count == 20
+    assert math.isclose(running.mean, mean)
+    assert math.isclose(running.variance, spread)
+
+
 # -- corrections ------------------------------------------------------------------------------------------
 
 
