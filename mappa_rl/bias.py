@@ -42,7 +42,8 @@ class CoachBias:
         self._anchors: Anchors | None = None
         self._open = ExitStack()
         if count := self._settings.anchors:
-            progress.phase("anchors", count, "episodes")
+            if not (out / FILE).is_file():
+                progress.phase("anchors", count, "episodes")
             self._anchors = self._open.enter_context(
                 Anchors(
                     out / FILE, config.env.id, config.env.options("train"), count=count,
