@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from mappa_rl.assembly import Parts, assemble, collector
+from mappa_rl.bias import CoachBias
 from mappa_rl.checkpoint import Checkpoints
 from mappa_rl.checks import check_coach
 from mappa_rl.coach_files import with_coach_files
@@ -49,16 +50,21 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             evaluation = HeldOut(config, out, progress, judged, plain)
             evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
-            done = checkpoints.load(parts.learners)["step"] if resume and checkpoints.latest() else 0
-            with Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics:
+            state = checkpoints.load(parts.learners) if resume and checkpoints.latest() else {}
+            done = state.get("step", 0)
+            with (
+                CoachBias(config, out, progress, state.get("bias")) as bias,
+                Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics,
+            ):
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
-                    values = train_step(config, parts, training, step, watch)
+                    values = train_step(config, parts, training, step, watch, bias)
                     metrics.log(step, values)
                     progress.update(step, values)
                     every = config.run.checkpoint_every
                     if step == config.run.steps or (every and step % every == 0):
-                        checkpoints.save(step, parts.learners, {"step": step}, tokenizers=tokenizers)
+                        state = {"step": step, "bias": bias.state()}
+                        checkpoints.save(step, parts.learners, state, tokenizers=tokenizers)
                     if config.eval.every and step % config.eval.every == 0:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)
                         progress.phase("training", config.run.steps, "steps", step)
@@ -73,7 +79,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
 
 
 def train_step(
-    config: Config, parts: Parts, training: Collector, step: int, watch: Stopwatch
+    config: Config, parts: Parts, training: Collector, step: int, watch: Stopwatch, bias: CoachBias
 ) -> dict[str, float]:
     """One step on fresh episodes; everything random in it follows from (run seed, step)."""
     started = time.perf_counter()
@@ -83,6 +89,7 @@ def train_step(
     collected = training.collect(jobs, sampling)
     values = rollout_stats(collected) | correction_stats(collected)
     check_masked(collected, rollout.max_masked, step)
+    values |= bias.step(step, collected)
     played = time.perf_counter()
     with watch.at("learner"):
         learnt = learn(config, parts, collected)
