@@ -15,7 +15,10 @@ class Coach(Protocol):
     name: str
     deterministic: bool
 
-    def judge(self, evidence: Evidence) -> Verdict: ...
+    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
+        """``fresh``: ask anew, past any cache, to see whether the same question gets the same answer. Raises
+        CoachStopped where nobody can be asked: a recording. Means nothing to a deterministic coach."""
+        ...
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]: ...
 
@@ -47,7 +50,7 @@ class OffCoach:
     deterministic = True
     _verdict = Verdict("abstain", None, "the coach is off", coach="off")
 
-    def judge(self, evidence: Evidence) -> Verdict:
+    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
         return self._verdict
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:

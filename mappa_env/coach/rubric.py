@@ -68,7 +68,7 @@ class RubricCoach:
         self._team = card.team
         self._roles = {role: (_bound(card.rubric, rows), rows.caps) for role, rows in spec.roles.items()}
 
-    def judge(self, evidence: Evidence) -> Verdict:
+    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
         if infrastructure_failed(evidence):
             return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
         case = Case(evidence, self._team)

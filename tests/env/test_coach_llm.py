@@ -382,6 +382,27 @@ def test_what_was_asked_is_not_asked_again(fake: FakeServer, make: Make, card: C
     assert (second.asked.calls, len(fake.calls)) == (0, 1)
 
 
+def test_a_fresh_answer_passes_the_cache_by(fake: FakeServer, make: Make, card: Card, tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    coach = make(cache=path)
+    fake.grade = lambda call, name: len(fake.calls)
+    scores = [coach.judge(evidence(card), fresh=fresh).score for fresh in (False, True, True, False)]
+    assert scores == [2.5, 5.0, 7.5, 2.5]
+    fake.otherwise = fakes.as_another("fake-model-002")
+    with pytest.raises(CoachStopped, match="fake-model-001"):
+        make(cache=path, cap_s=9.0).judge(evidence(card), fresh=True)
+    recording = make_coach(f"replay:{path}", card)
+    assert recording.judge(evidence(card)).score == 2.5
+    with pytest.raises(CoachStopped, match="anew"):
+        recording.judge(evidence(card), fresh=True)
+
+
+@pytest.mark.parametrize("name", ["rubric", "off"])
+def test_a_deterministic_coach_has_nothing_fresh_to_say(card: Card, name: str) -> None:
+    coach = make_coach(name, card)
+    assert coach.judge(evidence(card), fresh=True) == coach.judge(evidence(card))
+
+
 def test_a_file_that_is_no_recording_is_refused(card: Card, tmp_path: Path) -> None:
     for path, text in ((tmp_path / "none", None), (tmp_path / "text", "no database, but rather long" * 99)):
         if text is not None:

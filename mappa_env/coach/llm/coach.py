@@ -35,8 +35,9 @@ _AGAIN = (
 
 @dataclass(slots=True)
 class _Spent:
-    """What one verdict has cost so far."""
+    """What one verdict has cost so far. ``cache``: where its answers may come from, and are kept."""
 
+    cache: CallCache | None
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     latency_s: float = 0.0
@@ -82,11 +83,16 @@ class LLMCoach:
             "answer": {field: getattr(self._settings, field) for field in fields},
         }  # fmt: skip
 
-    def judge(self, evidence: Evidence) -> Verdict:
-        """Raises CoachStopped where the run must not go on; anything else is a verdict that says so."""
+    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
+        """Raises CoachStopped where the run must not go on; anything else is a verdict that says so.
+
+        ``fresh`` answers are neither taken from the cache nor kept in it: a run replays with its first ones.
+        """
+        if fresh and self.policy is None:
+            raise CoachStopped(f"a recording of {self.name!r} cannot be asked anew; ask the coach itself.")
         if infrastructure_failed(evidence):
             return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
-        spent = _Spent()
+        spent = _Spent(cache=None if fresh else self._cache)
         prompt = self._prompts.write(evidence, nonce(), labels=self._settings.labels)
         canonical = self._prompts.write(evidence, "", labels=self._settings.labels)
         sha = hashlib.sha256("\0".join((canonical.system, *canonical.parts)).encode("utf-8", "replace"))
@@ -154,7 +160,7 @@ class LLMCoach:
 
     def _reply(self, request: Request, key: str, spent: _Spent) -> Reply:
         """From the cache, else from the server. Raises Passing, Unanswered, CoachStopped."""
-        reply = self._cache.get(key) if self._cache is not None else None
+        reply = spent.cache.get(key) if spent.cache is not None else None
         if reply is None:
             reply = self._ask(request, key, spent)
         spent.version = reply.model_version
@@ -173,18 +179,19 @@ class LLMCoach:
             spent.calls += failure.calls
             if isinstance(failure, Unanswered):
                 spent.usage += failure.usage
-            if self._cache is not None:
-                self._cache.put(key, failure)
+            if spent.cache is not None:
+                spent.cache.put(key, failure)
             raise
         spent.calls += answer.attempts
         spent.usage += answer.reply.usage
         spent.latency_s, spent.waited_s = answer.latency_s, spent.waited_s + answer.waited_s
-        if self._cache is None:
-            return answer.reply
-        if answer.reply.model_version:  # pinned beyond this process: a resumed run must not mix two models
+        if self._cache is not None and answer.reply.model_version:
+            # pinned beyond this process: a resumed run must not mix two models
             self._cache.claim("model version", answer.reply.model_version)
-        self._cache.put(key, answer.reply)
-        return self._cache.get(key) or answer.reply  # another thread's, where it came first
+        if spent.cache is None:
+            return answer.reply
+        spent.cache.put(key, answer.reply)
+        return spent.cache.get(key) or answer.reply  # another thread's, where it came first
 
     def _key(self, sha: str, sample: int, complaint: str, form: dict[str, object]) -> str:
         return caches.key(

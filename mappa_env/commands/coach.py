@@ -1,0 +1,15 @@
+"""``mappa-env coach``: what a coach is worth, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PARTS: tuple[Any, ...] = ()
+"""The modules of the subcommands, each with ``add(subparsers)`` and ``run(args)``."""
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("coach", help="measure a coach")
+    subjects = parser.add_subparsers(dest="subject", required=True, metavar="subject")
+    for part in PARTS:
+        part.add(subjects)
