@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-PARTS: tuple[Any, ...] = ()
+from mappa_env.commands import coach_bench
+
+PARTS: tuple[Any, ...] = (coach_bench,)
 """The modules of the subcommands, each with ``add(subparsers)`` and ``run(args)``."""
 
 
