@@ -124,9 +124,10 @@ class Bench:
         step = play(tried, case.task_id, case.seed, case.layout, fault)
         assert step is not None, case.key
         assert tried.outcome is not None
+        harmless = tried.outcome.success  # the twin may be played in this very episode
         if not self._twin(case, asked=False).success:
             return Row(**fields, step=step, discarded=NO_EXPERT)
-        if tried.outcome.success:
+        if harmless:
             return Row(**fields, step=step, discarded=NO_FLIP)
         clean = self._twin(case, asked=True)
         episode = self._episode("coach")
@@ -152,7 +153,7 @@ class Bench:
         return future.result()
 
     def _played(self, episode: Episode) -> Play:
-        """The episode as it was judged; about each action the coach is asked anew for every further repeat."""
+        """The episode as it was judged; every further repeat asks the coach anew about each action."""
         anew = range(self.options.repeats - 1 if episode.coach.name != "off" else 0)
         again = [[episode.coach.judge(evidence, fresh=True) for _ in anew] for evidence in episode.evidence]
         return played(episode, again)
