@@ -71,7 +71,7 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 class Bin(NamedTuple):
-    """Episodes with a mean score (0-1) in [low, high): their number, mean score and share of successes."""
+    """Episodes with a mean score (0-1) in [low, high): their number, mean score and share that ended well."""
 
     low: float
     high: float

@@ -17,6 +17,7 @@ from mappa_env.coach.benchmark.play import play
 from mappa_env.coach.benchmark.rows import Play, Row, RowFile, played
 from mappa_env.episode import Episode
 
+HARM = 0.2
 NO_FLIP, NO_EXPERT, UNSTABLE = "did no harm", "the expert fails", "ended otherwise when played again"
 
 
@@ -123,17 +124,18 @@ class Bench:
         tried = self._episode("off")
         step = play(tried, case.task_id, case.seed, case.layout, fault)
         assert step is not None, case.key
-        assert tried.outcome is not None
-        harmless = tried.outcome.success  # the twin may be played in this very episode
-        if not self._twin(case, asked=False).success:
+        end = tried.outcome  # kept, as the twin may be played in this very episode
+        assert end is not None
+        repaired = self._twin(case, asked=False)
+        if not repaired.success or repaired.outcome <= 0:
             return Row(**fields, step=step, discarded=NO_EXPERT)
-        if harmless:
+        if not harmed(repaired, end.success, end.score):
             return Row(**fields, step=step, discarded=NO_FLIP)
         clean = self._twin(case, asked=True)
         episode = self._episode("coach")
         play(episode, case.task_id, case.seed, case.layout, fault)
         faulty = self._played(episode)
-        if faulty.success or not clean.success:
+        if not clean.success or not harmed(clean, faulty.success, faulty.outcome):
             return Row(**fields, step=step, discarded=UNSTABLE)
         return Row(**fields, step=step, faulty=faulty, clean=clean)
 
@@ -169,6 +171,12 @@ class Bench:
             with self._lock:
                 self._episodes.append(found[kind])
         return found[kind]
+
+
+def harmed(repaired: Play, success: bool, score: float) -> bool:
+    """Whether an episode that ended so is worse than the repaired one: without success, or HARM of its score
+    lost (where any valid answer is a success, as in DSBench, the score says how good it is)."""
+    return not success or score < (1 - HARM) * repaired.outcome
 
 
 class _Queue:

@@ -118,16 +118,19 @@ def episodes(rows: Sequence[Row]) -> Iterator[tuple[Play, bool]]:
 
 
 def calibration(rows: Sequence[Row]) -> dict[str, Any]:
-    """The mean score of an episode's actions against its success, over faulty episodes and clean twins."""
-    x, y = [], []
-    for play, _ in episodes(rows):
+    """The mean score of an episode's actions against how it ended, over faulty episodes and clean twins: the
+    score of the outcome for ``spearman``, else whether it ended well (clean twins did, faulty ones did not).
+    """
+    x, y, outcomes = [], [], []
+    for play, clean in episodes(rows):
         found = [action.score for action in play.actions if action.score is not None]
         if found:
             x.append(sum(found) / len(found) / 10)
-            y.append(play.success)
+            y.append(clean)
+            outcomes.append(play.outcome)
     bins, error = reliability(x, y)
     return {
-        "episodes": len(x), "auc": auc(x, y), "spearman": spearman(x, [float(hit) for hit in y]),
+        "episodes": len(x), "auc": auc(x, y), "spearman": spearman(x, outcomes),
         "ece": error, "bins": [found._asdict() for found in bins],
     }  # fmt: skip
 

@@ -31,12 +31,12 @@ def tables(title: str, figures: Mapping[str, Any]) -> Iterator[Table | str]:
     table.add_row("  above 0 in", percent(scores["margin_positive"]))
     table.add_row("later agents within 1 point of the clean twin", percent(scores["innocence"]))
     table.add_row("clean episodes with a culprit (false alarms)", percent(scores["false_alarm"]))
-    table.add_row("mean score against success: AUC", number(calibration["auc"], 3))
-    table.add_row("  Spearman", number(calibration["spearman"], 3))
+    table.add_row("mean score: AUC, ended well or not", number(calibration["auc"], 3))
+    table.add_row("  Spearman with the score of the outcome", number(calibration["spearman"], 3))
     table.add_row("  expected calibration error", number(calibration["ece"], 3))
     yield table
     bins = Table(
-        "mean score / 10", "episodes", "mean", "succeeded", title="Reliability", title_justify="left"
+        "mean score / 10", "episodes", "mean", "ended well", title="Reliability", title_justify="left"
     )
     for row in calibration["bins"]:
         where = f"{row['low']:.1f} to {row['high']:.1f}"
