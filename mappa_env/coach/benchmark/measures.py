@@ -44,7 +44,7 @@ def share(hits: Sequence[float], weights: Sequence[float] | None = None) -> Shar
     w = np.ones(len(hits)) if weights is None else np.asarray(weights, float)
     value = float(np.clip(np.dot(w, hits) / w.sum(), 0.0, 1.0))
     low, high = wilson(value, float(w.sum() ** 2 / (w @ w)))
-    return Share(value, max(low, 0.0), min(high, 1.0), len(hits))
+    return Share(value, min(low, value), max(high, value), len(hits))
 
 
 def mean(values: Sequence[float]) -> Mean:
