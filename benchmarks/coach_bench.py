@@ -9,7 +9,6 @@ look only at the order of actions and at whose code failed, are in the same tabl
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 import warnings
@@ -22,6 +21,7 @@ from mappa_env.coach.benchmark.rows import RowFile
 from mappa_env.coach.benchmark.running import Bench, Options
 from mappa_env.coach.benchmark.summary import summary
 from mappa_env.coach.benchmark.tables import tables
+from mappa_env.commands.coach_options import write_json
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import find_card
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     figures["seconds"] = round(time.perf_counter() - start, 1)
     console.print(f"{figures['seconds']} s")
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        write_json(options.json, figures)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from pathlib import Path
@@ -17,7 +16,7 @@ from mappa_env.coach.benchmark.rows import RowFile
 from mappa_env.coach.benchmark.running import Bench, Options
 from mappa_env.coach.benchmark.summary import summary
 from mappa_env.coach.benchmark.tables import tables
-from mappa_env.commands.coach_options import COACH_HELP, coach_option
+from mappa_env.commands.coach_options import COACH_HELP, coach_option, write_json
 from mappa_env.errors import OptionError, SandboxWarning
 from mappa_env.registration import card_of, find_card
 from mappa_env.sandbox import DEFAULT
@@ -101,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         console.print(part, highlight=False, markup=False)
     if args.json:
         document = {**identity, "interrupted": interrupted or failed is not None, **figures}
-        args.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        write_json(args.json, document)
     if args.figure and figures["counted"]:
         from mappa_env.coach.benchmark.figure import draw
 

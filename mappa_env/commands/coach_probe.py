@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import warnings
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mappa_env import __version__
-from mappa_env.commands.coach_options import COACH_HELP, coach_option
+from mappa_env.commands.coach_options import COACH_HELP, coach_option, write_json
 from mappa_env.errors import OptionError, SandboxWarning, nearest
 from mappa_env.registration import card_of, find_card
 from mappa_env.sandbox import DEFAULT
@@ -92,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
             "env": card.id, "coach": options.coach, "seed": args.seed, "version": __version__,
             "probes": {"version": probes.version, "date": str(probes.date)},
         }  # fmt: skip
-        args.json.write_text(json.dumps({**head, **found}, indent=1) + "\n", encoding="utf-8")
+        write_json(args.json, {**head, **found})
     if args.max_shift is None:
         return 0
     moved = largest(found)

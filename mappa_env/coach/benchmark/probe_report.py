@@ -27,8 +27,7 @@ def figures(found: Found) -> dict[str, Any]:
         "really_run": shifts([pair for pair in plain if pair.real]),
         "claims": shifts([pair for pair in found.pairs if pair.claims]),
         "classes": {
-            name: {"all": shifts([pair for pair in found.pairs if pair.class_ == name]), **_by_place(found, name)}
-            for name in classes
+            name: _by_place([pair for pair in found.pairs if pair.class_ == name]) for name in classes
         },
         "harmless_words": {
             place: {"mean": float(np.mean(moved)), "max": max(moved, key=abs)}
@@ -46,10 +45,9 @@ def figures(found: Found) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _by_place(found: Found, name: str) -> dict[str, Any]:
-    mine = [pair for pair in found.pairs if pair.class_ == name]
-    places = [place for place in PLACES if any(pair.place == place for pair in mine)]
-    return {place: shifts([pair for pair in mine if pair.place == place]) for place in places}
+def _by_place(pairs: Sequence[Pair]) -> dict[str, Any]:
+    groups = {place: [pair for pair in pairs if pair.place == place] for place in PLACES}
+    return {"all": shifts(pairs), **{place: shifts(mine) for place, mine in groups.items() if mine}}
 
 
 def shifts(pairs: Sequence[Pair]) -> dict[str, Any]:
