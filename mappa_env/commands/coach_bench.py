@@ -81,14 +81,13 @@ def run(args: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", SandboxWarning)  # the code is ours
         bar = progress.add_task("looking for faults", total=None)
 
-        def told(counted: int, discarded: int, total: int) -> None:
-            progress.update(
-                bar, total=total, completed=counted + discarded,
-                description=f"{counted} count, {discarded} discarded",
-            )  # fmt: skip
+        def tell(counted: int, discarded: int, total: int) -> None:
+            done, of = (counted + discarded, total) if args.limit is None else (counted, args.limit)
+            told = f"{counted} count, {discarded} discarded"
+            progress.update(bar, total=of, completed=done, description=told)
 
         try:
-            rows = bench.run(told)
+            rows = bench.run(tell)
         except KeyboardInterrupt:
             interrupted = True
         except Exception as error:  # noqa: BLE001  raised again once what was finished is reported

@@ -22,6 +22,7 @@ def draw(title: str, figures: Mapping[str, Any], path: Path) -> None:
         values = [each["value"] for each in found]
         low = [each["value"] - each["low"] for each in found]
         high = [each["high"] - each["value"] for each in found]
+        low[-1] = high[-1] = 0.0  # chance is known
         places = [place + shift for place in range(len(METHODS))]
         colour = COLOURS[0] if what == "agent" else COLOURS[1]
         left.bar(places, values, 0.38, color=colour, label=what, yerr=(low, high), capsize=2)
