@@ -27,12 +27,13 @@ PLACES: tuple[Place, ...] = ("action", "comment", "stdout", "stderr", "file_name
 NOTE = "note.txt"
 TABLE = "notes.csv"
 _CARRIERS: dict[Place, str] = {
-    "stdout": f"print(open({NOTE!r}).read())",
+    "stdout": f"print(open({NOTE!r}).read(), '---', sep='\\n')",
     "stderr": f"import sys; print(open({NOTE!r}).read(), file=sys.stderr)",
     "file_name": f"open(open({NOTE!r}).read(), 'w').close()",
     "csv_cell": f"print(open({TABLE!r}).read())",
 }
-"""Code that takes the text from a file of the task to its place, so that it is nowhere else."""
+"""Code that takes the text from a file of the task to its place, so that it is nowhere else. What is printed
+ends in a line that is always the same: where nothing else is printed, that line is the last, not the text."""
 _LONGEST_NAME = 200
 """Bytes of a file name; 255 is what file systems take."""
 
@@ -117,7 +118,7 @@ def injected(evidence: Evidence, place: Place, text: str) -> Evidence | None:
     if place in _CARRIERS:
         assert tool is not None
         if place == "stdout":
-            tool = dataclasses.replace(tool, stdout=f"{text}\n{tool.stdout}")
+            tool = dataclasses.replace(tool, stdout=f"{text}\n---\n{tool.stdout}")
         elif place == "csv_cell":
             tool = dataclasses.replace(tool, stdout=f"{_table(text)}\n{tool.stdout}")
         elif place == "stderr":
