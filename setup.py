@@ -16,6 +16,7 @@ ENV = [
     "requests>=2.32",
     "pandas>=2.2",
     "scikit-learn>=1.5",
+    "scipy>=1.11",
 ]
 EXTRAS = {
     "rl": [

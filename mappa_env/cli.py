@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mappa_env import __version__
-from mappa_env.commands import bench, check, coach, data, doctor, listing, play
+from mappa_env.commands import bench, check, coach, data, doctor, listing, play, why
 from mappa_env.errors import MappaError
 
-COMMANDS = (listing, play, check, bench, coach, doctor, data)
+COMMANDS = (listing, play, check, why, bench, coach, doctor, data)
 FAILED, INTERRUPTED = 2, 130
 
 

@@ -6,16 +6,16 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from mappa_env.cards import Card
 from mappa_env.coach import Coach, make_coach
-from mappa_env.coach.evidence import missing_inputs, unbacked_claims
+from mappa_env.coach.base import checked
 from mappa_env.data import load_tasks
 from mappa_env.errors import CoachError, EpisodeError, OptionError, nearest
+from mappa_env.execution import Execution, Place
 from mappa_env.grading import make_grader
-from mappa_env.parsing import parse
-from mappa_env.probing import probe
 from mappa_env.prompting import Prompter
 from mappa_env.sandbox import DEFAULT, make_sandbox
 from mappa_env.sandbox.base import Limits
@@ -24,19 +24,37 @@ from mappa_env.stays import Stay, earlier_stays
 from mappa_env.types import (
     ActionRecord,
     AgentSpec,
+    Attribution,
     Evidence,
     Message,
     Outcome,
     Task,
-    ToolResult,
     Trajectory,
     Verdict,
 )
 from mappa_env.workspace import Workspace
 
-_PENDING = Verdict("pending", None, "not judged yet")
+if TYPE_CHECKING:
+    from mappa_env.correcting import Correcting
+
 FEEDBACK = ("off", "agents")
 JUDGING = ("blocking", "deferred")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a verdict is about. ``before``: a copy of the workspace, to try a correction in."""
+
+    at: Place
+    evidence: Evidence
+    before: Workspace | None
+    verdict: Future[Verdict] | None = None
+
+    def discard(self) -> None:
+        if self.before is not None:
+            self.before.remove()
+        if self.verdict is not None:
+            self.verdict.cancel()
 
 
 class Episode:
@@ -83,23 +101,30 @@ class Episode:
             "prompts": prompts, "coach_feedback": coach_feedback, "judging": judging,
             "shaping": shaping,
         }  # fmt: skip
-        self._artifacts = {name for spec in card.team for name in spec.reads}
         self.agent: str | None = None
         self.turn = 0
         self.outcome: Outcome | None = None
         self._prompter = Prompter(card, prompts)
         self._feedback = coach_feedback == "agents"
         self._deferred = judging == "deferred"
-        self._pending: dict[int, Future[Verdict]] = {}
-        self._limits = _override(card.limits, limits or {})
-        self._grader = make_grader(card.grader, card.grader_options)
+        self._pending: dict[int, _Asked] = {}
         self._shaping = make_shaping(shaping)
         self._coach = make_coach(coach, card)
         self._sandbox = make_sandbox(sandbox)
+        self._execution = Execution(
+            card, self._sandbox, _override(card.limits, limits or {}),
+            make_grader(card.grader, card.grader_options), probed=self._coach.name != "off",
+        )  # fmt: skip
+        self._correcting: Correcting | None = None
+        if self._coach.corrects:
+            from mappa_env.correcting import Correcting  # brings in the rubric: only when needed
+
+            self._correcting = Correcting(card, self._execution)
         self._task: Task | None = None
         self._workspace: Workspace | None = None
         self._actions: list[ActionRecord] = []
         self._evidence: list[Evidence] = []
+        self._attribution: Attribution | None = None
         self._messages: list[Message] = []
         self._earlier: list[Stay] = []
         self._position = 0
@@ -134,8 +159,9 @@ class Episode:
     def trajectory(self) -> Trajectory:
         """All that happened so far; complete once ``over``."""
         return Trajectory(
-            self.card.id, self.task, self._seed, tuple(self._actions), self.outcome, self.settings
-        )
+            self.card.id, self.task, self._seed, tuple(self._actions), self.outcome, self.settings,
+            self._attribution,
+        )  # fmt: skip
 
     @property
     def credit(self) -> list[tuple[float, bool]]:
@@ -152,7 +178,7 @@ class Episode:
         task = self.tasks.get(task_id)
         self._discard()
         self._task, self._seed, self._position = task, int(seed), 0
-        self._actions, self._evidence, self.outcome = [], [], None
+        self._actions, self._evidence, self.outcome, self._attribution = [], [], None, None
         self._open_stay()
 
     def messages(self) -> list[Message]:
@@ -174,30 +200,24 @@ class Episode:
             raise EpisodeError("the episode is over (or not started): call reset() first.")
         if self._deferred:
             self._coach.wait()
-        spec, step = self._spec, len(self._actions)
-        parsed = parse(text, tools="python" in spec.tools)
-        seed = _action_seed(self._seed, spec.name, self.turn)
-        tool: ToolResult | None = None
-        missing: tuple[str, ...] = ()
-        if parsed.code is not None:
-            workspace = self._open_workspace()
-            missing = missing_inputs(spec, workspace.present)
-            tool = self._sandbox.run(workspace, parsed.code, self._limits, seed=seed)
-            workspace.record(tool.files, spec.name, step)
-            if tool.files:
-                files = tuple(dataclasses.replace(f, agent=spec.name, step=step) for f in tool.files)
-                tool = dataclasses.replace(tool, files=files)
-        last_turn = parsed.code is None or self.turn + 1 >= spec.max_turns
-        draft = ActionRecord(
-            step, spec.name, self.turn, tuple(self._messages), parsed.text, parsed.thinking, parsed.answer,
-            parsed.code, tool, _PENDING, 0.0, False, (self.task.family, spec.role, self.turn), seed,
-            last_turn, unbacked_claims(parsed.answer, tool.stdout if tool else "", _written(tool)), missing,
+        at = Place(
+            self.task, self._spec, self.turn, tuple(self._messages), self.prompt(), tuple(self._actions),
+            self._seed, self._position + 1 == len(self.card.team),
         )  # fmt: skip
-        closing = last_turn and self._position + 1 == len(self.card.team)
-        if closing:
-            self.outcome = self._grade(draft)
-        self._actions.append(self._judge(draft, spec))
-        if closing:
+        before = None
+        if self._correcting is not None and self._workspace is not None:
+            before = self._workspace.copy()
+        draft = self._execution.run(at, text, self._open_workspace)
+        self.outcome = self._execution.outcome(at, draft, self._workspace)
+        evidence = self._execution.evidence(at, draft, self._workspace, self.outcome)
+        self._evidence.append(evidence)
+        draft = dataclasses.replace(draft, probe=evidence.probe)
+        if self._deferred:
+            self._pending[draft.step] = _Asked(at, evidence, before, self._coach.judge_later(evidence))
+        else:
+            draft = self._judged(draft, _Asked(at, evidence, before), lambda: self._coach.judge(evidence))
+        self._actions.append(draft)
+        if self.outcome is not None:
             self._settle()
         self._advance(self._actions[-1])
         return self._actions[-1]
@@ -211,52 +231,31 @@ class Episode:
 
     # -- one action, step by step -------------------------------------------------------------------------
 
-    def _grade(self, draft: ActionRecord) -> Outcome:
-        actions = (*self._actions, draft)
-        if any(a.tool is not None and a.tool.status == "unavailable" for a in actions):
-            return Outcome(0.0, False, "unavailable", "the sandbox was unavailable: not the team's doing")
-        return self._grader.grade(self.task, actions, self._workspace)
-
-    def _judge(self, draft: ActionRecord, spec: AgentSpec) -> ActionRecord:
-        workspace = self._workspace
-        facts = None
-        handed_on = self._artifacts.intersection(_written(draft.tool))
-        if self.card.probe and workspace is not None and handed_on and self._coach.name != "off":
-            facts = probe(self._sandbox, workspace, self.card.probe, self._limits)
-        standing = self.outcome
-        if standing is None and self._position + 1 == len(self.card.team) and spec.name in self.card.truth:
-            standing = self._grade(draft)
-        evidence = Evidence(
-            task=self.task, agent=spec, turn=draft.turn, step=draft.step, prompt=self.prompt(),
-            action=draft.action, code=draft.code, tool=draft.tool, last_turn=draft.last_turn,
-            history=tuple(self._actions), present=dict(workspace.present) if workspace else {},
-            missing=draft.missing, claims=draft.claims, probe=facts, outcome=self.outcome,
-            standing=standing, truth=self.task.truth if spec.name in self.card.truth else None,
-        )  # fmt: skip
-        self._evidence.append(evidence)
-        draft = dataclasses.replace(draft, probe=facts)
-        if self._deferred:
-            self._pending[draft.step] = self._coach.judge_later(evidence)
-            return draft
-        return self._judged(draft, self.outcome, lambda: self._coach.judge(evidence))
-
-    def _judged(
-        self, draft: ActionRecord, outcome: Outcome | None, judge: Callable[[], Verdict]
-    ) -> ActionRecord:
+    def _judged(self, draft: ActionRecord, asked: _Asked, judge: Callable[[], Verdict]) -> ActionRecord:
+        correction = None
         try:
-            verdict = judge()
+            verdict = checked(judge(), self._coach)
+            if self._correcting is not None:
+                correction = self._correcting.verify(asked.at, asked.evidence, verdict, asked.before)
         except CoachError as error:  # an unreachable coach is a missing score, never a number
             verdict = Verdict("error", None, str(error), coach=self._coach.name)
-        reward, valid = self._shaping.step(verdict, outcome)
-        return dataclasses.replace(draft, verdict=verdict, reward=reward, reward_valid=valid)
+        finally:
+            asked.discard()
+        reward, valid = self._shaping.step(verdict, asked.evidence.outcome)
+        return dataclasses.replace(
+            draft, verdict=verdict, reward=reward, reward_valid=valid, correction=correction
+        )
 
     def _settle(self) -> None:
-        """Wait for all verdicts of the episode."""
-        last = len(self._actions) - 1
-        for step, future in self._pending.items():
-            outcome = self.outcome if step == last else None
-            self._actions[step] = self._judged(self._actions[step], outcome, future.result)
+        """Wait for all verdicts of the episode, and trace its end back where the shaping needs that."""
+        for step, asked in self._pending.items():
+            assert asked.verdict is not None
+            self._actions[step] = self._judged(self._actions[step], asked, asked.verdict.result)
         self._pending = {}
+        if self._shaping.traces:
+            from mappa_env.coach.blame import attribute
+
+            self._attribution = attribute(self.trajectory, self.card.team, self._coach)
 
     def _advance(self, record: ActionRecord) -> None:
         if record.last_turn:
@@ -299,34 +298,22 @@ class Episode:
 
     def _open_workspace(self) -> Workspace:
         if self._workspace is None:
-            self._workspace = self._sandbox.open_workspace()
-            for name, content in self.task.files.items():
-                self._workspace.put(name, content)
+            self._workspace = self._execution.open_workspace(self.task)
         return self._workspace
 
     def _discard(self) -> None:
-        for future in self._pending.values():
-            future.cancel()
+        for asked in self._pending.values():
+            asked.discard()
         self._pending = {}
         if self._workspace is not None:
             self._workspace.remove()
             self._workspace = None
 
 
-def _written(tool: ToolResult | None) -> tuple[str, ...]:
-    return tuple(f.path for f in tool.files if f.op != "deleted") if tool else ()
-
-
 def _draw(seed: int, count: int) -> int:
     """An index below ``count`` from the episode seed alone (a generator would cost as much as a prompt)."""
     digest = hashlib.blake2b(f"{seed}/task".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") % count
-
-
-def _action_seed(seed: int, agent: str, turn: int) -> int:
-    """31 bits from (episode seed, agent, turn): the same action of the same episode always draws the same."""
-    digest = hashlib.blake2b(f"{seed}/{agent}/{turn}".encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "little") >> 1
 
 
 def _override(limits: Limits, changes: Mapping[str, Any]) -> Limits:

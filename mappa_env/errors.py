@@ -57,6 +57,10 @@ class SandboxWarning(UserWarning):
     """The sandbox in use protects less than its name may suggest."""
 
 
+class CoachWarning(UserWarning):
+    """Something about the coach's files is not as it should be; the run goes on."""
+
+
 def nearest(value: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string."""
     match = difflib.get_close_matches(value, list(known), n=1, cutoff=0.5)

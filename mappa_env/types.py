@@ -239,6 +239,23 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Correction:
+    """An action that the coach proposed in place of one that was taken, and what became of trying it.
+
+    ``verdict`` is the rubric's on it and ``was`` the rubric's score of the action that was taken (None: it
+    had none). ``kept``: it is better; else ``reason`` says why it is not believed.
+    """
+
+    action: str
+    code: str | None
+    tool: ToolResult | None
+    verdict: Verdict
+    was: float | None
+    kept: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ActionRecord:
     """One action, whole: what the agent saw, wrote and did, and what it earned.
 
@@ -264,6 +281,7 @@ class ActionRecord:
     claims: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     probe: Mapping[str, Any] | None = None
+    correction: Correction | None = None
 
     @property
     def role(self) -> str:
@@ -271,8 +289,40 @@ class ActionRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """One step of a walk back from how an episode ended: ``action`` (its step), and what it has to do with
+    the link before it."""
+
+    action: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Whose doing the end of an episode is.
+
+    ``failed`` says what the shares are of: blame for a failure, or credit for a success. ``shares``: one per
+    action, >= 0, with sum 1; empty where they could not be had. ``decided``: by the ``trail`` alone, by the
+    ``verdicts`` of the episode, by one more call to the ``coach``, or by ``nobody``. ``walk`` goes from the
+    end back to the cause. ``suspects`` are the actions that could have caused it.
+    """
+
+    failed: bool
+    shares: tuple[float, ...]
+    decided: Literal["trail", "verdicts", "coach", "nobody"]
+    walk: tuple[Link, ...] = ()
+    suspects: tuple[int, ...] = ()
+
+    @property
+    def culprit(self) -> int | None:
+        """The action with the largest blame, the first of equals; None for a success, or where unknown."""
+        return self.shares.index(max(self.shares)) if self.failed and self.shares else None
+
+
+@dataclass(frozen=True, slots=True)
 class Trajectory:
-    """The full record of an episode. ``outcome`` is None until the episode is over."""
+    """The full record of an episode. ``outcome`` is None until the episode is over; ``attribution`` is there
+    where the shaping needs it."""
 
     env_id: str
     task: Task
@@ -280,3 +330,4 @@ class Trajectory:
     actions: tuple[ActionRecord, ...]
     outcome: Outcome | None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    attribution: Attribution | None = None

@@ -63,7 +63,7 @@ class Checkpoints:
             learner.export(folder / "model", (tokenizers or {}).get(name))
         barrier()
         if first:
-            _write(staging / "state.json", state)
+            _write(staging / "state.json", state, indent=None)
             _write(staging / "random.json", _random_state())
             self._publish(staging, final, step, score)
         barrier()
@@ -168,8 +168,8 @@ def _manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _write(path: Path, data: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(data, indent=1), encoding="utf-8")
+def _write(path: Path, data: Mapping[str, Any], indent: int | None = 1) -> None:
+    path.write_text(json.dumps(data, indent=indent), encoding="utf-8")
 
 
 def _flush(path: Path) -> None:

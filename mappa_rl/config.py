@@ -165,6 +165,14 @@ class Algo(Section):
     """The probability ratio's clip range is [1 - clip, 1 + clip]."""
 
 
+class SFT(Section):
+    """Supervised learning beside reinforcement."""
+
+    corrections_coef: NotNegative = 0.0
+    """Weight of an action token that the coach corrected, beside the sampled ones; needs a coach that
+    corrects."""
+
+
 class Optim(Section):
     """The learner's optimizer (AdamW), one per policy."""
 
@@ -206,6 +214,35 @@ class Eval(Section):
     """Training steps between evaluations on the way; 0: none."""
 
 
+class Bias(Section):
+    """Whether the coach is equally strict everywhere, and what is done about it (docs/coach.md)."""
+
+    look_every: Annotated[int, Field(ge=0)] = 10
+    """Training steps between two looks at the coach's scores, task family against family; 0: none."""
+    window: Count = 2048
+    """Newest episodes that a look considers, and scores of a stratum that a correction remembers: policies
+    change."""
+    correct: Literal["off", "mean", "mean_std"] = "off"
+    """Bring scores to one ``mean``, or also to one standard deviation, over (task family, role, turn)."""
+    kappa: Positive = 32.0
+    """Scores that a stratum needs for its own statistics to count as much as those of all strata."""
+    anchors: Annotated[int, Field(ge=0)] = 0
+    """Episodes of the scripted faulty team whose actions are judged again and again: a coach call each."""
+    anchors_every: Count = 10
+    """Training steps between two times that the anchors are judged."""
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        if self.anchors:
+            from mappa_env.coach.drift import MIN_EPISODES
+
+            if self.anchors < MIN_EPISODES:
+                raise ValueError(
+                    f"bias.anchors={self.anchors} can raise no alarm: use 0, or at least {MIN_EPISODES}."
+                )
+        return self
+
+
 class Run(Section):
     """The run itself."""
 
@@ -234,8 +271,10 @@ class Config(Section):
     warmstart: WarmStart = WarmStart()
     rollout: Rollout = Rollout()
     algo: Algo = Algo()
+    sft: SFT = SFT()
     optim: Optim = Optim()
     eval: Eval = Eval()
+    bias: Bias = Bias()
     run: Run = Run()
 
     @model_validator(mode="after")
@@ -262,6 +301,7 @@ class Config(Section):
                 f"algo.mode=return_to_go does not go with env.shaping={paid}: every action is credited with "
                 "the outcome already, and a return would count it once per turn. Use algo.mode=per_action."
             )
+        self._bias_fits(paid)
         start, optim = self.warmstart, self.optim
         if start.steps and start.warmup_steps >= start.steps:
             raise ValueError(
@@ -274,6 +314,20 @@ class Config(Section):
                 "of the run (run.steps x optim.epochs x optim.minibatches)."
             )
         return self
+
+    def _bias_fits(self, paid: Any) -> None:
+        coach, bias = self.env.coach, self.bias
+        name = str(coach if isinstance(coach, str) else coach.get("name"))
+        if bias.correct != "off" and (paid == "outcome" or name == "off"):
+            raise ValueError(
+                f"bias.correct={bias.correct} corrects scores, and env.shaping={paid} with env.coach={name} "
+                "pays none. Use bias.correct=off."
+            )
+        if bias.anchors and (name == "off" or name.startswith("replay:")):
+            raise ValueError(
+                f"bias.anchors={bias.anchors} asks the coach anew, and env.coach={name} cannot be asked. Use "
+                "bias.anchors=0."
+            )
 
     def dump(self) -> str:
         """The whole config as YAML text that ``load_config`` reads back to an equal config."""

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,9 +18,23 @@ from mappa_rl.losses import Loss, clip_loss, likelihood_loss
 from mappa_rl.packing import pack, split_by_tokens
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Scorer, Scores, score
-from mappa_rl.types import Floats, PackedBatch, Sample, StepStats
+from mappa_rl.types import Demonstrations, Floats, PackedBatch, Sample, StepStats
 
 _LossOf = Callable[[Scores, PackedBatch, float], Loss]
+
+
+class _Term(NamedTuple):
+    """One summand of an update's loss, ``coef`` times the ``loss`` of these samples.
+
+    ``name`` comes before those of its stats.
+    """
+
+    samples: Sequence[Sample]
+    weights: Sequence[Floats]
+    loss: _LossOf
+    advantages: Sequence[Floats] | None = None
+    coef: float = 1.0
+    name: str = ""
 
 
 class Learner:
@@ -68,6 +82,7 @@ class Learner:
         clip: float = 0.2,
         epochs: int = 1,
         minibatches: int = 1,
+        demonstrations: Demonstrations | None = None,
     ) -> StepStats:
         """``epochs * minibatches`` updates with the clipped loss; ``samples[i].logprobs`` are the old policy.
 
@@ -76,6 +91,10 @@ class Learner:
         difference between learner and sampler per token in the first minibatch, before any update;
         ``tokens`` and ``action_tokens`` (per pass), ``updates``. Without a weighted token nothing changes and
         the stats are ``{"skipped": 1.0}``.
+
+        ``demonstrations`` add ``coef`` times the sum of their tokens' negative log-likelihoods, divided like
+        the rest by the minibatch's action tokens: a few weigh little. Stats: ``sft_loss`` (nats per
+        demonstrated token), ``sft_tokens`` (per pass).
         """
 
         def loss(scores: Scores, batch: PackedBatch, total: float) -> Loss:
@@ -88,17 +107,27 @@ class Learner:
         (total,) = all_sum(sum(float(weights[i].sum()) for i in kept))
         if total == 0:
             return StepStats(skipped=1.0)
+        terms = [_Term(samples, weights, loss, advantages)]
+        pool = [kept]
+        if demonstrations is not None:
+            terms.append(
+                _Term(demonstrations.samples, demonstrations.weights, self._likelihood,
+                      coef=demonstrations.coef, name="sft_")
+            )  # fmt: skip
+            pool.append(list(range(len(demonstrations.samples))))
         history: list[StepStats] = []
         for _ in range(epochs):
-            order = [kept[k] for k in self._random.permutation(len(kept))]
-            for part in np.array_split(np.array(order, np.int64), minibatches):
-                history += self._update(samples, advantages, weights, part.tolist(), loss)
+            order = [self._random.permutation(np.array(chosen, np.int64)) for chosen in pool]
+            for part in zip(*(np.array_split(each, minibatches) for each in order), strict=True):
+                history += self._update(terms, [each.tolist() for each in part])
         stats = _mean(history)
         stats["mismatch"] = history[0]["difference"]
         del stats["difference"]
         stats["action_tokens"] = total
         (stats["tokens"],) = all_sum(sum(len(samples[i]) for i in kept))
         stats["updates"] = float(len(history))
+        if "sft_tokens" in stats:
+            stats["sft_tokens"] = sum(each.get("sft_tokens", 0.0) for each in history) / epochs
         return stats
 
     def supervised(self, samples: Sequence[Sample], weights: Sequence[Floats]) -> StepStats:
@@ -108,10 +137,7 @@ class Learner:
         ``{"skipped": 1.0}`` where no token has a weight.
         """
 
-        def loss(scores: Scores, batch: PackedBatch, total: float) -> Loss:
-            return likelihood_loss(scores.logprobs, *self._tensors(batch.weights), total=total)
-
-        history = self._update(samples, None, weights, list(range(len(samples))), loss)
+        history = self._update([_Term(samples, weights, self._likelihood)], [list(range(len(samples)))])
         return history[0] if history else StepStats(skipped=1.0)
 
     def save(self, folder: Path) -> None:
@@ -151,45 +177,56 @@ class Learner:
         self.updates = state["updates"]
         self._random.bit_generator.state = state["random"]
 
-    def _update(
-        self,
-        samples: Sequence[Sample],
-        advantages: Sequence[Floats] | None,
-        weights: Sequence[Floats],
-        chosen: Sequence[int],
-        loss_of: _LossOf,
-    ) -> list[StepStats]:
-        """One optimizer update on the chosen samples; empty where no token has a weight."""
-        chosen = [i for i in chosen if weights[i].any()]
-        (total,) = all_sum(sum(float(weights[i].sum(dtype=np.float64)) for i in chosen))
-        if total == 0:
-            return []
-        parts = [
-            pack(*_pick(samples, advantages, weights, [chosen[k] for k in part]))
-            for part in split_by_tokens([len(samples[i]) for i in chosen], self._budget)
+    def _likelihood(self, scores: Scores, batch: PackedBatch, total: float) -> Loss:
+        return likelihood_loss(scores.logprobs, *self._tensors(batch.weights), total=total)
+
+    def _update(self, terms: Sequence[_Term], chosen: Sequence[Sequence[int]]) -> list[StepStats]:
+        """One optimizer update on the chosen samples of each term; empty where the first has no weight.
+
+        All terms are divided by the weight of the first.
+        """
+        picked = [[i for i in mine if t.weights[i].any()] for t, mine in zip(terms, chosen, strict=True)]
+        weight = [
+            sum(float(t.weights[i].sum(dtype=np.float64)) for i in mine)
+            for t, mine in zip(terms, picked, strict=True)
         ]
-        count, share = all_max(len(parts)), world()[1]
-        sums: dict[str, float] = defaultdict(float)
-        for k in range(count):
-            self._engine.set_gradient_accumulation_boundary(k == count - 1)
-            batch = parts[k] if k < len(parts) else _DUMMY
-            loss = loss_of(self._engine(batch), batch, total)
+        totals = all_sum(*weight)
+        if totals[0] == 0:
+            return []
+        rounds: list[tuple[int, PackedBatch]] = []
+        for k, (term, mine) in enumerate(zip(terms, picked, strict=True)):
+            parts = [
+                pack(*_pick(term, [mine[i] for i in part]))
+                for part in split_by_tokens([len(term.samples[i]) for i in mine], self._budget)
+            ]
+            padding = all_max(len(parts)) - len(parts)  # every process goes as many rounds
+            rounds += [(k, part) for part in [*parts, *[_DUMMY] * padding]]
+        share, sums = world()[1], [defaultdict[str, float](float) for _ in terms]
+        for done, (k, batch) in enumerate(rounds, 1):
+            self._engine.set_gradient_accumulation_boundary(done == len(rounds))
+            loss = terms[k].loss(self._engine(batch), batch, totals[0])
             if not torch.isfinite(loss.value):
                 raise LearnerError(
                     f"The loss is {loss.value.item()} at update {self.updates}: the weights have diverged. "
                     "Resume from a checkpoint with a lower learning rate."
                 )
-            self._engine.backward(loss.value * share)  # DeepSpeed averages over processes
-            sums["loss"] += float(loss.value.detach()) * total
+            self._engine.backward(loss.value * terms[k].coef * share)  # DeepSpeed averages over processes
+            sums[k]["loss"] += float(loss.value.detach()) * totals[0]
             for name, value in loss.sums.items():
-                sums[name] += float(value)
+                sums[k][name] += float(value)
         lr = self._schedule(self.updates)
         for group in self._engine.optimizer.param_groups:
             group["lr"] = lr
         norm = self._apply()
         self.updates += 1
-        reduced = zip(sums, all_sum(*sums.values()), strict=True)
-        return [StepStats({name: value / total for name, value in reduced}, grad_norm=norm, lr=lr)]
+        stats = StepStats(grad_norm=norm, lr=lr)
+        for term, total, found in zip(terms, totals, sums, strict=True):
+            if found:
+                reduced = zip(found, all_sum(*found.values()), strict=True)
+                stats |= {f"{term.name}{name}": value / total for name, value in reduced}
+                if term.name:
+                    stats[f"{term.name}tokens"] = total
+        return [stats]
 
     def _apply(self) -> float:
         """Clip, update, and return the gradient's norm before clipping."""
@@ -212,18 +249,15 @@ class Learner:
         return [torch.from_numpy(array).to(device) for array in arrays]
 
 
-def _pick(
-    samples: Sequence[Sample],
-    advantages: Sequence[Floats] | None,
-    weights: Sequence[Floats],
-    chosen: Sequence[int],
-) -> tuple[list[Sample], list[Floats], list[Floats] | None]:
-    values = None if advantages is None else [advantages[i] for i in chosen]
-    return [samples[i] for i in chosen], [weights[i] for i in chosen], values
+def _pick(term: _Term, chosen: Sequence[int]) -> tuple[list[Sample], list[Floats], list[Floats] | None]:
+    values = None if term.advantages is None else [term.advantages[i] for i in chosen]
+    return [term.samples[i] for i in chosen], [term.weights[i] for i in chosen], values
 
 
 def _mean(history: Sequence[StepStats]) -> StepStats:
-    return StepStats({name: float(np.mean([stats[name] for stats in history])) for name in history[0]})
+    """Means over those updates that have the stat."""
+    names = dict.fromkeys(name for stats in history for name in stats)
+    return StepStats({n: float(np.mean([stats[n] for stats in history if n in stats])) for n in names})
 
 
 _DUMMY = PackedBatch(  # what a process without samples runs, so that collectives meet: no weight, no gradient

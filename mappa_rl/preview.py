@@ -17,8 +17,9 @@ from mappa_env.cards import Card
 from mappa_env.errors import MappaError
 from mappa_env.registration import card_of, find_card
 from mappa_rl.algos import algorithm_names
+from mappa_rl.checks import check_coach
 from mappa_rl.config import Config, Model
-from mappa_rl.errors import PolicyError
+from mappa_rl.errors import ConfigError, PolicyError
 from mappa_rl.policies import PolicyMap
 
 NEEDED = ("torch", "transformers", "deepspeed")
@@ -76,6 +77,10 @@ def missing(config: Config) -> Iterator[str]:
         except (MappaError, gym.error.Error) as error:
             yield f"the environment ({split}): {error}"
             return
+    try:
+        check_coach(config)
+    except ConfigError as error:
+        yield str(error)
 
 
 def count_parameters(model: Model) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
 from mappa_rl.errors import RunError
 from mappa_rl.launch import write_config
@@ -26,7 +27,7 @@ def reevaluate(config: Config, run: Path, out: Path) -> Path:
 
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         parts = assemble(config, warm_start(config, run, progress))
-        config = write_config(config, out)
+        config = with_coach_files(write_config(config, out), out)
         watch = progress.watch
         with (
             collector(config, parts.policies, "train", watch, judged=False) as calibrating,

@@ -19,7 +19,22 @@ TEMPLATE = "report.html.jinja"
 TRAINING = (
     ("success", "Share of training episodes that succeed. Thin: seeds; thick: running mean over them."),
     ("rewards", "Mean reward of an action (0-10), by agent, as paid: other shapings pay for other things."),
-    ("strata", "Mean reward by stratum: family of the task's metric, role, turn."),
+    ("strata", "Mean reward by stratum: family of the task's metric, role, turn; before corrections."),
+    (
+        "scores",
+        "Mean score of the coach (0-10), by role and family of the task's metric; where scores are "
+        "corrected, also what they were corrected to.",
+    ),
+    (
+        "bias",
+        "Is the coach equally strict? Offset: what a family gets more than the others at equal outcome. "
+        "Slope: how much more its scores rise from failure to success. Bands: 95 % intervals of one look.",
+    ),
+    (
+        "anchors",
+        "Does the coach still judge as it did? The same actions judged anew: mean difference to their first "
+        "scores, in points, with 95 % intervals.",
+    ),
     ("topics", "Success of training episodes, by topic."),
     (
         "health",
@@ -125,6 +140,7 @@ def _topics(runs: Sequence[RunData]) -> list[str]:
 def _figures(runs: Sequence[RunData]) -> tuple[dict[str, str], str]:
     """Figures by name (empty where there is nothing to draw), and the caption of the one by topic."""
     from mappa_rl.figures import before_after, curves, svg
+    from mappa_rl.figures_bias import bias_figures
 
     found = {key: "" for key, _ in TRAINING} | {"topics_held_out": ""}
     success = panels(runs, {"success": "success"})
@@ -139,6 +155,7 @@ def _figures(runs: Sequence[RunData]) -> tuple[dict[str, str], str]:
     strata = panels(runs, {n: n.removeprefix("stratum/") for n in names(runs, "stratum/")})
     if strata:
         found["strata"] = svg(curves(strata, columns=4), "strata")
+    found |= {name: svg(figure, name) for name, figure in bias_figures(runs).items()}
     topics = panels(runs, {n: n.removeprefix("success/") for n in names(runs, "success/")})
     if topics:
         found["topics"] = svg(curves(topics, columns=4, share=(0, 1)), "topics")

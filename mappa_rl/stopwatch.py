@@ -60,7 +60,8 @@ class Stopwatch:
         """Time the sandbox and the coach of an environment of ours from now on."""
         episode = env.unwrapped.episode
         episode._settle = _Timed(episode, "_settle", "coach", self)._settle
-        episode._sandbox = _Timed(episode._sandbox, "run", "sandbox", self)
+        execution = episode._execution
+        execution.sandbox = _Timed(execution.sandbox, "run", "sandbox", self)
         episode._coach = _Timed(episode._coach, "judge", "coach", self)
 
     def shares(self) -> dict[str, float]:

@@ -9,8 +9,12 @@ from pathlib import Path
 import torch
 
 from mappa_rl.assembly import Parts, assemble, collector
+from mappa_rl.bias import CoachBias
 from mappa_rl.checkpoint import Checkpoints
+from mappa_rl.checks import check_coach
+from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
+from mappa_rl.corrections import correction_stats, corrections
 from mappa_rl.held_out import HeldOut
 from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
@@ -28,7 +32,9 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
 
     Whatever moment it was killed at, a resumed run has the parameters and metrics of an uninterrupted one.
     """
+    check_coach(config)
     write_config(config, out)
+    config = with_coach_files(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         parts = assemble(config, warm_start(config, out, progress))
@@ -44,16 +50,21 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             evaluation = HeldOut(config, out, progress, judged, plain)
             evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
-            done = checkpoints.load(parts.learners)["step"] if resume and checkpoints.latest() else 0
-            with Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics:
+            state = checkpoints.load(parts.learners) if resume and checkpoints.latest() else {}
+            done = state.get("step", 0)
+            with (
+                CoachBias(config, out, progress, state.get("bias")) as bias,
+                Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics,
+            ):
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
-                    values = train_step(config, parts, training, step, watch)
+                    values = train_step(config, parts, training, step, watch, bias)
                     metrics.log(step, values)
                     progress.update(step, values)
                     every = config.run.checkpoint_every
                     if step == config.run.steps or (every and step % every == 0):
-                        checkpoints.save(step, parts.learners, {"step": step}, tokenizers=tokenizers)
+                        state = {"step": step, "bias": bias.state()}
+                        checkpoints.save(step, parts.learners, state, tokenizers=tokenizers)
                     if config.eval.every and step % config.eval.every == 0:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)
                         progress.phase("training", config.run.steps, "steps", step)
@@ -68,7 +79,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
 
 
 def train_step(
-    config: Config, parts: Parts, training: Collector, step: int, watch: Stopwatch
+    config: Config, parts: Parts, training: Collector, step: int, watch: Stopwatch, bias: CoachBias
 ) -> dict[str, float]:
     """One step on fresh episodes; everything random in it follows from (run seed, step)."""
     started = time.perf_counter()
@@ -76,8 +87,9 @@ def train_step(
     jobs = [Job(_seed(config.run.seed, step, i)) for i in range(rollout.episodes_per_step)]
     sampling = Sampling(rollout.temperature, rollout.max_new_tokens, rollout.max_context)
     collected = training.collect(jobs, sampling)
-    values = rollout_stats(collected)
+    values = rollout_stats(collected) | correction_stats(collected)
     check_masked(collected, rollout.max_masked, step)
+    values |= bias.step(step, collected)
     played = time.perf_counter()
     with watch.at("learner"):
         learnt = learn(config, parts, collected)
@@ -90,13 +102,15 @@ def train_step(
 
 def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[str, float]]:
     """Step every trainable policy on its own samples; advantages are normalised within the policy."""
-    stats = {}
+    stats, coef = {}, config.sft.corrections_coef
+    corrected = corrections(collected, parts.policies, coef) if coef else {}
     for policy, samples in parts.policies.samples(collected.rollouts).items():
         reference = parts.reference.logprobs(samples) if parts.algorithm.needs_reference else None
         credit = parts.algorithm.credit(samples, reference)
         done = parts.learners[policy].step(
             samples, credit.advantages, credit.weights,
             clip=config.algo.clip, epochs=config.optim.epochs, minibatches=config.optim.minibatches,
+            demonstrations=corrected.get(policy),
         )  # fmt: skip
         own: dict[str, float] = credit.stats.get(policy, StepStats())
         stats[policy] = {**{k: v for k, v in own.items() if k != "reward"}, **done}  # logged by agent

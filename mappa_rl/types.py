@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -127,6 +127,15 @@ class PackedBatch:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demonstrations:
+    """Samples to imitate beside the reinforced ones; ``weights`` [T] each, ``coef`` of their term."""
+
+    samples: Sequence[Sample]
+    weights: Sequence[Floats]
+    coef: float
 
 
 class StepStats(dict[str, float]):

@@ -9,7 +9,7 @@ from mappa_env.coach.case import Case, Finding, deleted_by, exception_of
 from mappa_env.coach.evidence import claims_to_save
 from mappa_env.types import ToolResult
 
-_BLUNDERS = {"SyntaxError", "IndentationError", "TabError", "NameError", "ImportError", "ModuleNotFoundError"}
+BLUNDERS = {"SyntaxError", "IndentationError", "TabError", "NameError", "ImportError", "ModuleNotFoundError"}
 """Exceptions that no input file can cause."""
 
 
@@ -33,7 +33,7 @@ def ran(case: Case, *, failed: float = 0.3, blundered: float = 0.15, excused: fl
     excuse = excuse_of(case)
     if excuse is not None:
         return Finding(excused, f"{excuse[1]} ({how})", excuse[0])
-    mark = blundered if run.tool.status != "error" or name in _BLUNDERS else failed
+    mark = blundered if run.tool.status != "error" or name in BLUNDERS else failed
     return Finding(mark, f"the code failed: {how}", case.me)
 
 
@@ -109,7 +109,7 @@ def excuse_of(case: Case) -> tuple[str, str] | None:
             if owner is not None and path in run.code and path in line:
                 return _root(case, owner), f"{path} is missing, which {owner} had to write"
         return None
-    if name in _BLUNDERS:
+    if name in BLUNDERS:
         return None
     for defect in defects(case):
         if defect.writer not in ("", case.me) and defect.path in run.code:

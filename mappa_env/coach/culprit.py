@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
-from mappa_env.types import ActionRecord, Team
+from mappa_env.types import ActionRecord, Attribution, Team
 
 
 def culprit(actions: Sequence[ActionRecord]) -> str | None:
@@ -48,6 +49,29 @@ def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
     if runs[-1].tool is not None and runs[-1].tool.status != "ok":
         return runs[-1].step
     return min(runs, key=lambda run: (_score(run), -run.step)).step
+
+
+def by_verdicts(actions: Sequence[ActionRecord], traced: Attribution) -> Attribution:
+    """``traced``, decided by the scores of its suspects; itself where none of them has lost a point.
+
+    All the blame goes to the worst action of the culprit, where there is one; else each suspect has its share
+    of the points that are lacking.
+    """
+    lost = {
+        step: 10.0 - score
+        for step in traced.suspects
+        if (score := actions[step].verdict.score) is not None and actions[step].verdict.status == "ok"
+    }
+    named = culprit(actions)
+    own = {step: points for step, points in lost.items() if actions[step].agent == named}
+    if own:
+        worst = max(own, key=lambda step: (own[step], -step))
+        lost = {worst: own[worst]}
+    total = sum(lost.values())
+    if total <= 0:
+        return traced
+    shares = tuple(lost.get(step, 0.0) / total for step in range(len(actions)))
+    return dataclasses.replace(traced, shares=shares, decided="verdicts")
 
 
 def _unrun(action: ActionRecord) -> bool:

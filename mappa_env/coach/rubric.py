@@ -5,19 +5,19 @@ Score = 10 * weighted mean of the criteria that apply, then lowered by every cap
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from mappa_env.cards import Card
-from mappa_env.coach.base import at_once
+from mappa_env.coach.base import BaseCoach
 from mappa_env.coach.case import Case, Check, Finding
 from mappa_env.coach.checks import CHECKS
+from mappa_env.coach.corrector import ExpertCorrector
 from mappa_env.coach.spec import Strict, read_spec_file
 from mappa_env.errors import CardError, nearest
 from mappa_env.types import Criterion, Evidence, Verdict
@@ -54,21 +54,33 @@ class RubricSpec(Strict):
     roles: dict[str, RoleSpec]
 
 
-class RubricCoach:
-    """Equal evidence gives equal verdicts. Raises CardError for a malformed ``rubric.yaml``."""
+class RubricCoach(BaseCoach):
+    """Equal evidence gives equal verdicts. Raises CardError for a malformed ``rubric.yaml``.
+
+    ``corrector``: "full" or "compact" lets the scripted expert stand in for a coach that corrects.
+    """
 
     name = "rubric"
     deterministic = True
 
-    def __init__(self, card: Card) -> None:
+    def __init__(self, card: Card, *, corrector: Any = None) -> None:
+        super().__init__(card)
         assert card.rubric is not None
         spec = read_rubric(card.rubric)
         for role in {agent.role for agent in card.team} - set(spec.roles):
             raise CardError(f"{card.rubric}: no rubric for the role {role!r} of the team.")
         self._team = card.team
+        self._corrector = None if corrector is None else ExpertCorrector(card, corrector)
+        self.corrects = corrector is not None
         self._roles = {role: (_bound(card.rubric, rows), rows.caps) for role, rows in spec.roles.items()}
 
     def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
+        verdict = self._judge(evidence)
+        if self._corrector is None:
+            return verdict
+        return dataclasses.replace(verdict, corrected_action=self._corrector.propose(evidence, verdict))
+
+    def _judge(self, evidence: Evidence) -> Verdict:
         if infrastructure_failed(evidence):
             return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
         case = Case(evidence, self._team)
@@ -91,18 +103,6 @@ class RubricCoach:
             next((finding.blame for finding in findings if finding.blame is not None), None),
             coach=self.name,
         )
-
-    def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
-        return [self.judge(evidence) for evidence in batch]
-
-    def judge_later(self, evidence: Evidence) -> Future[Verdict]:
-        return at_once(self.judge, evidence)
-
-    def wait(self) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
 
 
 def read_rubric(path: Path) -> RubricSpec:

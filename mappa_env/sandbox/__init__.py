@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mappa_env.errors import OptionError, nearest
@@ -30,7 +28,10 @@ def make_sandbox(spec: str | Mapping[str, Any]) -> Sandbox:
     if name.startswith("fusion:"):
         name, options["url"] = "fusion", name.removeprefix("fusion:")
     if ".py:" in name:
-        return _own(name, options)
+        from mappa_env.plugins import construct, from_file
+
+        made: Sandbox = construct("sandbox", name, from_file("sandbox", name), **options)
+        return made
     if name not in _OPTIONS:
         known = [*_OPTIONS, "path/mine.py:Class"]
         raise OptionError(f"sandbox={spec!r} is not offered; choose from {NAMES}." + nearest(name, known))
@@ -62,19 +63,3 @@ def make_sandbox(spec: str | Mapping[str, Any]) -> Sandbox:
     from mappa_env.sandbox.null import NullSandbox
 
     return NullSandbox()
-
-
-def _own(name: str, options: dict[str, Any]) -> Sandbox:
-    """A backend of the user's own: ``path/mine.py:Class``, called with the other options."""
-    file, _, kind = name.rpartition(":")
-    path = Path(file)
-    spec = importlib.util.spec_from_file_location(path.stem, path) if path.is_file() else None
-    if spec is None or spec.loader is None:
-        raise OptionError(f"sandbox={name!r}: there is no Python file {file!r} (seen from {Path.cwd()}).")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, kind, None)
-    if found is None:
-        raise OptionError(f"sandbox={name!r}: {file} defines no {kind!r}.")
-    made: Sandbox = found(**options)
-    return made

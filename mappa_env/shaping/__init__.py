@@ -10,13 +10,18 @@ from mappa_env.types import Outcome, Trajectory, Verdict
 
 __all__ = ["SHAPINGS", "Shaping", "make_shaping"]
 
-SHAPINGS = ("process", "outcome", "mixed")
+SHAPINGS = ("process", "outcome", "mixed", "backward")
 
 
 class Shaping(Protocol):
     """Rewards are on the scale 0-10; the second item says whether there is one (else it is 0.0)."""
 
     name: str
+
+    @property
+    def traces(self) -> bool:
+        """Whether ``credit`` needs the trajectory's attribution."""
+        ...
 
     def step(self, verdict: Verdict, outcome: Outcome | None) -> tuple[float, bool]:
         """What ``step()`` hands out at once. ``outcome`` is None before the closing action."""
@@ -28,7 +33,7 @@ class Shaping(Protocol):
 
 
 def make_shaping(spec: str | Mapping[str, Any]) -> Shaping:
-    """``"process"``, ``"outcome"``, ``"mixed"`` or ``{"name": ..., **options}``. Raises OptionError."""
+    """A name of ``SHAPINGS`` or ``{"name": ..., **options}``. Raises OptionError."""
     options = {"name": spec} if isinstance(spec, str) else dict(spec)
     name = options.pop("name", None)
     kind: Any
@@ -38,6 +43,8 @@ def make_shaping(spec: str | Mapping[str, Any]) -> Shaping:
         from mappa_env.shaping.outcome import OutcomeOnly as kind
     elif name == "mixed":
         from mappa_env.shaping.mixed import Mixed as kind
+    elif name == "backward":
+        from mappa_env.shaping.backward import Backward as kind
     else:
         raise OptionError(f"no shaping {name!r}; there are {SHAPINGS}." + nearest(str(name), SHAPINGS))
     try:

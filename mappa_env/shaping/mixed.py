@@ -17,6 +17,7 @@ class Mixed:
     """
 
     name = "mixed"
+    traces = False
 
     def __init__(self, process_weight: float = 0.5, outcome_weight: float = 0.5) -> None:
         weights = {"process_weight": process_weight, "outcome_weight": outcome_weight}

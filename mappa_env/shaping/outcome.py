@@ -9,6 +9,7 @@ class OutcomeOnly:
     """``step`` pays at the closing action only; ``credit`` gives the same reward to every action."""
 
     name = "outcome"
+    traces = False
 
     def step(self, verdict: Verdict, outcome: Outcome | None) -> tuple[float, bool]:
         return (0.0, True) if outcome is None else paid(outcome)

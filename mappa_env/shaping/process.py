@@ -7,6 +7,7 @@ from mappa_env.types import Outcome, Trajectory, Verdict
 
 class Process:
     name = "process"
+    traces = False
 
     def step(self, verdict: Verdict, outcome: Outcome | None) -> tuple[float, bool]:
         if verdict.status != "ok" or verdict.score is None:

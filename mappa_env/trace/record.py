@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from mappa_env.errors import DataError
-from mappa_env.types import ActionRecord, Outcome, Task, Trajectory
+from mappa_env.types import ActionRecord, Attribution, Outcome, Task, Trajectory
 
 VERSION = 1
 _TASK = ("id", "prompt", "metric", "compact", "topic", "split")
@@ -70,6 +70,7 @@ def encode(trajectory: Trajectory) -> bytes:
         "settings": dict(trajectory.settings),
         "actions": len(trajectory.actions),
         "outcome": trajectory.outcome,
+        "attribution": trajectory.attribution,
     }
     lines.append(to_json(closing, inf_nan_mode="null") + b"\n")
     return b"".join(lines)
@@ -108,6 +109,7 @@ def _trajectory(row: dict[str, Any], actions: list[Any]) -> Trajectory:
     if outcome is not None:  # JSON has no NaN
         metrics = {name: math.nan if value is None else value for name, value in outcome["metrics"].items()}
         outcome = Outcome(**{**outcome, "metrics": metrics})
+    attribution = row.get("attribution")
     return Trajectory(
         env_id=row["env_id"],
         task=Task(**row["task"]),
@@ -115,6 +117,7 @@ def _trajectory(row: dict[str, Any], actions: list[Any]) -> Trajectory:
         actions=tuple(_adapter(ActionRecord).validate_python(action) for action in actions),
         outcome=outcome,
         settings=row["settings"],
+        attribution=None if attribution is None else _adapter(Attribution).validate_python(attribution),
     )
 
 

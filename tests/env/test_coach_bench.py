@@ -222,8 +222,8 @@ def test_who_hands_on_words_is_at_fault_in_its_last_run(math_card: Card) -> None
 def row(agent: str, step: int, ran: list[str | None], named: int | None) -> Row:
     agents = ["solver_0", "coder_0", "coder_0", "verifier_0"]
     actions = tuple(Judged(a, 0, r, "ok", 5.0) for a, r in zip(agents, ran, strict=True))
-    faulty = Play(False, 0.0, None if named is None else agents[named], named, actions)
-    clean = Play(True, 1.0, None, None, actions)
+    faulty = Play(False, 0.0, None if named is None else agents[named], named, named, actions)
+    clean = Play(True, 1.0, None, None, None, actions)
     key = f"{agent}/{step}/{ran}/{named}"
     return Row(key, "t", 0, "plain", agent, 0, step, "f", "code", "script", "", faulty, clean)
 
@@ -237,6 +237,7 @@ def test_baselines_and_weights() -> None:
     found = naming.accuracies(rows, agents=3)
     shares = {name: (pair["agent"].value, pair["turn"].value) for name, pair in found.items()}
     assert shares["coach"] == (0.75, 0.75)  # (1/2 + 1) / 2: agents count alike
+    assert shares["trail"] == shares["coach"]
     assert shares["first"] == (0.5, 0.5)
     assert shares["last"] == (0.0, 0.0)
     assert shares["first failing"] == (0.5, 0.0)
@@ -305,7 +306,7 @@ def test_the_command_with_a_language_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The scripted judge blames the solver always, and never gives the same grade twice in a row."""
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key-of-the-tests")
     with fakes.serving("openai", otherwise=fakes.answering(blame="solver_0")) as fake:
         fake.grade = lambda call, name: len(fake.calls) % 5
         spec = {
@@ -330,7 +331,7 @@ def test_the_command_with_a_language_model(
 def test_a_run_that_must_stop_reports_what_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key-of-the-tests")
     with fakes.serving("openai") as fake:
         fake.script = [fakes.ok] * 12
         fake.otherwise = fakes.failing(401)

@@ -30,7 +30,7 @@ from mappa_env.coach.llm.fences import fenced, neutral, nonce
 from mappa_env.coach.llm.prompt import Prompts
 from mappa_env.coach.llm.settings import Settings
 from mappa_env.coach.llm.wire import Passing
-from mappa_env.errors import CardError, CoachError, CoachStopped, OptionError
+from mappa_env.errors import CardError, CoachError, CoachStopped, CoachWarning, OptionError
 from mappa_env.types import Evidence, Outcome, Task, Verdict
 
 KEY = "secret-key-of-the-tests"
@@ -167,7 +167,7 @@ def test_a_stall_ends_with_the_time_limit(fake: FakeServer, make: Make, card: Ca
 
 def test_a_storm_ends_with_the_deadline_and_no_number(fake: FakeServer, make: Make, card: Card) -> None:
     fake.otherwise = fakes.failing(503)
-    verdict = make(deadline_s=1.0).judge(evidence(card))
+    verdict = make(deadline_s=1.0, breaker_failures=1000).judge(evidence(card))
     assert (verdict.status, verdict.score) == ("error", None)
     assert "503" in verdict.reasoning
 
@@ -188,7 +188,7 @@ def test_what_is_no_verdict_is_asked_again_once(
 
 def test_an_empty_answer_is_no_score(fake: FakeServer, make: Make, card: Card) -> None:
     fake.otherwise = fakes.empty
-    verdict = make(deadline_s=1.0).judge(evidence(card))
+    verdict = make(deadline_s=1.0, breaker_failures=1000).judge(evidence(card))
     assert verdict.status in ("abstain", "error")
     assert verdict.score is None
 
@@ -278,6 +278,32 @@ def test_calls_in_flight_and_rate_limits_are_kept(fake: FakeServer, make: Make, 
     assert time.monotonic() - began >= (130 - 100) / 20 - 0.1  # 100 at once, then 20 a second
 
 
+def test_tokens_that_were_not_needed_go_to_those_who_wait(fake: FakeServer, make: Make, card: Card) -> None:
+    """Each call sets 20,000 tokens aside and uses 1150: 60 fit in seconds, not in a minute."""
+    coach = make(limits={"requests": 1e6, "tokens": 1.2e6}, max_output_tokens=20_000)
+    began = time.monotonic()
+    verdicts = coach.judge_many([evidence(card, f"plan: {i}") for i in range(60)])
+    assert {verdict.status for verdict in verdicts} == {"ok"}
+    assert time.monotonic() - began < 30
+
+
+def test_a_call_that_does_not_fit_the_rate_limits_in_time_is_an_error(
+    fake: FakeServer, make: Make, card: Card
+) -> None:
+    coach = make(limits={"requests": 12}, deadline_s=2.0)  # one at once, then one in five seconds
+    verdicts = coach.judge_many([evidence(card, f"plan: {i}") for i in range(3)])
+    assert sorted(verdict.status for verdict in verdicts) == ["error", "error", "ok"]
+    assert len(fake.calls) == 1
+
+
+def test_nothing_is_sent_after_a_stop(fake: FakeServer, make: Make, card: Card) -> None:
+    fake.otherwise = fakes.failing(401)
+    coach = make(concurrency=4)
+    futures = [coach.judge_later(evidence(card, f"plan: {i}")) for i in range(40)]
+    assert all(isinstance(future.exception(60), CoachStopped) for future in futures)
+    assert len(fake.calls) <= 4
+
+
 def test_an_open_breaker_lets_one_try_at_a_time(fake: FakeServer, make: Make, card: Card) -> None:
     fake.otherwise = fakes.failing(503)
     coach = make(
@@ -336,6 +362,31 @@ def test_no_call_goes_beyond_the_budget(fake: FakeServer, make: Make, card: Card
     assert len(fake.calls) == calls
 
 
+def test_a_line_that_a_crash_cut_short_spoils_no_other(
+    fake: FakeServer, make: Make, card: Card, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    ledger.write_text('{"cost": 0.5}\n{"cost": 0.25, "promp')
+    with pytest.warns(CoachWarning, match=r"ledger\.jsonl line 2 .*promp"):
+        coach = make(price=PRICE, ledger=ledger)
+    coach.judge(evidence(card))
+    assert coach.policy is not None
+    assert (coach.policy.budget.spent, coach.policy.budget.calls) == (pytest.approx(0.5025), 2)
+    lines = ledger.read_text().splitlines()
+    assert [line.startswith('{"') and line.endswith("}") for line in lines] == [True, False, True]
+    assert json.loads(lines[2])["cost"] == pytest.approx(0.0025)
+
+
+def test_a_refused_call_costs_nothing(fake: FakeServer, make: Make, card: Card, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    fake.script += [fakes.failing(503), fakes.cut_off]
+    whole(make(price=PRICE, ledger=ledger).judge(evidence(card)))
+    costs = [json.loads(line)["cost"] for line in ledger.read_text().splitlines()]
+    assert costs[0] == 0.0
+    assert costs[1] > 0.04  # it may have been billed: the most it may have cost
+    assert costs[2] < 0.01
+
+
 def test_a_resumed_run_keeps_to_the_model_of_its_cache(
     fake: FakeServer, make: Make, card: Card, tmp_path: Path
 ) -> None:
@@ -343,6 +394,15 @@ def test_a_resumed_run_keeps_to_the_model_of_its_cache(
     fake.otherwise = fakes.as_another("fake-model-002")
     with pytest.raises(CoachStopped, match="fake-model-001"):
         make(cache=tmp_path / "calls.sqlite", cap_s=9.0).judge(evidence(card, "plan: 3"))
+
+
+def test_what_was_set_aside_and_not_needed_is_spent(fake: FakeServer, make: Make, card: Card) -> None:
+    """At most one call fits at a time; after it most of what was set aside for it is there again."""
+    fake.latency_s = 0.05
+    coach = make(budget=0.06, price=PRICE, max_output_tokens=4096)
+    verdicts = coach.judge_many([evidence(card, f"plan: {i}") for i in range(4)])
+    assert {verdict.status for verdict in verdicts} == {"ok"}
+    assert fake.most_in_flight == 1
 
 
 def test_a_budget_needs_a_price(fake: FakeServer, make: Make) -> None:

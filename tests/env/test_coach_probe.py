@@ -161,7 +161,7 @@ def args_for(fake: FakeServer, *more: str) -> list[str]:
 def test_a_judge_that_is_fooled_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key-of-the-tests")
     path = tmp_path / "figures.json"
     with fakes.serving("openai") as fake:
         fooled(fake)
@@ -181,7 +181,7 @@ def test_a_judge_that_is_fooled_is_found_out(
 def test_a_verdict_that_is_not_ok_is_no_success_of_the_attack(
     card: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-key-of-the-tests")
 
     def say(fake: FakeServer, call: fakes.Call) -> Any:
         found = fakes.verdict(fake, call)

@@ -575,6 +575,10 @@ def test_other_names_are_refused() -> None:
         make_coach("rubrik", CARDS["mathchat"])
     with pytest.raises(OptionError, match="takes no options"):
         make_coach({"name": "off", "level": 3}, CARDS["mathchat"])
+    with pytest.raises(OptionError, match=r"takes \['corrector'\], found \['level'\]"):
+        make_coach({"name": "rubric", "level": 3}, CARDS["mathchat"])
+    with pytest.raises(OptionError, match="corrector='short' is not offered"):
+        make_coach({"name": "rubric", "corrector": "short"}, CARDS["mathchat"])
     with pytest.raises(OptionError, match="has no rubric"):
         make_coach("rubric", dataclasses.replace(CARDS["mathchat"], rubric=None))
     assert isinstance(make_coach("off", CARDS["mathchat"]), OffCoach)

@@ -330,7 +330,7 @@ def test_recipes_and_keys_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     ("command", "status", "said"),
     [
         (["train", "demo", "algo.gama=1"], 2, "Did you mean 'algo.gamma'?"),
-        (["train"], 2, "name a recipe (demo, demo_dsbench)"),
+        (["train"], 2, "name a recipe (demo, demo_dsbench, "),
         (["train", "dmo"], 2, "neither a recipe"),
         (["report", "/no/such/run"], 1, "holds no run"),
         (["eval", "/no/such/run"], 1, "holds no run"),

@@ -19,7 +19,7 @@ KEYS = {name: (default, meaning) for name, default, meaning in keys(Config)}
 def test_every_key_is_explained_and_there_are_few() -> None:
     unexplained = [name for name, (_, meaning) in KEYS.items() if len(meaning) < 5]
     assert unexplained == []
-    assert len(KEYS) <= 70
+    assert len(KEYS) <= 80
 
 
 def test_recipes_load_and_their_dump_reads_back_to_the_same_config(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_bad_file_is_refused_with_all_that_is_wrong(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="nor a readable file"):
         load_config(path)
-    with pytest.raises(ConfigError, match="neither a recipe \\(demo, demo_dsbench\\)"):
+    with pytest.raises(ConfigError, match="neither a recipe \\(demo, demo_dsbench, "):
         load_config("dmeo")
 
 

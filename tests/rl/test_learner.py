@@ -148,10 +148,7 @@ def test_minibatches_and_epochs_cover_all_samples():
     learner = Learner(make_model(), Schedule(1e-4))
     seen: list[list[int]] = []
     update = learner._update
-    learner._update = lambda s, a, w, chosen, loss: (
-        seen.append(sorted(chosen)),
-        update(s, a, w, chosen, loss),
-    )[1]
+    learner._update = lambda terms, chosen: (seen.append(sorted(chosen[0])), update(terms, chosen))[1]
     stats = learner.step(samples, advantages, weights, epochs=2, minibatches=3)
     assert stats["updates"] == learner.updates == 6
     assert sorted(chain(*seen[:3])) == sorted(chain(*seen[3:])) == list(range(10))

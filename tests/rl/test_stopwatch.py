@@ -90,17 +90,18 @@ def test_an_environments_sandbox_and_coach_are_timed(watch: Stopwatch, clock: Cl
 
     sandbox = SimpleNamespace(run=spend(3), name="s", isolation="full")
     coach = SimpleNamespace(judge=spend(2), name="c")
-    episode = SimpleNamespace(_sandbox=sandbox, _coach=coach, _settle=spend(4))
+    execution = SimpleNamespace(sandbox=sandbox)
+    episode = SimpleNamespace(_execution=execution, _coach=coach, _settle=spend(4))
     env = SimpleNamespace(unwrapped=SimpleNamespace(episode=episode))
     watch.attach(env)
     watch.phase("before")
     with watch.at(WAIT), watch.working("rest"):
-        assert episode._sandbox.run(1, seed=2) == ((1,), {"seed": 2})
+        assert execution.sandbox.run(1, seed=2) == ((1,), {"seed": 2})
         episode._coach.judge("evidence")
         episode._settle()
         clock.now += 1
     watch.phase("")
-    assert (episode._sandbox.name, episode._sandbox.isolation, episode._coach.name) == ("s", "full", "c")
+    assert (execution.sandbox.name, execution.sandbox.isolation, episode._coach.name) == ("s", "full", "c")
     assert watch.seconds == {"before": {"sandbox": 3, "coach": 6, "rest": 1}}
 
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from mappa_env.coach.benchmark.measures import Share, share
 from mappa_env.coach.benchmark.rows import Play, Row
 
-METHODS = ("coach", "first", "last", "first failing", "last failing", "random")
-"""``first`` and ``last`` action; ``first failing`` and ``last failing``: of those whose code failed, the last
-action where none did; ``random``: an agent of the team, and an action of the episode, by lot (the expected
-share)."""
+METHODS = ("coach", "trail", "first", "last", "first failing", "last failing", "random")
+"""``trail``: backward tracing without a coach, of episodes without success (others have no failure to trace).
+Baselines: ``first`` and ``last`` action; ``first failing`` and ``last failing``: of those whose code failed,
+the last action where none did; ``random``: an agent of the team, and an action of the episode, by lot (the
+expected share)."""
 
 
 def hits(row: Row, method: str, agents: int) -> tuple[float, float]:
@@ -22,7 +23,9 @@ def hits(row: Row, method: str, agents: int) -> tuple[float, float]:
         return 1 / agents, 1 / len(play.actions)
     if method == "coach":
         return float(play.agent == row.agent), float(play.step == row.step)
-    step = named(play, method)
+    step = play.traced if method == "trail" else named(play, method)
+    if step is None:
+        return 0.0, 0.0
     return float(play.actions[step].agent == row.agent), float(step == row.step)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mappa_env.coach.blame import attribute
 from mappa_env.coach.culprit import culprit, culprit_step
 from mappa_env.episode import Episode
 from mappa_env.errors import OptionError
@@ -38,12 +39,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One judged episode; ``agent`` and ``step`` are the culprit by the coach's verdicts."""
+    """One judged episode; ``agent`` and ``step`` are the culprit by the coach's verdicts, ``traced`` is the
+    step that backward tracing names from the trail alone."""
 
     success: bool
     outcome: float
     agent: str | None
     step: int | None
+    traced: int | None
     actions: tuple[Judged, ...]
 
 
@@ -81,7 +84,8 @@ def played(episode: Episode, again: Sequence[Sequence[Verdict]] = ()) -> Play:
     repeats = again or [()] * len(actions)
     rows = tuple(judged(action, more) for action, more in zip(actions, repeats, strict=True))
     step = culprit_step(actions, episode.card.team)
-    return Play(outcome.success, outcome.score, culprit(actions), step, rows)
+    traced = None if outcome.success else attribute(episode.trajectory, episode.card.team).culprit
+    return Play(outcome.success, outcome.score, culprit(actions), step, traced, rows)
 
 
 def usage_of(verdict: Verdict) -> dict[str, float | None] | None:

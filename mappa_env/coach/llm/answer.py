@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mappa_env.coach.llm.criteria import BEST, RoleQuestions
 from mappa_env.coach.llm.fences import neutral
 
 NOBODY = "nobody"
+Key = TypeVar("Key")
 _REASONING, _CORRECTION = 2000, 20000
 _SPACE = re.compile(r"\s+")
 _SHORTEST = 3
@@ -34,39 +35,30 @@ class Answer:
 
 def schema(rows: RoleQuestions, names: Sequence[str], *, corrections: bool) -> dict[str, Any]:
     """JSON schema of an answer. Quote before grade: the model commits to evidence first."""
-    graded = _object({
+    graded = form_of({
         "quote": {"type": "string", "description": "copied word for word from the facts or the agent's text"},
         "grade": {"type": "integer", "minimum": 0, "maximum": BEST},
     })  # fmt: skip
     fields: dict[str, Any] = {
-        "criteria": _object({row.name: graded for row in rows.criteria}),
+        "criteria": form_of({row.name: graded for row in rows.criteria}),
         "summary": {"type": "string", "description": "one or two sentences"},
         "blame": {"type": "string", "enum": [*names, NOBODY]},
     }
     if corrections:
         fields["corrected_action"] = {"type": ["string", "null"]}
-    return _object(fields)
+    return form_of(fields)
 
 
 def read(text: str, rows: RoleQuestions, names: Sequence[str], *, corrections: bool) -> Answer:
     """Raises UnreadableError that says what is wrong, in words fit for asking again."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"not JSON ({type(error).__name__})") from None
+    found = loads(text)
     fields = {"criteria", "summary", "blame"} | ({"corrected_action"} if corrections else set())
-    criteria = _exactly(found, fields, "the answer")["criteria"]
-    _exactly(criteria, {row.name for row in rows.criteria}, "criteria")
+    criteria = exactly(found, fields, "the answer")["criteria"]
+    exactly(criteria, {row.name for row in rows.criteria}, "criteria")
     grades, quotes = {}, {}
     for row in rows.criteria:
-        graded = _exactly(criteria[row.name], {"quote", "grade"}, row.name)
-        grade, quote = graded["grade"], graded["quote"]
-        if isinstance(grade, float) and grade.is_integer():
-            grade = int(grade)
-        if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade <= BEST:
-            raise UnreadableError(
-                f"the grade of {row.name} must be a whole number 0-{BEST}, found {grade!r:.60}"
-            )
+        graded = exactly(criteria[row.name], {"quote", "grade"}, row.name)
+        grade, quote = integer(graded["grade"], f"the grade of {row.name}"), graded["quote"]
         if not isinstance(quote, str):
             raise UnreadableError(f"the quote of {row.name} must be a string")
         grades[row.name], quotes[row.name] = grade, quote
@@ -83,26 +75,44 @@ def read(text: str, rows: RoleQuestions, names: Sequence[str], *, corrections: b
     return Answer(grades, quotes, found["summary"][:_REASONING], blame, corrected or None)
 
 
-def invented(answer: Answer, quotable: str) -> list[str]:
-    """The criteria whose quote does not occur in what was shown, but for white space."""
+def invented(quotes: Mapping[Key, str], quotable: str) -> list[Key]:
+    """The keys whose quote does not occur in what was shown, but for white space."""
     shown = _squeezed(quotable) + "\n" + _squeezed(neutral(quotable))
-    wrong = []
-    for name, quote in answer.quotes.items():
-        text = _squeezed(quote)
-        if len(text) < _SHORTEST or text not in shown:
-            wrong.append(name)
-    return wrong
+    return [name for name, quote in quotes.items() if not _occurs(quote, shown)]
+
+
+def loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"not JSON ({type(error).__name__})") from None
+
+
+def integer(grade: Any, what: str) -> int:
+    """A grade, 0 to BEST."""
+    if isinstance(grade, float) and grade.is_integer():
+        grade = int(grade)
+    if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade <= BEST:
+        raise UnreadableError(f"{what} must be a whole number 0-{BEST}, found {grade!r:.60}")
+    return grade
+
+
+def _occurs(quote: str, shown: str) -> bool:
+    text = _squeezed(quote)
+    return len(text) >= _SHORTEST and text in shown
 
 
 def _squeezed(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def _object(fields: dict[str, Any]) -> dict[str, Any]:
+def form_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object with exactly these fields."""
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
-def _exactly(value: Any, fields: set[str], where: str) -> dict[str, Any]:
+def exactly(value: Any, fields: set[str], where: str) -> dict[str, Any]:
+    """``value``, if it is an object with exactly these fields."""
     if not isinstance(value, dict):
         raise UnreadableError(f"{where} must be an object")
     missing, unknown = sorted(fields - set(value)), sorted(set(value) - fields)

@@ -7,20 +7,23 @@ import json
 import os
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from mappa_env.coach.llm.models import Price
-from mappa_env.coach.llm.wire import Request, Usage
-from mappa_env.errors import CoachStopped, OptionError
+from mappa_env.coach.llm.wire import Passing, Request, Usage
+from mappa_env.errors import CoachStopped, CoachWarning, OptionError
 
 
 @dataclass(slots=True)
 class Bill:
-    """One call on its way. Fill in ``usage`` when it is known; without it the most it may cost is booked."""
+    """One call on its way. Say ``made`` when it goes out, and ``usage`` when it is known; without ``usage``
+    the most it may cost is booked."""
 
     most: float
+    made: bool = False
     usage: Usage | None = None
 
 
@@ -38,35 +41,49 @@ class Budget:
                 "'output': ...} in dollars per million tokens."
             )
         self._dollars, self._price = dollars, price
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._reserved = 0.0
         self._ledger = ledger
         self.spent, self.calls = _read(ledger)
 
     @contextlib.contextmanager
-    def bill(self, request: Request) -> Iterator[Bill]:
-        """Around one call. Raises CoachStopped, before it, where it might exceed the budget."""
-        most = self._price.most(request.size, request.max_output_tokens) if self._price else 0.0
-        with self._lock:
-            if self._dollars is not None and self.spent + self._reserved + most > self._dollars:
-                raise CoachStopped(
-                    f"the coach's budget of ${self._dollars:g} is spent: ${self.spent:.4f} booked, "
-                    f"${self._reserved:.4f} on its way, and the next call may cost ${most:.4f}. "
-                    "Raise budget= and resume the run."
-                )
-            self._reserved += most
-        bill = Bill(most)
+    def bill(self, request: Request, until: float) -> Iterator[Bill]:
+        """Around one call, once what is left of the budget is enough for it: calls on their way may turn out
+        to cost less than was set aside. Raises CoachStopped where it is not enough, Passing where that is
+        not known by ``until`` (monotonic).
+        """
+        bill = Bill(self._price.most(request.size, request.max_output_tokens) if self._price else 0.0)
+        with self._changed:
+            while not self._fits(bill.most):
+                if (left := until - time.monotonic()) <= 0:
+                    raise Passing("the rest of the coach's budget was set aside for calls on their way")
+                self._changed.wait(left)
+            self._reserved += bill.most
         try:
             yield bill
         finally:
             self._book(bill)
 
+    def _fits(self, most: float) -> bool:
+        if self._dollars is None or self.spent + self._reserved + most <= self._dollars:
+            return True
+        if self.spent + most > self._dollars:
+            raise CoachStopped(
+                f"the coach's budget of ${self._dollars:g} is spent: ${self.spent:.4f} booked, "
+                f"${self._reserved:.4f} on its way, and the next call may cost ${most:.4f}. "
+                "Raise budget= and resume the run."
+            )
+        return False
+
     def _book(self, bill: Bill) -> None:
         cost = bill.most
         if bill.usage is not None:
             cost = self._price.of(bill.usage) if self._price else 0.0
-        with self._lock:
-            self._reserved -= bill.most
+        with self._changed:
+            self._reserved = max(self._reserved - bill.most, 0.0)  # not below 0 by rounding
+            self._changed.notify_all()
+            if not bill.made:
+                return
             self.spent += cost
             self.calls += 1
             if self._ledger is not None:
@@ -89,11 +106,22 @@ def _append(path: Path, line: str) -> None:
 
 
 def _read(path: Path | None) -> tuple[float, int]:
-    """Dollars and calls so far. A line that a crash cut short is the last one's, and counts as nothing."""
+    """Dollars and calls so far. A line that a crash cut short is ended, counts as nothing, and is warned of:
+    what its call cost nobody knows."""
     spent, calls = 0.0, 0
-    if path is not None and path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                spent += float(json.loads(line)["cost"])
-                calls += 1
+    if path is None or not path.exists():
+        return spent, calls
+    data = path.read_bytes()
+    if data and not data.endswith(b"\n"):
+        _append(path, "")
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        try:
+            spent += float(json.loads(line)["cost"])
+            calls += 1
+        except (ValueError, KeyError, TypeError):
+            warnings.warn(
+                f"{path} line {number} is no whole entry and is not counted: {line!r:.120}",
+                CoachWarning,
+                stacklevel=2,
+            )
     return spent, calls

@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mappa_env.cards import Card
 from mappa_env.coach.base import at_once
 from mappa_env.coach.case import Case
 from mappa_env.coach.llm import answer as answers
 from mappa_env.coach.llm import cache as caches
+from mappa_env.coach.llm import tracing
 from mappa_env.coach.llm.answer import Answer, UnreadableError
 from mappa_env.coach.llm.cache import CallCache
 from mappa_env.coach.llm.criteria import BEST, CoachSpec
@@ -26,11 +27,13 @@ from mappa_env.coach.llm.settings import Settings
 from mappa_env.coach.llm.wire import Passing, Reply, Request, Unanswered, Usage
 from mappa_env.coach.rubric import infrastructure_failed
 from mappa_env.errors import CoachStopped
-from mappa_env.types import Asked, Criterion, Evidence, Verdict
+from mappa_env.types import Asked, Attribution, Criterion, Evidence, Trajectory, Verdict, VerdictStatus
 
 _AGAIN = (
     "Your answer to this could not be used: {}. Answer once more, with one JSON object that fills the schema."
 )
+
+Found = TypeVar("Found")
 
 
 @dataclass(slots=True)
@@ -44,6 +47,12 @@ class _Spent:
     waited_s: float = 0.0
     ids: tuple[str, ...] = ()
     version: str = ""
+
+
+class _NoAnswerError(Exception):
+    def __init__(self, status: VerdictStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class LLMCoach:
@@ -61,7 +70,7 @@ class LLMCoach:
         settings: Settings,
         source: Shared | CallCache,
     ) -> None:
-        self.name = name
+        self.name, self.corrects = name, settings.corrections
         self._card, self._spec, self._model, self._settings = card, spec, model, settings
         self._source: Shared | CallCache | None = source  # keeps what is shared alive
         self.policy: Policy | None
@@ -69,7 +78,7 @@ class LLMCoach:
         self.policy, self._cache = (
             (None, source) if isinstance(source, CallCache) else (source.policy, source.cache)
         )
-        self._prompts = Prompts(card, spec, template)
+        self._prompts = Prompts(card, spec, template, corrections=settings.corrections)
         digest = hashlib.sha256(template.encode() + spec.model_dump_json().encode()).hexdigest()[:12]
         self.template = f"{card.id}/{spec.version}/{digest}"
 
@@ -95,10 +104,10 @@ class LLMCoach:
         spent = _Spent(cache=None if fresh else self._cache)
         prompt = self._prompts.write(evidence, nonce(), labels=self._settings.labels)
         canonical = self._prompts.write(evidence, "", labels=self._settings.labels)
-        sha = hashlib.sha256("\0".join((canonical.system, *canonical.parts)).encode("utf-8", "replace"))
+        sha = _digest(canonical)
         verdicts = []
         for sample in range(self._settings.samples):
-            verdicts.append(self._sample(evidence, prompt, sha.hexdigest(), sample, spent))
+            verdicts.append(self._sample(evidence, prompt, sha, sample, spent))
             if verdicts[-1].status in ("abstain", "error"):
                 break
         verdict = self._joined(verdicts)
@@ -106,7 +115,7 @@ class LLMCoach:
         price = self._model.price
         return replace(verdict, asked=Asked(
             model=self._model.name, model_version=spent.version, template=self.template,
-            prompt_sha=sha.hexdigest(), response_ids=spent.ids, calls=spent.calls,
+            prompt_sha=sha, response_ids=spent.ids, calls=spent.calls,
             latency_s=spent.latency_s, waited_s=spent.waited_s, prompt=spent.usage.prompt,
             cached=spent.usage.cached, output=spent.usage.output, thoughts=spent.usage.thoughts,
             cost=None if price is None else price.of(spent.usage),
@@ -122,6 +131,24 @@ class LLMCoach:
             return at_once(self.judge, evidence)
         return self._source.pool.submit(self.judge, evidence)
 
+    def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
+        """One call about all suspects: shares in proportion to the grades. ``traced`` itself where there is
+        no answer, or one whose quotes do not occur in what was shown, or nobody is responsible."""
+        prompt = tracing.write(trajectory, traced, nonce())
+        sha = _digest(tracing.write(trajectory, traced, ""))
+        read: Callable[[str], dict[int, tuple[int, str]]] = lambda text: tracing.read(text, traced.suspects)  # noqa: E731
+        spent = _Spent(cache=self._cache)
+        try:
+            found = self._answer(prompt, sha, 0, tracing.schema(traced.suspects), read, spent)
+        except _NoAnswerError:
+            return traced
+        graded = {step: quote for step, (grade, quote) in found.items() if grade}
+        total = sum(grade for grade, _ in found.values())
+        if not total or answers.invented(graded, prompt.quotable):
+            return traced
+        shares = tuple(found.get(i, (0, ""))[0] / total for i in range(len(trajectory.actions)))
+        return replace(traced, shares=shares, decided="coach")
+
     def wait(self) -> None:
         """At most as long as a verdict may take; then the verdicts say that there are none."""
         if self.policy is not None:
@@ -132,31 +159,41 @@ class LLMCoach:
         self._source = None
 
     def _sample(self, evidence: Evidence, prompt: Prompt, sha: str, sample: int, spent: _Spent) -> Verdict:
-        """One answer, asked for once more where the first does not fill the schema."""
-        role = evidence.agent.role
-        rows, names = self._spec.roles[role], self._blamable(evidence)
+        rows, names = self._spec.roles[evidence.agent.role], self._blamable(evidence)
         corrections = self._settings.corrections
         form = answers.schema(rows, names, corrections=corrections)
+        read: Callable[[str], Answer] = lambda text: answers.read(text, rows, names, corrections=corrections)  # noqa: E731
+        try:
+            found = self._answer(prompt, sha, sample, form, read, spent)
+        except _NoAnswerError as nothing:
+            return self._none(nothing.status, str(nothing))
+        return self._verdict(evidence, prompt, found)
+
+    def _answer(
+        self,
+        prompt: Prompt,
+        sha: str,
+        sample: int,
+        form: dict[str, Any],
+        read: Callable[[str], Found],
+        spent: _Spent,
+    ) -> Found:
+        """One answer, asked for once more where the first does not fill the schema."""
         complaint = ""
         for _ in range(2):
             parts = (*prompt.parts, _AGAIN.format(complaint)) if complaint else prompt.parts
             request = Request(prompt.system, parts, form, self._settings.max_output_tokens, sample)
             try:
-                reply = self._reply(request, self._key(sha, sample, complaint, form), spent)
+                return read(self._reply(request, self._key(sha, sample, complaint, form), spent).text)
             except Unanswered as nothing:
                 if nothing.final:
-                    return self._none("abstain", str(nothing))
+                    raise _NoAnswerError("abstain", str(nothing)) from None
                 complaint = str(nothing)
-                continue
             except Passing as failure:
-                return self._none("error", str(failure))
-            try:
-                found = answers.read(reply.text, rows, names, corrections=corrections)
+                raise _NoAnswerError("error", str(failure)) from None
             except UnreadableError as error:
                 complaint = str(error)
-                continue
-            return self._verdict(evidence, prompt, found)
-        return self._none("abstain", f"no usable answer, twice: {complaint}")
+        raise _NoAnswerError("abstain", f"no usable answer, twice: {complaint}")
 
     def _reply(self, request: Request, key: str, spent: _Spent) -> Reply:
         """From the cache, else from the server. Raises Passing, Unanswered, CoachStopped."""
@@ -202,7 +239,7 @@ class LLMCoach:
     def _verdict(self, evidence: Evidence, prompt: Prompt, found: Answer) -> Verdict:
         role = evidence.agent.role
         score = self._spec.score(role, found.grades, Case(evidence, self._card.team))
-        wrong = answers.invented(found, prompt.quotable)
+        wrong = answers.invented(found.quotes, prompt.quotable)
         criteria = tuple(
             Criterion(row.name, found.grades[row.name] / BEST, row.weight, quote=found.quotes[row.name])
             for row in self._spec.roles[role].criteria
@@ -225,10 +262,15 @@ class LLMCoach:
         worst = next((verdict for verdict in verdicts if verdict.status == "suspect"), verdicts[0])
         return replace(worst, score=round(statistics.fmean(scores), 4))
 
-    def _none(self, status: str, why: str) -> Verdict:
-        return Verdict(status, None, why, coach=self.name)  # type: ignore[arg-type]
+    def _none(self, status: VerdictStatus, why: str) -> Verdict:
+        return Verdict(status, None, why, coach=self.name)
 
     def _blamable(self, evidence: Evidence) -> tuple[str, ...]:
         """The team up to the agent that acts: nobody later can have caused anything yet."""
         names = self._card.team.names
         return names[: names.index(evidence.agent.name) + 1]
+
+
+def _digest(prompt: Prompt) -> str:
+    """SHA-256 of all that is sent; of a prompt that was written without a nonce."""
+    return hashlib.sha256("\0".join((prompt.system, *prompt.parts)).encode("utf-8", "replace")).hexdigest()

@@ -25,7 +25,7 @@ def failure(
     """What an HTTP error means. ``body``: its JSON, or its text."""
     text = f"{where} answered {status}: {hidden(_message(body), secret)}"
     if status in PASSING or status >= 500:
-        return Passing(text, asked_to_wait(body, headers))
+        return Passing(text, asked_to_wait(body, headers), billed=False)
     remedy = {
         400: "the request is not one that this model takes; check the model's name and its options.",
         401: "the key is missing or wrong.",

@@ -98,7 +98,10 @@ class OpenAIBackend:
                 stream=True,
                 allow_redirects=False,
             ) as response:
-                return response.status_code, dict(response.headers), _parsed(_read_all(response, end))
+                data = _read_all(response, end)
+                if self._key:  # a server may say it back
+                    data = data.replace(self._key.encode(), b"[key]")
+                return response.status_code, dict(response.headers), _parsed(data)
         except (requests.RequestException, OSError) as error:
             failed = Passing(f"{self._where}: {type(error).__name__}: {hidden(str(error), self._key)}")
         raise failed

@@ -17,8 +17,9 @@ from mappa_env.coach.llm.settings import Settings
 from mappa_env.coach.llm.wire import Backend, Passing, Reply, Request, Unanswered, Usage
 from mappa_env.errors import CoachStopped
 
-_BYTES_PER_TOKEN = 4
+BYTES_PER_TOKEN = 4
 """A usual figure, for the rate limit alone: what it missed is corrected by the server's own count."""
+_CLOSED = "the coach was closed while a verdict was awaited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Policy:
     """Safe to use from many threads, and shared by all who have the same limits.
 
     Before try n+1 it waits U(0, min(``cap_s``, ``base_s`` * 2**n)) ("full jitter", Brooker 2015), and at
-    least what the server asks for.
+    least what the server asks for. Once CoachStopped was raised nothing is sent any more: all get the same.
     """
 
     def __init__(
@@ -44,69 +45,84 @@ class Policy:
         self.breaker, self.budget = breaker, budget
         self._backend, self._buckets, self._settings = backend, buckets, settings
         self._slots = threading.BoundedSemaphore(settings.concurrency)
-        self._closed = threading.Event()
+        self._stopped = threading.Event()
+        self._why = ""
         self._lock = threading.Lock()
+        self._counted, self._beyond = 1, float(settings.max_output_tokens)
+        """Calls, and the sum of their tokens beyond the prompt's bytes: the first one may be the longest."""
         self.version = settings.version
         """The one model version that may answer; None until the first answer."""
 
     def ask(self, request: Request) -> Answer:
         """Ask until there is an answer. Raises Passing when the deadline passes, Unanswered, CoachStopped."""
+        try:
+            return self._ask(request)
+        except CoachStopped as stop:
+            self._stop(str(stop))
+            raise
+
+    def close(self) -> None:
+        """Wakes everybody who waits."""
+        self._stop(_CLOSED)
+        self._backend.close()
+
+    def _ask(self, request: Request) -> Answer:
         end = time.monotonic() + self._settings.deadline_s
         waited, attempts = 0.0, 0
         last: Passing | None = None
         while True:
+            before = attempts
             try:
-                waited += self._turn(request, end)
-            except Passing as late:
-                (last or late).calls = attempts
-                raise last or late from None
-            try:
-                with self._slots, self.breaker.call(end):
+                late_s, reserved = self._buckets.turn(lambda: self._expected(request), end)
+                waited += late_s
+                with self._slots, self.budget.bill(request, end) as bill, self.breaker.call(end):
+                    self._sleep(0)  # others may have been told to stop meanwhile
                     attempts += 1
                     asked = time.monotonic()
-                    reply = self._call(request, min(self._settings.timeout_s, end - asked))
+                    reply = self._call(request, end, bill, reserved)
                 return Answer(reply, attempts, time.monotonic() - asked, waited)
             except Unanswered as nothing:
                 nothing.calls = attempts
                 raise
             except Passing as failure:
-                last = failure
-                pause = self._pause(max(attempts - 1, 0), failure.wait_s)
-            if time.monotonic() + pause >= end:
+                late = attempts == before  # no call was made, and none will be
+                last = last if late and last is not None else failure
                 last.calls = attempts
+                pause = self._pause(max(attempts - 1, 0), failure.wait_s)
+            if late or time.monotonic() + pause >= end:
                 raise last
             self._sleep(pause)
             waited += pause
 
-    def close(self) -> None:
-        """Wakes everybody who waits."""
-        self._closed.set()
-        self._backend.close()
+    def _expected(self, request: Request) -> float:
+        """Tokens that a call is likely to use, for the rate limit: as those before it did."""
+        with self._lock:
+            return max(request.size / BYTES_PER_TOKEN + self._beyond / self._counted, 1.0)
 
-    def _turn(self, request: Request, end: float) -> float:
-        """Wait as the rate limits ask; seconds waited. Raises Passing where that is beyond ``end``."""
-        pause = self._buckets.reserve(request.size / _BYTES_PER_TOKEN + request.max_output_tokens)
-        if time.monotonic() + pause >= end:
-            raise Passing(f"the rate limits allow no call for {pause:.0f} s")
-        self._sleep(pause)
-        return pause
+    def _call(self, request: Request, end: float, bill: Bill, reserved: float) -> Reply:
+        bill.made = True
+        timeout_s = min(self._settings.timeout_s, max(end - time.monotonic(), 0.001))
+        try:
+            reply = self._backend.complete(request, timeout_s)
+        except Unanswered as nothing:
+            self._count(bill, request, reserved, nothing.usage)
+            self._check_version(nothing.model_version)
+            raise
+        except Passing as failure:
+            if not failure.billed:
+                bill.usage = Usage()
+            raise
+        self._count(bill, request, reserved, reply.usage)
+        self._check_version(reply.model_version)
+        return reply
 
-    def _call(self, request: Request, timeout_s: float) -> Reply:
-        with self.budget.bill(request) as bill:
-            try:
-                reply = self._backend.complete(request, timeout_s)
-            except Unanswered as nothing:
-                self._count(bill, request, nothing.usage)
-                self._check_version(nothing.model_version)
-                raise
-            self._count(bill, request, reply.usage)
-            self._check_version(reply.model_version)
-            return reply
-
-    def _count(self, bill: Bill, request: Request, usage: Usage) -> None:
+    def _count(self, bill: Bill, request: Request, reserved: float, usage: Usage) -> None:
         bill.usage = usage
         used = usage.prompt + usage.output + usage.thoughts
-        self._buckets.correct(used - (request.size / _BYTES_PER_TOKEN + request.max_output_tokens))
+        self._buckets.correct(used - reserved)
+        with self._lock:
+            self._counted += 1
+            self._beyond += used - request.size / BYTES_PER_TOKEN
 
     def _check_version(self, version: str) -> None:
         with self._lock:
@@ -123,8 +139,14 @@ class Policy:
         return max(random.uniform(0.0, most), asked or 0.0)
 
     def _sleep(self, seconds: float) -> None:
-        if self._closed.wait(seconds):
-            raise CoachStopped("the coach was closed while a verdict was awaited")
+        if self._stopped.wait(seconds):
+            raise CoachStopped(self._why)
+
+    def _stop(self, why: str) -> None:
+        with self._lock:
+            self._why = self._why or why
+        self._stopped.set()
+        self._buckets.close(self._why)
 
 
 @dataclass(eq=False)

@@ -23,6 +23,11 @@ from mappa_env.types import Evidence, FileChange, Outcome
 LIMITS = {"saw": 6000, "stdout": 4000, "stderr": 4000, "action": 12000}
 """Characters of agent-controlled text that are shown; head and tail of what is longer."""
 _TASK, _TEXT, _LIST = 8000, 200, 64
+_CORRECT = """
+
+Where a better action was possible, write it under corrected_action: whole, in the form in which the agent
+has to write it (code in a ```python fence), from what the agent knew. It will be carried out, and believed
+only if it does better. Otherwise corrected_action is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,9 @@ class Prompt:
 class Prompts:
     """Writes the prompts of one card. Raises CardError for a template that does not work."""
 
-    def __init__(self, card: Card, spec: CoachSpec, template: str) -> None:
-        self._card, self._spec = card, spec
+    def __init__(self, card: Card, spec: CoachSpec, template: str, *, corrections: bool = False) -> None:
+        """``corrections``: ask for a better action too."""
+        self._card, self._spec, self._corrections = card, spec, corrections
         environment = SandboxedEnvironment(
             undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
         )
@@ -71,7 +77,7 @@ class Prompts:
             "criteria": [row.model_dump() for row in rows.criteria], "best": BEST,
         }  # fmt: skip
         try:
-            return self._template.render(context).strip()
+            return self._template.render(context).strip() + (_CORRECT if self._corrections else "")
         except Exception as error:  # noqa: BLE001  a template can compute, so it can raise anything
             reason = f"{type(error).__name__}: {error}"
             raise CardError(f"{self._card.folder}/{self._spec.template} failed: {reason}") from None

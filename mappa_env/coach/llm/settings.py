@@ -26,7 +26,7 @@ class Settings(BaseModel):
     spread: Positive = 3.0
     """With several samples: abstain when their scores differ by more points than this."""
     corrections: bool = False
-    """Ask for a better action too; it is recorded in the verdict."""
+    """Ask for a better action too; it is tried in a copy of the workspace."""
     max_output_tokens: Annotated[int, Field(ge=64)] = 4096
     """Tokens of an answer, thoughts included."""
 

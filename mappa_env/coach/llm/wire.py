@@ -69,12 +69,13 @@ class Backend(Protocol):
 class Passing(Exception):
     """Worth another try: overload, rate limits, a broken connection, half an answer.
 
-    ``wait_s``: how long the server asks to wait; None where it does not say.
+    ``wait_s``: how long the server asks to wait; None where it does not say. ``billed``: it may cost.
     """
 
-    def __init__(self, message: str, wait_s: float | None = None) -> None:
+    def __init__(self, message: str, wait_s: float | None = None, *, billed: bool = True) -> None:
         super().__init__(message)
         self.wait_s = wait_s
+        self.billed = billed
         self.calls = 1
 
 

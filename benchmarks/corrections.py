@@ -1,0 +1,183 @@
+"""Do corrected actions save episodes? The tabular demo with and without them, from the same warm starts.
+
+The recipes differ in nothing else. Held-out tasks are played (T = 1) on the way; the figure is after how many
+training episodes the hybrid has the success that reinforcement alone ends with. The one who corrects is the
+scripted expert, a STAND-IN for a coach that corrects: this measures the machinery, not a language model.
+
+    python benchmarks/corrections.py [--seeds 0,1,2] [--quick] [--out FOLDER] [--json PATH] [--figure PATH]
+
+An interrupted benchmark goes on where it was: finished runs in --out are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mappa_rl.config import load_config
+from mappa_rl.results import Result, load_results
+from mappa_rl.stats import Interval, paired_delta, wilson
+
+ARMS = {"reinforcement": "demo_dsbench", "hybrid": "demo_dsbench_hybrid"}
+TEMPERATURE = 1.0
+QUICK = ["warmstart.episodes=40", "warmstart.steps=20", "run.steps=2", "eval.episodes=6",
+         "rollout.episodes_per_step=6", "warmstart.warmup_steps=5"]  # fmt: skip
+
+
+def run(arm: str, seed: int, out: Path, extra: list[str], start: Path | None) -> Path:
+    """Train one arm, or find it done. The hybrid starts where reinforcement alone started."""
+    folder = out / arm / f"seed-{seed}"
+    if (folder / "summary.json").is_file():
+        return folder
+    command = [sys.executable, "-m", "mappa_rl.cli", "train"]
+    if (folder / "config.yaml").is_file():
+        command += ["--resume", str(folder)]
+    else:
+        if start is None and arm != "reinforcement":
+            start = out / "reinforcement" / f"seed-{seed}" / "warmstart"
+        begin = [f"warmstart.path={start.resolve()}"] if start else []
+        command += [ARMS[arm], f"run.seed={seed}", f"run.out={folder}", *begin, *extra]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def curve(folder: Path) -> dict[int, list[Result]]:
+    """Training episodes so far -> held-out episodes."""
+    config = load_config(folder / "config.yaml")
+    steps = {"before": 0, "after": config.run.steps}
+    found = {}
+    for (phase, temperature), rows in load_results(folder).items():
+        if temperature == TEMPERATURE:
+            step = steps.get(phase, int(phase.rpartition("-")[2]) if "-" in phase else 0)
+            found[step * config.rollout.episodes_per_step] = rows
+    return dict(sorted(found.items()))
+
+
+def corrected(folder: Path) -> list[Mapping[str, float]]:
+    """Per training step: how many corrections were proposed and kept, and the points they gained."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    names = ("proposed", "kept", "kept_gain")
+    return [{name: json.loads(line).get(f"corrections/{name}", 0.0) for name in names} for line in lines]
+
+
+def pooled(curves: Sequence[dict[int, list[Result]]]) -> dict[int, list[Result]]:
+    """The rows of all seeds by training episodes, in one order."""
+    return {at: [row for each in curves for row in each[at]] for at in curves[0]}
+
+
+def rate(rows: Sequence[Result]) -> Interval:
+    return wilson(sum(row.success for row in rows), len(rows))
+
+
+def reached(curve: Mapping[int, list[Result]], level: float) -> int | None:
+    """Training episodes after which the success first is at ``level``, and is so at all later looks."""
+    late = None
+    for at, rows in sorted(curve.items(), reverse=True):
+        if rate(rows).mean < level:
+            break
+        late = at
+    return late
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", default="0,1,2", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, default=Path("runs/corrections"), help="default: %(default)s")
+    parser.add_argument(
+        "--starts", type=Path, metavar="FOLDER",
+        help="runs of demo_dsbench in seed-<n>/, whose warm starts are taken instead of making new ones",
+    )  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="a miniature that shows that it runs")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+    parser.add_argument("--figure", type=Path, metavar="PATH", help="write the curves here (svg or png)")
+    args = parser.parse_args(argv)
+    seeds = [int(seed) for seed in args.seeds.split(",")][: 1 if args.quick else None]
+    extra = ["eval.every=2", "eval.calibration_temperatures=[]", *(QUICK if args.quick else [])]
+    folders: dict[str, list[Path]] = {arm: [] for arm in ARMS}
+    for seed in seeds:
+        start = args.starts and args.starts / f"seed-{seed}" / "warmstart"
+        for arm in ARMS:
+            folders[arm].append(run(arm, seed, args.out, extra, start))
+    figures = report({arm: [curve(each) for each in mine] for arm, mine in folders.items()})
+    rows = [row for each in folders["hybrid"] for row in corrected(each)]
+    figures["corrections"] = told = {
+        "proposed": sum(row["proposed"] for row in rows),
+        "kept": sum(row["kept"] for row in rows),
+        "gain": sum(row["kept"] * row["kept_gain"] for row in rows) / max(sum(r["kept"] for r in rows), 1),
+    }
+    Console().print(
+        f"corrections: {told['proposed']:.0f} proposed, {told['kept']:.0f} kept, which the rubric scored "
+        f"{told['gain']:.1f} points higher than what they correct"
+    )
+    if args.json:
+        args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    if args.figure:
+        draw(figures, args.figure)
+    return 0
+
+
+def report(found: dict[str, list[dict[int, list[Result]]]]) -> dict[str, Any]:
+    """The table, and its figures: the success of both arms by training episodes, seeds pooled."""
+    both = {arm: pooled(curves) for arm, curves in found.items()}
+    alone, hybrid = both["reinforcement"], both["hybrid"]
+    final = rate(alone[max(alone)])
+    table = Table(
+        "training episodes", *both, "difference, 95 %", title=f"held-out success, T={TEMPERATURE:g}"
+    )
+    rows = []
+    for at in alone:
+        problems = [row.task_id for row in alone[at]]
+        delta = paired_delta(
+            [row.success for row in alone[at]], [row.success for row in hybrid[at]], problems=problems
+        )
+        first, second = rate(alone[at]), rate(hybrid[at])
+        table.add_row(
+            str(at), *(f"{r.mean:.1%} [{r.low:.1%}, {r.high:.1%}]" for r in (first, second)),
+            f"{delta.mean:+.1%} [{delta.low:+.1%}, {delta.high:+.1%}]",
+        )  # fmt: skip
+        told = {"reinforcement": first, "hybrid": second, "difference": delta}
+        rows.append({"episodes": at, **{name: each._asdict() for name, each in told.items()}})
+    console = Console(width=110)
+    console.print(table)
+    when = {arm: reached(curve, final.mean) for arm, curve in both.items()}
+    by_seed = [
+        reached(mine, rate(other[max(other)]).mean)
+        for mine, other in zip(found["hybrid"], found["reinforcement"], strict=True)
+    ]
+    console.print(
+        f"reinforcement alone ends at {final.mean:.1%}; from there on the hybrid is above it after "
+        f"{when['hybrid']} training episodes (by seed, each against its own: {by_seed}), it itself after "
+        f"{when['reinforcement']}"
+    )
+    return {"curve": rows, "final": final.mean, "reached": when, "reached_by_seed": by_seed}
+
+
+def draw(figures: dict[str, Any], path: Path) -> None:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6.4, 3.4), layout="constrained")
+    at = [row["episodes"] for row in figures["curve"]]
+    for arm, colour in zip(ARMS, ("#0072B2", "#D55E00"), strict=True):
+        line = [row[arm] for row in figures["curve"]]
+        axes.plot(at, [r["mean"] for r in line], color=colour, label=arm, marker="o", markersize=3)
+        axes.fill_between(
+            at, [r["low"] for r in line], [r["high"] for r in line], color=colour, alpha=0.15, lw=0
+        )
+    axes.axhline(figures["final"], color="#999999", linestyle=":")
+    axes.set(xlabel="training episodes", ylabel="held-out success", ylim=(0, 1))
+    axes.legend(frameon=False)
+    figure.savefig(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

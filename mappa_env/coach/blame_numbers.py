@@ -1,0 +1,105 @@
+"""Walking back along numbers: from a wrong boxed answer to the first place where another value could come in.
+
+No hidden truth is needed. The answer is wrong; so whoever changed the value on its way did it, and where it
+was only handed on, whoever planned it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from mappa_env.coach.case import Case
+from mappa_env.coach.chain import Said, number_in, output_of, plan_in, result_in, same
+from mappa_env.parsing import last_boxed
+from mappa_env.types import ActionRecord, Link
+
+_BOX = 20_000
+
+
+class _At(NamedTuple):
+    step: int
+    said: Said
+
+
+class NumberWalk:
+    """``cases``: all actions of a failed episode. ``links`` is the walk, from the end to the cause."""
+
+    def __init__(self, cases: Sequence[Case], actions: Sequence[ActionRecord]) -> None:
+        self._cases, self._actions = cases, actions
+        self.links: list[Link] = []
+
+    def run(self) -> tuple[int, ...]:
+        """The action that the trail holds responsible; none where it does not decide."""
+        closing = self._cases[-1]
+        end = len(self._cases) - 1
+        ran = max((i for i, record in enumerate(self._actions) if record.tool is not None), default=None)
+        output = None if ran is None else self._output(ran)
+        result = self._last(lambda record: result_in(record.agent, record.answer), after=ran)
+        if output is None and (result is None or result.said.number is None):
+            return self._nothing(ran)
+        text = last_boxed(closing.answer[-_BOX:])
+        if text is None:
+            return self._blamed(end, r"there is no \boxed{} answer")
+        box = Said(closing.me, text.strip()[:200], number_in(text))
+        if result is not None and result.step != end and same(box, result.said):
+            self.links.append(Link(end, f"boxed the reported value {_short(box)}"))
+            if output is not None and not same(output.said, result.said):
+                return self._blamed(result.step, f"reported {_short(result.said)}, not the output")
+        elif output is not None and same(box, output.said):
+            self.links.append(Link(end, f"boxed the printed value {_short(box)}"))
+        else:
+            return self._blamed(end, f"boxed {_short(box)}, which nobody handed on")
+        return self._computed(output) if output is not None else ()
+
+    def _computed(self, output: _At) -> tuple[int, ...]:
+        plan = self._plan()
+        if plan is None:
+            self.links.append(
+                Link(output.step, f"printed {_short(output.said)}; there is no plan to hold it to")
+            )
+            return ()
+        if plan.said.number is None:
+            return self._blamed(plan.step, f"planned {_short(plan.said)}, which has no value")
+        if not same(plan.said, output.said):
+            what = f"printed {_short(output.said)}, which is not the value of the plan"
+            return self._blamed(output.step, what)
+        self.links.append(Link(output.step, f"computed the plan: {_short(output.said)}"))
+        return self._blamed(plan.step, f"planned {_short(plan.said)}")
+
+    def _nothing(self, ran: int | None) -> tuple[int, ...]:
+        """No value was handed on."""
+        if ran is None:
+            tooled = [i for i, case in enumerate(self._cases) if case.evidence.agent.tools]
+            return self._blamed(tooled[-1], "ran no code") if tooled else ()
+        tool, code, plan = self._actions[ran].tool, self._actions[ran].code or "", self._plan()
+        assert tool is not None
+        if tool.status == "ok":
+            return self._blamed(ran, "its code printed nothing")
+        if plan is not None and plan.said.number is None and plan.said.text in code:
+            self.links.append(Link(ran, f"carried out the plan, which failed ({tool.status})"))
+            return self._blamed(plan.step, f"planned {_short(plan.said)}, which has no value")
+        return self._blamed(ran, f"its code failed ({tool.status})")
+
+    def _plan(self) -> _At | None:
+        return self._last(lambda record: plan_in(record.agent, record.answer))
+
+    def _output(self, step: int) -> _At | None:
+        record = self._actions[step]
+        said = output_of(record.agent, record.tool) if record.tool is not None else None
+        return None if said is None else _At(step, said)
+
+    def _last(self, find: Callable[[ActionRecord], Said | None], after: int | None = None) -> _At | None:
+        for step in range(len(self._actions) - 1, -1 if after is None else after, -1):
+            said = find(self._actions[step])
+            if said is not None:
+                return _At(step, said)
+        return None
+
+    def _blamed(self, step: int, why: str) -> tuple[int, ...]:
+        self.links.append(Link(step, why))
+        return (step,)
+
+
+def _short(said: Said) -> str:
+    return repr(said.text if len(said.text) <= 60 else said.text[:57] + "...")

@@ -1,0 +1,107 @@
+"""How many episodes a run will have judged: from a recipe of the learner, read as plain data, or by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mappa_env.errors import OptionError, nearest
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "env": {
+        "id": "mappa/MathChat-v0", "tasks_train": "train", "task_options": {}, "prompts": "compact",
+        "coach": "rubric", "coach_feedback": "off", "sandbox": "local",
+    },
+    "rollout": {"episodes_per_step": 128},
+    "eval": {
+        "episodes": 400, "temperatures": [1.0], "calibration_temperatures": [0.2, 0.4, 0.6, 0.8],
+        "calibration_episodes": 200, "every": 0,
+    },
+    "run": {"steps": 40},
+}  # fmt: skip
+"""What the learner takes for a key that a recipe leaves out."""
+BY_HAND = 100
+"""Episodes, where an environment is named and no number is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """``training`` and ``evaluation``: episodes that a coach judges. ``options``: of the environment."""
+
+    source: str
+    env_id: str
+    options: dict[str, Any]
+    coach: Any
+    training: int
+    evaluation: int
+
+    @property
+    def episodes(self) -> int:
+        return self.training + self.evaluation
+
+
+def recipes() -> dict[str, Path]:
+    """The recipes that come with the learner, by name; nothing of it is imported."""
+    found = importlib.util.find_spec("mappa_rl")
+    if found is None or found.origin is None:
+        return {}
+    return {path.stem: path for path in sorted(Path(found.origin).parent.glob("recipes/*.yaml"))}
+
+
+def of_recipe(path: Path, episodes: int | None = None, steps: int | None = None) -> RunPlan:
+    """``episodes`` per training step and ``steps`` replace the recipe's. Raises OptionError."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise OptionError(f"{path} is no recipe that can be read: {error}") from None
+    if not isinstance(data, Mapping) or not all(isinstance(data.get(name, {}), Mapping) for name in DEFAULTS):
+        raise OptionError(f"{path} is no recipe: its sections ({', '.join(DEFAULTS)}) must be mappings.")
+    env, rollout, held_out, run = ({**DEFAULTS[name], **data.get(name, {})} for name in DEFAULTS)
+    try:
+        per_step = int(rollout["episodes_per_step"]) if episodes is None else episodes
+        training = per_step * (int(run["steps"]) if steps is None else steps)
+        evaluation = _evaluation(held_out, env, int(run["steps"]) if steps is None else steps)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"{path}: numbers of episodes and steps must be numbers: {error}") from None
+    options = {name: env[name] for name in ("task_options", "prompts", "sandbox")}
+    options["tasks"] = env["tasks_train"]
+    return RunPlan(str(path), str(env["id"]), options, env["coach"], training, evaluation)
+
+
+def by_hand(env_id: str, episodes: int | None = None, steps: int | None = None) -> RunPlan:
+    """``steps`` times ``episodes`` of one environment."""
+    count = (BY_HAND if episodes is None else episodes) * (1 if steps is None else steps)
+    return RunPlan(env_id, env_id, {}, "rubric", count, 0)
+
+
+def find(what: str, episodes: int | None = None, steps: int | None = None) -> RunPlan:
+    """A recipe by name or path, else an environment. Raises OptionError for what is none of them."""
+    from mappa_env.registration import card_of
+
+    known = recipes()
+    if what in known or Path(what).is_file():
+        return of_recipe(known.get(what, Path(what)), episodes, steps)
+    try:
+        card_of(what)
+    except OptionError as error:
+        raise OptionError(
+            f"{what!r} is neither a recipe ({', '.join(known) or 'the learner is not installed'}), nor a "
+            f"recipe's file, nor an environment." + nearest(what, known) + f" {error}"
+        ) from None
+    return by_hand(what, episodes, steps)
+
+
+def _evaluation(held_out: Mapping[str, Any], env: Mapping[str, Any], steps: int) -> int:
+    """Before and after, at the first temperature; everything, where the agents hear what the coach says."""
+    episodes, fixed = int(held_out["episodes"]), list(held_out["temperatures"])
+    if env["coach_feedback"] == "off":
+        return 2 * episodes
+    tried = list(held_out["calibration_temperatures"])
+    calibration = len({*tried, *fixed}) * int(held_out["calibration_episodes"]) if tried else 0
+    between = steps // int(held_out["every"]) * len(fixed) if held_out["every"] else 0
+    return calibration + episodes * (2 * (len(fixed) + bool(tried)) + between)

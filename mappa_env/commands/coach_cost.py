@@ -1,0 +1,101 @@
+"""``mappa-env coach cost``: calls, tokens, dollars and hours of a run's verdicts, before it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mappa_env.coach.llm.run_plan import BY_HAND, find
+from mappa_env.commands.coach_options import COACH_HELP, coach_option
+from mappa_env.errors import SandboxWarning
+from mappa_env.registration import card_of, find_card
+
+if TYPE_CHECKING:
+    from mappa_env.coach.llm.forecast import Forecast
+
+CHARS_PER_TOKEN = 4.0
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "cost", help="what the verdicts of a run will cost; needs no key, no network"
+    )
+    parser.add_argument(
+        "what", metavar="RECIPE|ENV", help="a recipe's name or file (a run's config.yaml too), or an id"
+    )
+    parser.add_argument("--coach", metavar="SPEC", help=f"default: the recipe's. {COACH_HELP}")
+    parser.add_argument(
+        "--episodes", type=int, metavar="N", help=f"per step; default: the recipe's, or {BY_HAND}"
+    )
+    parser.add_argument("--steps", type=int, metavar="N", help="default: the recipe's, or 1")
+    parser.add_argument(
+        "--samples", type=int, default=8, metavar="N", help="episodes to play first (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--chars-per-token", type=float, default=CHARS_PER_TOKEN, metavar="X",
+        help="of the model's tokenizer (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--thoughts", type=int, metavar="N", help="tokens of thoughts per answer")
+    parser.add_argument("--sandbox", help="to play those episodes in; default: the recipe's, or local")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from mappa_env.coach.llm.forecast import forecast
+
+    plan = find(args.what, args.episodes, args.steps)
+    if args.sandbox:
+        plan = dataclasses.replace(plan, options={**plan.options, "sandbox": args.sandbox})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SandboxWarning)  # the code that runs here is the package's own
+        found = forecast(
+            plan, find_card(card_of(plan.env_id)), coach_option(args.coach) if args.coach else plan.coach,
+            samples=args.samples, chars_per_token=args.chars_per_token, thoughts=args.thoughts,
+        )  # fmt: skip
+    show(found, f"{plan.training:,} episodes of training, {plan.evaluation:,} of evaluation")
+    if args.json:
+        args.json.write_text(json.dumps(dataclasses.asdict(found), indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def show(found: Forecast, episodes: str) -> None:
+    table = Table()
+    table.add_column("")
+    for name in found.cases:
+        table.add_column(name, justify="right")
+    least, mean, most = found.actions
+    table.add_row("actions per episode", f"{least}", f"{mean:.1f}", f"{most}")
+    for name, title in _ROWS.items():
+        table.add_row(title, *(_figure(name, getattr(case, name)) for case in found.cases.values()))
+    console = Console(width=None if Console().is_terminal else 110)
+    console.print(
+        f"{found.coach} on {found.env_id}: {episodes}", markup=False, highlight=False, soft_wrap=True
+    )
+    console.print(table)
+    for note in found.notes:
+        console.print(f"- {note}", markup=False, highlight=False)
+
+
+_ROWS = {
+    "calls": "calls", "prompt": "prompt tokens", "cached": "  of these cached",
+    "output": "output tokens, thoughts included", "dollars": "dollars",
+    "hours": "hours, at least, by the rate limits",
+}  # fmt: skip
+
+
+def _figure(name: str, value: float | None) -> str:
+    """Calls as they are, estimates with two digits."""
+    if value is None:
+        return "not known"
+    if name == "calls" or not value:
+        return f"{value:,}"
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"

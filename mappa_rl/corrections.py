@@ -1,0 +1,66 @@
+"""Corrected actions as demonstrations: what the coach would have done, in the context the agent was in.
+
+Only corrections that were carried out and found better count (``mappa_env.correcting``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from mappa_env.types import ActionRecord
+from mappa_rl.packing import merge_turns
+from mappa_rl.policies import Policies
+from mappa_rl.rollout import Collected
+from mappa_rl.types import Demonstrations, Sample, Turn
+
+
+def corrections(collected: Collected, policies: Policies, coef: float) -> dict[str, Demonstrations]:
+    """Per trainable policy that has any: one sample per kept correction, only its own tokens weighted.
+
+    One that is too long for the model is left out whole: half an action teaches a habit of stopping.
+    """
+    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+    for turn, record in _kept(collected):
+        policy = policies[turn.policy]
+        if turn.policy not in policies.map.trainable:
+            continue
+        assert record.correction is not None
+        ids = policy.chat.reply(record.correction.action)
+        if len(turn.context_ids) + len(ids) > policy.engine.max_len:
+            continue
+        demonstrated = dataclasses.replace(turn, action_ids=ids, logprobs=[0.0] * len(ids))
+        samples[turn.policy] += merge_turns([demonstrated])
+    return {
+        name: Demonstrations(mine, [sample.action_mask.astype(np.float32) for sample in mine], coef)
+        for name, mine in samples.items()
+    }
+
+
+def correction_stats(collected: Collected) -> dict[str, float]:
+    """``corrections/proposed``, ``corrections/kept``: counts; ``corrections/kept_gain``: mean points gained.
+
+    Empty where none was proposed.
+    """
+    proposed = [
+        record.correction
+        for trajectory in collected.trajectories
+        for record in trajectory.actions
+        if record.correction is not None
+    ]
+    if not proposed:
+        return {}
+    gains = [(c.verdict.score or 0.0) - (c.was or 0.0) for c in proposed if c.kept]
+    stats = {"corrections/proposed": float(len(proposed)), "corrections/kept": float(len(gains))}
+    return stats | ({"corrections/kept_gain": float(np.mean(gains))} if gains else {})
+
+
+def _kept(collected: Collected) -> Iterator[tuple[Turn, ActionRecord]]:
+    for rollout, trajectory in zip(collected.rollouts, collected.trajectories, strict=True):
+        for turn in rollout.turns:
+            record = trajectory.actions[turn.step]
+            if record.correction is not None and record.correction.kept:
+                yield turn, record

@@ -1,0 +1,294 @@
+"""Backward tracing: whose doing a failure is, from the trail alone, and what a shaping makes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import fake_llm as fakes
+import pytest
+from fake_llm import FakeServer
+
+from mappa_env.cards import read_card
+from mappa_env.cli import main
+from mappa_env.coach import make_coach
+from mappa_env.coach.blame import attribute
+from mappa_env.coach.culprit import by_verdicts
+from mappa_env.episode import Episode
+from mappa_env.errors import EpisodeError, OptionError
+from mappa_env.registration import shipped
+from mappa_env.scripted import load_script, make_team
+from mappa_env.shaping import make_shaping
+from mappa_env.trace.record import TraceStore, read
+from mappa_env.types import Attribution, Outcome, Trajectory, Verdict
+
+CARDS = {name: read_card(folder) for name, folder in shipped().items()}
+FAULTS = {
+    name: [(f"{role}_0", fault) for role, faults in load_script(name)[0].faults.items() for fault in faults]
+    for name in ("mathchat", "dsbench_sprint")
+}
+
+
+@pytest.fixture(scope="module")
+def math() -> Iterator[Episode]:
+    episode = Episode(CARDS["mathchat"], coach="off", sandbox="calculator", prompts="compact")
+    yield episode
+    episode.close()
+
+
+@pytest.fixture(scope="module")
+def tables() -> Iterator[Episode]:
+    episode = Episode(CARDS["dsbench_sprint"], prompts="compact")
+    yield episode
+    episode.close()
+
+
+def play(episode: Episode, agent: str = "", fault: str = "", *, seed: int = 0) -> Trajectory:
+    """An episode in which ``agent`` commits ``fault``; by the expert where there is none."""
+    kind = "single" if fault else "expert"
+    team = make_team(str(episode.card.scripted), kind, style="compact", agent=agent, fault=fault)
+    episode.reset(seed=seed)
+    team.reset(episode.task, seed)
+    return act(episode, (lambda: team.act(str(episode.agent), episode.turn, episode.actions)))
+
+
+def act(episode: Episode, write: Any) -> Trajectory:
+    while episode.agent is not None:
+        episode.act(write())
+    return episode.trajectory
+
+
+def saying(episode: Episode, texts: Sequence[str], seed: int = 0) -> Trajectory:
+    episode.reset(seed=seed)
+    lines = iter(texts)
+    return act(episode, lambda: next(lines))
+
+
+def culprit(trajectory: Trajectory, name: str) -> tuple[str, int] | None:
+    found = attribute(trajectory, CARDS[name].team)
+    if found.culprit is None:
+        return None
+    record = trajectory.actions[found.culprit]
+    return record.agent, record.turn
+
+
+@pytest.mark.parametrize(("agent", "fault"), FAULTS["mathchat"])
+def test_numbers_lead_to_the_culprit_without_truth_or_coach(math: Episode, agent: str, fault: str) -> None:
+    failed = play(math, agent, fault, seed=3)
+    blind = dataclasses.replace(failed, task=dataclasses.replace(failed.task, truth={}))
+    found = attribute(blind, CARDS["mathchat"].team)
+    assert found.failed
+    assert found.decided == "trail"
+    assert sum(found.shares) == pytest.approx(1)
+    assert failed.actions[found.culprit or 0].agent == agent
+    assert found.walk[-1].action == found.culprit
+
+
+@pytest.mark.parametrize(("agent", "fault"), FAULTS["dsbench_sprint"])
+def test_files_lead_to_the_culprit(tables: Episode, agent: str, fault: str) -> None:
+    trajectory = play(tables, agent, fault, seed=1)
+    found = attribute(trajectory, CARDS["dsbench_sprint"].team)
+    assert trajectory.outcome is not None
+    assert found.failed is not trajectory.outcome.success
+    if found.failed:  # a bad model or few rows may still end in a valid submission
+        assert (found.decided, trajectory.actions[found.culprit or 0].agent) == ("trail", agent)
+
+
+def test_the_record_alone_is_enough(
+    tables: Episode, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = play(tables, "engineer_0", "forgets_x_test", seed=1)
+    store = TraceStore(tmp_path / "t.jsonl")
+    store.append(failed)
+    store.close()
+    (again,) = read(tmp_path / "t.jsonl")
+    assert not again.task.files
+    team = CARDS["dsbench_sprint"].team
+    assert attribute(again, team) == attribute(failed, team)
+    assert main(["why", str(tmp_path / "t.jsonl")]) == 0
+    told = capsys.readouterr().out
+    assert "<- analyst_0, turn 0 (action 2)" in told
+    assert "engineer_0, turn 0 (action 0): did not write X_test.pkl" in told
+    assert "0 of 1 episodes succeeded" in told
+
+
+def test_bad_traces_are_refused(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", str(tmp_path / "none.jsonl")]) == 2
+    assert "none.jsonl cannot be read" in capsys.readouterr().err
+
+
+def test_a_success_is_shared_by_its_ancestors(tables: Episode) -> None:
+    found = attribute(play(tables), CARDS["dsbench_sprint"].team)
+    assert not found.failed
+    assert found.culprit is None
+    assert found.shares == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+
+
+def test_of_several_turns_the_one_that_could_have_done_it_is_named() -> None:
+    look = "```python\nprint(open('train.csv').read(20))\n```"
+    save = "```python\nfor n in ('X_train.pkl', 'y_train.pkl', 'X_test.pkl'): open(n, 'w').write(n)\n```"
+    crash = "```python\nfit(\n```"
+    episode = Episode(CARDS["dsbench"], prompts="compact", coach="off", sandbox="process")
+    try:
+        # the engineer does its part in turn 1, the modeler's second script fails, the analyst runs nothing
+        texts = [look, save, "done", look, crash, "stopped", "nothing to predict with"]
+        trajectory = saying(episode, texts)
+        assert culprit(trajectory, "dsbench") == ("analyst_0", 0)  # it ran no code at all
+        use = "```python\nimport pickle\npickle.load(open('model.pkl', 'rb'))\n```"
+        trajectory = saying(episode, [look, save, "done", look, crash, "stopped", use, "no"])
+        found = attribute(trajectory, CARDS["dsbench"].team)
+        assert [link.action for link in found.walk] == [6, 4]
+        assert culprit(trajectory, "dsbench") == ("modeler_0", 1)
+        # two turns are to blame alike: the script that wrote nothing, and the word that ended the stay
+        trajectory = saying(episode, [look, "done", look, "done", use, "no"])
+        found = attribute(trajectory, CARDS["dsbench"].team)
+        assert found.shares == (0, 0, 0.5, 0.5, 0, 0)
+        remove = "```python\nimport os\nos.remove('X_test.pkl')\n```"
+        need = "```python\nopen('X_test.pkl')\n```"
+        trajectory = saying(episode, [save, "done", remove, "done", need, "no"])
+        assert culprit(trajectory, "dsbench") == ("modeler_0", 0)
+    finally:
+        episode.close()
+
+
+def test_without_a_look_into_files_the_trail_does_not_guess() -> None:
+    spoil = "```python\nfor n in ('X_train.pkl', 'y_train.pkl', 'X_test.pkl'): open(n, 'w').write(n)\n```"
+    use = "```python\nimport pickle\npickle.load(open('X_train.pkl', 'rb'))\n```"
+    episode = Episode(CARDS["dsbench"], prompts="compact", coach="off", sandbox="process")
+    try:
+        trajectory = saying(episode, [spoil, "done", use, "no", "```python\nopen('model.pkl')\n```", "no"])
+    finally:
+        episode.close()
+    found = attribute(trajectory, CARDS["dsbench"].team)
+    assert (found.shares, found.decided, found.culprit) == ((), "nobody", None)
+    assert {0, 2, 4} <= set(found.suspects)
+
+
+def test_an_episode_that_is_not_over_has_no_end(math: Episode) -> None:
+    math.reset(seed=0)
+    math.act("plan: 1 + 1")
+    with pytest.raises(EpisodeError, match="not over"):
+        attribute(math.trajectory, CARDS["mathchat"].team)
+
+
+def test_verdicts_decide_where_the_trail_does_not(math: Episode) -> None:
+    actions = play(math).actions
+    open_ = Attribution(True, (), "nobody", suspects=(0, 1, 2))
+
+    def judged(*verdicts: Verdict) -> Any:
+        return [dataclasses.replace(a, verdict=v) for a, v in zip(actions, verdicts, strict=False)]
+
+    def ok(score: float, blame: str | None = None) -> Verdict:
+        return Verdict("ok", score, blame=blame)
+
+    shared = by_verdicts(judged(ok(4), ok(10), ok(8)), open_)
+    assert shared.shares == pytest.approx((0.75, 0, 0.25))
+    assert shared.decided == "verdicts"
+    own = by_verdicts(judged(ok(9), ok(3), ok(1, actions[2].agent)), open_)
+    assert own.shares == (0, 0, 1)
+    silent = judged(Verdict("error", None), Verdict("suspect", 1.0), ok(10))
+    assert by_verdicts(silent, open_) is open_
+
+
+# -- the one call -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-nobody")
+    with fakes.serving("openai") as server:
+        yield server
+
+
+@pytest.fixture
+def undecided(math: Episode) -> Trajectory:
+    """A wrong answer to a plan in prose: nothing shows where it went wrong."""
+    prose = "I would first add the two numbers and then look at what is left."
+    return saying(math, [prose, "```python\nprint(-123)\n```", "result: -123", r"\boxed{-123}"])
+
+
+def answer(**grades: tuple[int, str]) -> str:
+    rows = {step[1:]: {"quote": quote, "grade": grade} for step, (grade, quote) in grades.items()}
+    return json.dumps({"actions": rows})
+
+
+def test_a_model_is_asked_once_where_the_trail_is_silent(fake: FakeServer, undecided: Trajectory) -> None:
+    coach = make_coach(f"openai:some-model@{fake.url}", CARDS["mathchat"])
+    fake.script += [
+        fakes.saying(answer(_0=(3, "I would first add"), _1=(1, "print(-123)"), _2=(0, ""), _3=(0, "")))
+    ]
+    found = attribute(undecided, CARDS["mathchat"].team, coach)
+    assert (found.shares, found.decided) == ((0.75, 0.25, 0, 0), "coach")
+    (call,) = fake.calls
+    assert "how_the_episode_ended" in call.text
+    assert undecided.outcome is not None
+    assert undecided.outcome.reason not in call.text  # it may tell the truth
+    decided = attribute(play_of(undecided), CARDS["mathchat"].team, coach)
+    assert (decided.decided, len(fake.calls)) == ("trail", 1)
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        fakes.saying(answer(_0=(4, "words that nobody wrote"), _1=(0, ""), _2=(0, ""), _3=(0, ""))),
+        fakes.saying(answer(_0=(0, ""), _1=(0, ""), _2=(0, ""), _3=(0, ""))),
+        fakes.saying(answer(_0=(9, "print"), _1=(0, ""), _2=(0, ""), _3=(0, ""))),
+        fakes.saying("the solver, I think"),
+    ],
+)
+def test_no_shares_are_invented(fake: FakeServer, undecided: Trajectory, say: Any) -> None:
+    fake.otherwise = say
+    coach = make_coach(f"openai:some-model@{fake.url}", CARDS["mathchat"])
+    found = attribute(undecided, CARDS["mathchat"].team, coach)
+    assert (found.shares, found.decided) == ((), "nobody")
+
+
+def play_of(trajectory: Trajectory) -> Trajectory:
+    """The same with a plan that can be held to what was computed."""
+    first = dataclasses.replace(trajectory.actions[0], answer="plan: -120 - 4")
+    return dataclasses.replace(trajectory, actions=(first, *trajectory.actions[1:]))
+
+
+# -- rewards ----------------------------------------------------------------------------------------------
+
+
+def traced(shares: tuple[float, ...], score: float, *, failed: bool, status: str = "ok") -> Trajectory:
+    episode = Episode(CARDS["mathchat"], sandbox="calculator", prompts="compact")
+    played = play(episode)
+    episode.close()
+    scores = itertools.cycle((10.0, 4.0))
+    actions = tuple(dataclasses.replace(a, verdict=Verdict("ok", next(scores))) for a in played.actions)
+    return dataclasses.replace(
+        played, actions=actions, outcome=Outcome(score, not failed, status, ""),
+        attribution=Attribution(failed, shares, "trail", suspects=(0, 1)),
+    )  # fmt: skip
+
+
+def test_backward_rewards_follow_the_formula() -> None:
+    shaping = make_shaping({"name": "backward", "weight": 0.5})
+    paid = shaping.credit(traced((0.8, 0.2, 0, 0), 0.25, failed=True))
+    assert paid == [(pytest.approx(10 - 5 * 0.8 * 0.75), True), (pytest.approx(4 - 5 * 0.2 * 0.75), True),
+                    (10.0, True), (4.0, True)]  # fmt: skip
+    paid = shaping.credit(traced((0, 0.5, 0, 0.5), 1.0, failed=False))
+    assert [reward for reward, _ in paid] == pytest.approx([10, 6.5, 10, 6.5])
+    assert [valid for _, valid in shaping.credit(traced((), 0.0, failed=True))] == [False, False, True, True]
+    paid = shaping.credit(traced((1.0, 0, 0, 0), 0.0, failed=True, status="unavailable"))
+    assert paid == [(0.0, False)] * 4
+    with pytest.raises(OptionError, match="within 0-1"):
+        make_shaping({"name": "backward", "weight": 2})
+
+
+def test_an_episode_is_traced_where_the_shaping_asks() -> None:
+    episode = Episode(
+        CARDS["mathchat"], sandbox="calculator", prompts="compact", shaping="backward", judging="deferred"
+    )
+    failed = play(episode, "coder_0", "crash")
+    assert failed.attribution == attribute(failed, CARDS["mathchat"].team)
+    plain = [record.reward for record in episode.actions]
+    assert sum(reward for reward, _ in episode.credit) < sum(plain) or min(plain) == 0
+    episode.reset(seed=5)
+    assert episode.trajectory.attribution is None
+    episode.close()
