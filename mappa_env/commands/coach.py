@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mappa_env.commands import coach_cost
+from mappa_env.commands import coach_bench, coach_cost, coach_probe
 
-PARTS: tuple[Any, ...] = (coach_cost,)
+PARTS: tuple[Any, ...] = (coach_bench, coach_probe, coach_cost)
 """The modules of the subcommands, each with ``add(subparsers)`` and ``run(args)``."""
 
 

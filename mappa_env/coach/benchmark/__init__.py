@@ -1,0 +1,1 @@
+"""What a coach is worth: faults with a known culprit (``bench``), and injections (``probe``)."""

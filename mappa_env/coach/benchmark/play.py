@@ -1,0 +1,35 @@
+"""Episodes of the expert team, with extra turns, and with at most one action replaced by a fault."""
+
+from __future__ import annotations
+
+from mappa_env.coach.benchmark.faults import Fault, need_script
+from mappa_env.coach.benchmark.layouts import EXTRAS, PLAIN, WORK, Layout
+from mappa_env.episode import Episode
+from mappa_env.scripted import make_team
+
+
+def play(
+    episode: Episode, task_id: str, seed: int, layout: Layout = PLAIN, fault: Fault | None = None
+) -> int | None:
+    """Play ``episode`` to its end; returns the step of the fault (None: there was none).
+
+    Nobody but the fault errs: all others do what the expert does with what reached them. So an episode
+    without ``fault`` is the one with it, with this one action repaired.
+    """
+    team = make_team(need_script(episode.card), "expert")
+    episode.reset(seed=seed, task_id=task_id)
+    team.reset(episode.task, seed)
+    hidden, at = set[int](), None
+    while (agent := episode.agent) is not None:
+        step, slot = len(episode.actions), layout.slot(agent, episode.turn)
+        if isinstance(slot, str) and slot in EXTRAS:
+            text = EXTRAS[slot]
+        elif fault is not None and (agent, slot) == (fault.agent, fault.own):
+            text, at = fault.text, step
+        else:
+            seen = [action for action in episode.actions if action.step not in hidden]
+            text = team.act(agent, 0 if slot == WORK else int(slot), seen)
+        if isinstance(slot, str):
+            hidden.add(step)
+        episode.act(text)
+    return at
