@@ -311,7 +311,7 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, metavar="PATH", help="draw them here (.svg, .png)")
     args = parser.parse_args()
     with ProcessPoolExecutor(args.workers) as pool:
-        figures = simulate(Simulation(pool), 0.05 if args.quick else 1.0, Console(width=150))
+        figures = simulate(Simulation(pool), 0.05 if args.quick else 1.0, Console(width=180))
     if args.json:
         args.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
     if args.figure:

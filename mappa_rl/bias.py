@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -115,6 +116,9 @@ class CoachBias:
             "bias/trajectories": float(len(self._monitor)),
             "bias/alarms": float(sum(finding.alarm for finding in found)),
         }
+        for stratum in self._monitor.strata:
+            name, running = "/".join(map(str, stratum)), self._monitor.strata[stratum]
+            values |= {f"bias_mean/{name}": running.mean, f"bias_sd/{name}": math.sqrt(running.variance)}
         for finding in found:
             name = f"{finding.kind}/{finding.family}"
             values |= {f"bias/{name}": finding.effect, f"bias_p/{name}": finding.p}

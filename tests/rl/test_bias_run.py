@@ -122,6 +122,8 @@ def test_rewards_are_what_the_shaping_pays_for_corrected_scores(
     assert values[f"score_corrected/{name}"] == pytest.approx(np.array(scores)[mine].mean())
     assert values[f"corrected/{name}/0"] == pytest.approx(np.array(paid)[mine].mean())
     assert values["bias/alarms"] == 1
+    assert 0.5 < values[f"bias_mean/{name}/0"] - values["bias_mean/classification/modeler/0"] < 1.5
+    assert 1 < values[f"bias_sd/{name}/0"] < 2
     assert values["bias_low/offset/regression"] < 1 < values["bias_high/offset/regression"]
 
 
