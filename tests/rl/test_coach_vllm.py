@@ -60,8 +60,8 @@ def server(folder: Path) -> Iterator[str]:
     log = folder / "server.log"
     command = [
         PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder),
-        "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--max-model-len", "8192",
-        "--max-num-seqs", "8", "--enforce-eager",
+        "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port),
+        "--dtype", "float32", "--max-model-len", "8192", "--max-num-seqs", "8", "--enforce-eager",
         "--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}',
     ]  # fmt: skip
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | ENVIRONMENT
