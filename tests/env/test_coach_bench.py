@@ -15,6 +15,7 @@ from mappa_env.cards import Card
 from mappa_env.cli import main
 from mappa_env.coach.benchmark import measures, naming
 from mappa_env.coach.benchmark.faults import SCRIPTED, Fault, faults
+from mappa_env.coach.benchmark.figure import draw
 from mappa_env.coach.benchmark.layouts import EXTRAS, PLAIN, Layout, layouts
 from mappa_env.coach.benchmark.mutations import MUTATIONS
 from mappa_env.coach.benchmark.play import play
@@ -78,6 +79,12 @@ def test_the_rubric_names_the_culprit_of_mathematics(math_rows: list[Row], math_
     assert found["calibration"]["auc"] > 0.9
     assert found["cost"]["calls"] == 0
     assert found["stability"]["actions"] == 0
+
+
+def test_the_figure_is_drawn(math_rows: list[Row], math_card: Card, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    draw("MathChat", summary(math_rows, math_card.team.names), tmp_path / "coach.png")
+    assert (tmp_path / "coach.png").stat().st_size > 10_000
 
 
 def test_workers_and_order_change_nothing(math_rows: list[Row], math_card: Card) -> None:

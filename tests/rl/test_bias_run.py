@@ -200,22 +200,38 @@ def test_anchors_of_teams_that_write_files_are_read_back_whole(tmp_path: Path) -
 
 
 def test_a_coach_who_grows_stricter_is_found_past_its_cache(
-    fakes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fakes: Any,
+    tmp_path: Path,
+    progress: Progress,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    rng = np.random.default_rng(0)
     with fakes.serving("openai") as fake:
-        coach = {"name": f"openai:fake@{fake.url}", "cache": str(tmp_path / "calls.sqlite")}
-        options = {**CALCULATOR, "coach": coach}
-        with Anchors(tmp_path / FILE, "mappa/MathChat-v0", options, count=10) as anchors:
+        coach = f"{{name: 'openai:fake@{fake.url}', cache: {tmp_path / 'calls.sqlite'}}}"
+        overrides = [
+            f"env.coach={coach}",
+            "env.sandbox=calculator",
+            "bias.anchors=10",
+            "bias.anchors_every=1",
+        ]
+        with CoachBias(load_config("demo", overrides), tmp_path, progress) as bias:
             asked = len(fake.calls)
-            assert drifts(anchors.pairs(anchors.judge()), 1)[0].mean == 0
+            values = bias.step(1, collected(rng, 0.0))
             assert len(fake.calls) == 2 * asked
+            assert (values["anchors/all"], values["anchors/alarms"], values["anchors/not_ok"]) == (0, 0, 0)
             fake.grade = lambda call, name: 2
-            found = drifts(anchors.pairs(anchors.judge()), 2)
-            assert found[0].alarm
-            assert found[0].mean < -TOLERANCE
+            values = bias.step(2, collected(rng, 0.0))
+            assert values["anchors/all"] == values["anchors_high/all"] < -TOLERANCE
+            assert values["anchors/alarms"] > 1
             fake.otherwise = fakes.blocked
-            assert anchors.pairs(anchors.judge()) == [[]] * 10
+            values = bias.step(3, collected(rng, 0.0))
+            assert (values["anchors/not_ok"], values["anchors/alarms"]) == (1, 0)
+            assert "anchors/all" not in values
+    said = " ".join(capsys.readouterr().out.split())
+    assert "step 2: the coach has drifted: anchors of all actions get -2.50 points [-2.50, -2.50]" in said
+    assert "step 1: the coach has drifted" not in said
 
 
 def test_a_card_without_a_scripted_team_has_no_anchors(tmp_path: Path) -> None:
