@@ -20,15 +20,18 @@ MARGIN = 1.0
 
 
 class Correcting:
-    """Raises OptionError for a card without a rubric: nothing could confirm a correction."""
+    """``labels`` False: the hidden truth has no part in it.
 
-    def __init__(self, card: Card, execution: Execution) -> None:
+    Raises OptionError for a card without a rubric: nothing could confirm a correction.
+    """
+
+    def __init__(self, card: Card, execution: Execution, *, labels: bool) -> None:
         if card.rubric is None:
             raise OptionError(
                 f"the coach proposes corrections, but the card {card.id} has no rubric that could confirm "
                 "them; switch them off in coach=."
             )
-        self._execution, self._rubric = execution, RubricCoach(card)
+        self._execution, self._rubric = execution, RubricCoach(card, labels=labels)
 
     def verify(
         self, at: Place, evidence: Evidence, verdict: Verdict, before: Workspace | None

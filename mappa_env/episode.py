@@ -119,7 +119,7 @@ class Episode:
         if self._coach.corrects:
             from mappa_env.correcting import Correcting  # brings in the rubric: only when needed
 
-            self._correcting = Correcting(card, self._execution)
+            self._correcting = Correcting(card, self._execution, labels=self._coach.labels)
         self._task: Task | None = None
         self._workspace: Workspace | None = None
         self._actions: list[ActionRecord] = []

@@ -304,7 +304,8 @@ class Attribution:
     ``failed`` says what the shares are of: blame for a failure, or credit for a success. ``shares``: one per
     action, >= 0, with sum 1; empty where they could not be had. ``decided``: by the ``trail`` alone, by the
     ``verdicts`` of the episode, by one more call to the ``coach``, or by ``nobody``. ``walk`` goes from the
-    end back to the cause. ``suspects`` are the actions that could have caused it.
+    end back to the cause. ``suspects`` are the actions that could have caused it. ``asked``: how the coach's
+    answer came about, or that none came.
     """
 
     failed: bool
@@ -312,6 +313,7 @@ class Attribution:
     decided: Literal["trail", "verdicts", "coach", "nobody"]
     walk: tuple[Link, ...] = ()
     suspects: tuple[int, ...] = ()
+    asked: Asked | None = None
 
     @property
     def culprit(self) -> int | None:

@@ -104,6 +104,8 @@ class Collector:
         self.close()
 
     def close(self) -> None:
+        for env in self._envs:  # first, so that nobody goes on waiting for a verdict
+            env.unwrapped.episode.coach.close()  # type: ignore[attr-defined]
         self._pool.shutdown(wait=True, cancel_futures=True)
         for env in self._envs:
             env.close()

@@ -20,6 +20,7 @@ _METHODS: dict[str, tuple[int, tuple[str, ...]]] = {
     "judge": (1, ("fresh",)), "judge_many": (1, ()), "judge_later": (1, ()), "blame": (2, ()),
     "wait": (0, ()), "close": (0, ()),
 }  # fmt: skip
+_FIELDS = {"name": str, "deterministic": bool, "corrects": bool, "labels": bool}
 
 
 def make_coach(spec: str | Mapping[str, Any], card: Card) -> Coach:
@@ -36,7 +37,7 @@ def make_coach(spec: str | Mapping[str, Any], card: Card) -> Coach:
         return make_llm_coach(name, options, card)
     if name not in COACHES:
         return _own(name, options, card)
-    known = {"corrector"} if name == "rubric" else set()
+    known = {"corrector", "labels"} if name == "rubric" else set()
     if extra := set(options) - known:
         raise OptionError(
             f"the coach {name!r} takes {sorted(known) or 'no options'}, found {sorted(map(str, extra))}."
@@ -63,8 +64,7 @@ def _own(name: str, options: Mapping[str, Any], card: Card) -> Coach:
         )
     made: Coach = plugins.construct("coach", name, kind, card, **options)
     lacking = plugins.missing(made, _METHODS)
-    lacking += [field for field, of in (("name", str), ("deterministic", bool), ("corrects", bool))
-                if not isinstance(getattr(made, field, None), of)]  # fmt: skip
+    lacking += [name for name, of in _FIELDS.items() if not isinstance(getattr(made, name, None), of)]
     if lacking:
         raise OptionError(
             f"coach={name!r} is no coach: {', '.join(lacking)} missing, or not as it has to be. "

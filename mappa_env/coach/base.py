@@ -16,6 +16,7 @@ class Coach(Protocol):
     """``name`` goes into every verdict; ``deterministic`` coaches give equal verdicts for equal evidence.
 
     ``corrects``: its verdicts may carry corrected actions, which are then tried (``mappa_env.correcting``).
+    ``labels``: the hidden truth may have a part in its verdicts, where the card allows it.
     """
 
     name: str
@@ -23,6 +24,9 @@ class Coach(Protocol):
 
     @property
     def corrects(self) -> bool: ...
+
+    @property
+    def labels(self) -> bool: ...
 
     def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
         """``fresh``: ask anew, past any cache, to see whether the same question gets the same answer. Raises
@@ -36,7 +40,7 @@ class Coach(Protocol):
         ...
 
     def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
-        """Decide an attribution that the trail left open, among its suspects; ``traced`` itself where that
+        """Decide an attribution that the trail left open, among its suspects; without shares where that
         cannot be done. Raises CoachStopped as ``judge`` does."""
         ...
 
@@ -56,6 +60,7 @@ class BaseCoach:
     name = "own"
     deterministic = False
     corrects = False
+    labels = True
 
     def __init__(self, card: Card) -> None:
         self.card = card

@@ -19,7 +19,7 @@ from mappa_env.coach.case import Case, Check, Finding
 from mappa_env.coach.checks import CHECKS
 from mappa_env.coach.corrector import ExpertCorrector
 from mappa_env.coach.spec import Strict, read_spec_file
-from mappa_env.errors import CardError, nearest
+from mappa_env.errors import CardError, OptionError, nearest
 from mappa_env.types import Criterion, Evidence, Verdict
 
 VERSION = 1
@@ -57,13 +57,14 @@ class RubricSpec(Strict):
 class RubricCoach(BaseCoach):
     """Equal evidence gives equal verdicts. Raises CardError for a malformed ``rubric.yaml``.
 
-    ``corrector``: "full" or "compact" lets the scripted expert stand in for a coach that corrects.
+    ``corrector``: "full" or "compact" lets the scripted expert stand in for a coach that corrects. ``labels``
+    False: judge without the hidden truth, whatever the card allows.
     """
 
     name = "rubric"
     deterministic = True
 
-    def __init__(self, card: Card, *, corrector: Any = None) -> None:
+    def __init__(self, card: Card, *, corrector: Any = None, labels: Any = True) -> None:
         super().__init__(card)
         assert card.rubric is not None
         spec = read_rubric(card.rubric)
@@ -72,9 +73,14 @@ class RubricCoach(BaseCoach):
         self._team = card.team
         self._corrector = None if corrector is None else ExpertCorrector(card, corrector)
         self.corrects = corrector is not None
+        if not isinstance(labels, bool):
+            raise OptionError(f"labels={labels!r} of the coach 'rubric' must be True or False.")
+        self.labels = labels
         self._roles = {role: (_bound(card.rubric, rows), rows.caps) for role, rows in spec.roles.items()}
 
     def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
+        if not self.labels:
+            evidence = dataclasses.replace(evidence, truth=None, standing=None, outcome=None)
         verdict = self._judge(evidence)
         if self._corrector is None:
             return verdict

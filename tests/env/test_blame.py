@@ -222,6 +222,8 @@ def test_a_model_is_asked_once_where_the_trail_is_silent(fake: FakeServer, undec
     ]
     found = attribute(undecided, CARDS["mathchat"].team, coach)
     assert (found.shares, found.decided) == ((0.75, 0.25, 0, 0), "coach")
+    assert found.asked is not None
+    assert (found.asked.calls, found.asked.prompt, found.asked.template) == (1, 1000, "backward/1")
     (call,) = fake.calls
     assert "how_the_episode_ended" in call.text
     assert undecided.outcome is not None
@@ -244,6 +246,8 @@ def test_no_shares_are_invented(fake: FakeServer, undecided: Trajectory, say: An
     coach = make_coach(f"openai:some-model@{fake.url}", CARDS["mathchat"])
     found = attribute(undecided, CARDS["mathchat"].team, coach)
     assert (found.shares, found.decided) == ((), "nobody")
+    assert found.asked is not None
+    assert found.asked.calls == len(fake.calls)
 
 
 def play_of(trajectory: Trajectory) -> Trajectory:

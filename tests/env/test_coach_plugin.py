@@ -63,7 +63,7 @@ def test_environments_share_the_class_of_a_file_until_it_changes(mine: Path, car
         ("{mine}:Verdict", "'score'"),
         (
             "{mine}:NoCoach",
-            "judge, judge_many, judge_later, blame, wait, close, name, deterministic, corrects missing",
+            "judge, judge_many, judge_later, blame, wait, close, name, deterministic, corrects, labels ",
         ),
         ("{mine}:NotFresh", "fresh=False"),
         ("{mine}:NUMBER", "no class"),

@@ -575,13 +575,25 @@ def test_other_names_are_refused() -> None:
         make_coach("rubrik", CARDS["mathchat"])
     with pytest.raises(OptionError, match="takes no options"):
         make_coach({"name": "off", "level": 3}, CARDS["mathchat"])
-    with pytest.raises(OptionError, match=r"takes \['corrector'\], found \['level'\]"):
+    with pytest.raises(OptionError, match=r"takes \['corrector', 'labels'\], found \['level'\]"):
         make_coach({"name": "rubric", "level": 3}, CARDS["mathchat"])
     with pytest.raises(OptionError, match="corrector='short' is not offered"):
         make_coach({"name": "rubric", "corrector": "short"}, CARDS["mathchat"])
     with pytest.raises(OptionError, match="has no rubric"):
         make_coach("rubric", dataclasses.replace(CARDS["mathchat"], rubric=None))
     assert isinstance(make_coach("off", CARDS["mathchat"]), OffCoach)
+
+
+def test_without_labels_the_truth_has_no_part() -> None:
+    """A wrong plan is a plan; with the truth it is a wrong one."""
+    blind = Episode(CARDS["mathchat"], coach={"name": "rubric", "labels": False}, sandbox="calculator")
+    seeing = Episode(CARDS["mathchat"], coach="rubric", sandbox="calculator")
+    for episode, score in ((blind, 10.0), (seeing, 2.0)):
+        episode.reset(seed=0)
+        assert episode.act("plan: 1 + 1").verdict.score == score
+        episode.close()
+    with pytest.raises(OptionError, match="labels='no'"):
+        make_coach({"name": "rubric", "labels": "no"}, CARDS["mathchat"])
 
 
 def card_with(tmp_path: Path, text: str) -> Card:

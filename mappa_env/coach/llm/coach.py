@@ -70,7 +70,7 @@ class LLMCoach:
         settings: Settings,
         source: Shared | CallCache,
     ) -> None:
-        self.name, self.corrects = name, settings.corrections
+        self.name, self.corrects, self.labels = name, settings.corrections, settings.labels
         self._card, self._spec, self._model, self._settings = card, spec, model, settings
         self._source: Shared | CallCache | None = source  # keeps what is shared alive
         self.policy: Policy | None
@@ -112,15 +112,8 @@ class LLMCoach:
                 break
         verdict = self._joined(verdicts)
         scores = [each.score for each in verdicts if each.score is not None]
-        price = self._model.price
-        return replace(verdict, asked=Asked(
-            model=self._model.name, model_version=spent.version, template=self.template,
-            prompt_sha=sha, response_ids=spent.ids, calls=spent.calls,
-            latency_s=spent.latency_s, waited_s=spent.waited_s, prompt=spent.usage.prompt,
-            cached=spent.usage.cached, output=spent.usage.output, thoughts=spent.usage.thoughts,
-            cost=None if price is None else price.of(spent.usage),
-            spread=max(scores) - min(scores) if len(scores) > 1 else None,
-        ))  # fmt: skip
+        spread = max(scores) - min(scores) if len(scores) > 1 else None
+        return replace(verdict, asked=self._asked(spent, self.template, sha, spread))
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
         """All at once; the policy bounds how many are in flight."""
@@ -132,8 +125,8 @@ class LLMCoach:
         return self._source.pool.submit(self.judge, evidence)
 
     def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
-        """One call about all suspects: shares in proportion to the grades. ``traced`` itself where there is
-        no answer, or one whose quotes do not occur in what was shown, or nobody is responsible."""
+        """One call about all suspects: shares in proportion to the grades. None where there is no answer, or
+        one whose quotes do not occur in what was shown, or where nobody is responsible."""
         prompt = tracing.write(trajectory, traced, nonce())
         sha = _digest(tracing.write(trajectory, traced, ""))
         read: Callable[[str], dict[int, tuple[int, str]]] = lambda text: tracing.read(text, traced.suspects)  # noqa: E731
@@ -141,7 +134,8 @@ class LLMCoach:
         try:
             found = self._answer(prompt, sha, 0, tracing.schema(traced.suspects), read, spent)
         except _NoAnswerError:
-            return traced
+            found = {}
+        traced = replace(traced, asked=self._asked(spent, tracing.TEMPLATE, sha))
         graded = {step: quote for step, (grade, quote) in found.items() if grade}
         total = sum(grade for grade, _ in found.values())
         if not total or answers.invented(graded, prompt.quotable):
@@ -265,6 +259,15 @@ class LLMCoach:
 
     def _none(self, status: VerdictStatus, why: str) -> Verdict:
         return Verdict(status, None, why, coach=self.name)
+
+    def _asked(self, spent: _Spent, template: str, sha: str, spread: float | None = None) -> Asked:
+        usage, price = spent.usage, self._model.price
+        return Asked(
+            model=self._model.name, model_version=spent.version, template=template, prompt_sha=sha,
+            response_ids=spent.ids, calls=spent.calls, latency_s=spent.latency_s, waited_s=spent.waited_s,
+            prompt=usage.prompt, cached=usage.cached, output=usage.output, thoughts=usage.thoughts,
+            cost=None if price is None else price.of(usage), spread=spread,
+        )  # fmt: skip
 
     def _blamable(self, evidence: Evidence) -> tuple[str, ...]:
         """The team up to the agent that acts: nobody later can have caused anything yet."""

@@ -13,7 +13,8 @@ from mappa_env.coach.llm.fences import clipped, fenced, neutral
 from mappa_env.coach.llm.prompt import Prompt
 from mappa_env.types import ActionRecord, Attribution, Trajectory
 
-VERSION = 1
+TEMPLATE = "backward/1"
+"""Goes into the record; to be counted up with every change of the words below."""
 _TASK, _TEXT, _ACTION, _OUTPUT = 4000, 200, 4000, 1000
 _SYSTEM = f"""\
 A team of agents worked on a task, one after the other, and failed. You get FACTS, which the host measured and
