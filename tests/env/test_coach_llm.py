@@ -165,6 +165,18 @@ def test_a_stall_ends_with_the_time_limit(fake: FakeServer, make: Make, card: Ca
     assert asked.calls == 2
 
 
+def test_a_coach_that_is_closed_keeps_nobody_waiting(fake: FakeServer, make: Make, card: Card) -> None:
+    """As when a run is interrupted: the server has asked for patience, and nobody has any."""
+    fake.otherwise = fakes.rate_limited(500)
+    coach = make(deadline_s=600.0)
+    future = coach.judge_later(evidence(card))
+    while not fake.calls:
+        time.sleep(0.01)
+    coach.close()
+    with pytest.raises(CoachStopped, match="closed while a verdict was awaited"):
+        future.result(timeout=60)
+
+
 def test_a_storm_ends_with_the_deadline_and_no_number(fake: FakeServer, make: Make, card: Card) -> None:
     fake.otherwise = fakes.failing(503)
     verdict = make(deadline_s=1.0, breaker_failures=1000).judge(evidence(card))
