@@ -328,7 +328,7 @@ def run(part: str, quick: bool) -> list[dict[str, Any]]:
         return [with_folder(storm, kind, 200 if quick else 1000) for kind in KINDS]
     if part == "stop":
         plan = [(kind, why) for kind in KINDS for why in ("401", "version", "budget")]
-        return [with_folder(stop, kind, why, 300) for kind, why in plan]
+        return [with_folder(stop, kind, why, 100 if quick else 300) for kind, why in plan]
     if part == "replay":
         return [with_folder(replay, kind, 4 if quick else 25) for kind in KINDS]
     settings: list[tuple[int, dict[str, float]]] = [

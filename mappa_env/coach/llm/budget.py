@@ -42,7 +42,7 @@ class Budget:
             )
         self._dollars, self._price = dollars, price
         self._changed = threading.Condition()
-        self._reserved = 0.0
+        self._reserved, self._on_their_way = 0.0, 0
         self._ledger = ledger
         self.spent, self.calls = _read(ledger)
 
@@ -59,6 +59,7 @@ class Budget:
                     raise Passing("the rest of the coach's budget was set aside for calls on their way")
                 self._changed.wait(left)
             self._reserved += bill.most
+            self._on_their_way += 1
         try:
             yield bill
         finally:
@@ -80,7 +81,8 @@ class Budget:
         if bill.usage is not None:
             cost = self._price.of(bill.usage) if self._price else 0.0
         with self._changed:
-            self._reserved = max(self._reserved - bill.most, 0.0)  # not below 0 by rounding
+            self._on_their_way -= 1
+            self._reserved = self._reserved - bill.most if self._on_their_way else 0.0  # sums of floats drift
             self._changed.notify_all()
             if not bill.made:
                 return

@@ -216,6 +216,7 @@ class LLMCoach:
             spent.calls += failure.calls
             if isinstance(failure, Unanswered):
                 spent.usage += failure.usage
+                spent.version = failure.model_version or spent.version
             if spent.cache is not None:
                 spent.cache.put(key, failure)
             raise

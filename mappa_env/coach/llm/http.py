@@ -22,7 +22,10 @@ _SHOWN = 300
 def failure(
     status: int, body: Any, headers: Mapping[str, str], where: str, secret: str
 ) -> Passing | CoachStopped:
-    """What an HTTP error means. ``body``: its JSON, or its text."""
+    """What an HTTP error means. ``body``: its JSON, or its text.
+
+    Errors are not billed (ai.google.dev/gemini-api/docs/billing); other servers are taken to be no worse.
+    """
     text = f"{where} answered {status}: {hidden(_message(body), secret)}"
     if status in PASSING or status >= 500:
         return Passing(text, asked_to_wait(body, headers), billed=False)
