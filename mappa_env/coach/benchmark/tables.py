@@ -10,6 +10,8 @@ from rich.table import Table
 
 from mappa_env.coach.benchmark.naming import METHODS
 
+FOUND = ("coach", "trail")
+"""Methods that look at what was done; the intervals of the baselines are in --json."""
 SHOWN = 12
 """Lines of what was missed."""
 
@@ -57,7 +59,7 @@ def accuracy_table(accuracy: Mapping[str, Any]) -> Table:
     for group, methods in accuracy.items():
         for what in ("agent", "turn"):
             n = methods["coach"][what]["n"]
-            cells = [percent(methods[name][what], plain=name == "random") for name in METHODS]
+            cells = [percent(methods[name][what], plain=name not in FOUND) for name in METHODS]
             table.add_row(group if what == "agent" else "", str(n) if what == "agent" else "", what, *cells)
     return table
 
