@@ -40,17 +40,21 @@ class FileWalk:
         stay = [case for case in before if case.me == owner]
         if not stay:
             return ()
-        ran = [case for case in stay if case.evidence.tool is not None]
-        if not ran:
+        tried = [case for case in stay if _tries(case)]
+        if not tried:
             return self._blamed(stay[-1].evidence.step, f"ran no code, and had to write {path}")
-        last = ran[-1]
-        if last.evidence.tool is not None and last.evidence.tool.status != "ok":
-            return self._failed(last, f"had to write {path}")
-        said = f"did not write {path}" + (f", but says so of {_some(last)}" if last.evidence.claims else "")
-        if stay[-1] is last or len(stay) == last.evidence.agent.max_turns:
-            return self._blamed(last.evidence.step, said)
-        self.links.append(Link(stay[-1].evidence.step, f"ended the stay without {path}"))
-        return (*self._blamed(last.evidence.step, said), stay[-1].evidence.step)
+        case = max(tried, key=lambda case: (_named(case), case.evidence.step))
+        tool = case.evidence.tool
+        if tool is not None and tool.status != "ok":
+            return self._failed(case, f"had to write {path}")
+        said = "its code never ran" if tool is None else f"did not write {path}"
+        if case.evidence.claims:
+            said += f", but says so of {', '.join(case.evidence.claims[:3])}"
+        last = stay[-1]
+        if last is case or last.evidence.tool is not None or len(stay) == last.evidence.agent.max_turns:
+            return self._blamed(case.evidence.step, said)
+        self.links.append(Link(last.evidence.step, f"ended the stay without {path}"))
+        return (*self._blamed(case.evidence.step, said), last.evidence.step)
 
     def _failed(self, case: Case, why: str) -> tuple[int, ...]:
         """The code of this action failed: by its own fault, or by what it was given."""
@@ -64,6 +68,10 @@ class FileWalk:
                     self.links.append(Link(evidence.step, f"{why}; {path} was missing"))
                     return self._missing(path, evidence.step)
         if tool.status == "error" and name not in BLUNDERS:
+            spoiled = self._spoiled(case)
+            if spoiled is not None:
+                self.links.append(Link(evidence.step, f"{why}; its code failed ({how})"))
+                return self._blamed(spoiled.step, f"overwrote {spoiled.path}")
             defect = self._defect(case)
             if defect is not None:
                 self.links.append(Link(evidence.step, f"{why}; its code failed ({how})"))
@@ -75,6 +83,10 @@ class FileWalk:
     def _made(self, change: FileChange, what: str) -> tuple[int, ...]:
         """``change`` was made, and is wrong: by its writer, or by what the writer was given."""
         case = self._cases[change.step]
+        spoiled = self._spoiled(case)
+        if spoiled is not None:
+            self.links.append(Link(case.evidence.step, what))
+            return self._blamed(spoiled.step, f"overwrote {spoiled.path}")
         defect = self._defect(case)
         if defect is None and self._outcome.status == "ok":
             defect = self._constant_model(case)
@@ -98,6 +110,15 @@ class FileWalk:
         code = case.evidence.code or ""
         upstream = (d for d in defects(case) if d.writer not in ("", case.me) and d.path in code)
         return next((d for d in upstream if case.evidence.present[d.path].step < case.evidence.step), None)
+
+    def _spoiled(self, case: Case) -> FileChange | None:
+        """A file that this code names and that another agent wrote, who had no business with it."""
+        code, team = case.evidence.code or "", case.team
+        used = {path for spec in team for path in (*spec.reads, *spec.requires) if path in code}
+        for path, change in case.evidence.present.items():
+            if path in used and change.agent not in ("", case.me) and path not in team[change.agent].requires:
+                return change
+        return None
 
     def _constant_model(self, case: Case) -> Defect | None:
         change, facts = case.evidence.present.get(MODEL), facts_of(case)
@@ -123,5 +144,14 @@ class FileWalk:
         return (step,)
 
 
-def _some(case: Case) -> str:
-    return ", ".join(case.evidence.claims[:3])
+def _tries(case: Case) -> bool:
+    """Whether this action did, or shows or claims, some of its agent's work: code, run or not, or files."""
+    evidence = case.evidence
+    return evidence.tool is not None or bool(evidence.claims) or "```" in case.answer
+
+
+def _named(case: Case) -> int:
+    """How many of its agent's files an action names: a look around names fewer than the work itself."""
+    spec = case.evidence.agent
+    text = case.evidence.code or case.answer
+    return sum(path in text for path in {*spec.requires, *spec.reads})

@@ -36,12 +36,16 @@ class NumberWalk:
         ran = max((i for i, record in enumerate(self._actions) if record.tool is not None), default=None)
         output = None if ran is None else self._output(ran)
         result = self._last(lambda record: result_in(record.agent, record.answer), after=ran)
-        if output is None and (result is None or result.said.number is None):
-            return self._nothing(ran)
         text = last_boxed(closing.answer[-_BOX:])
-        if text is None:
+        box = None if text is None else Said(closing.me, text.strip()[:200], number_in(text))
+        reported = result is not None and result.said.number is not None
+        printed = output is not None and (
+            output.said.number is not None or (box is not None and same(box, output.said))
+        )
+        if not reported and not printed:
+            return self._nothing(ran)
+        if box is None:
             return self._blamed(end, r"there is no \boxed{} answer")
-        box = Said(closing.me, text.strip()[:200], number_in(text))
         if result is not None and result.step != end and same(box, result.said):
             self.links.append(Link(end, f"boxed the reported value {_short(box)}"))
             if output is not None and not same(output.said, result.said):
@@ -74,8 +78,11 @@ class NumberWalk:
             return self._blamed(tooled[-1], "ran no code") if tooled else ()
         tool, code, plan = self._actions[ran].tool, self._actions[ran].code or "", self._plan()
         assert tool is not None
+        last = max(record.step for record in self._actions if record.agent == self._actions[ran].agent)
+        if last != ran and result_in(self._actions[last].agent, self._actions[last].answer) is None:
+            return self._blamed(last, "ended the stay with neither code that ran nor a result")
         if tool.status == "ok":
-            return self._blamed(ran, "its code printed nothing")
+            return self._blamed(ran, "its code printed no value")
         if plan is not None and plan.said.number is None and plan.said.text in code:
             self.links.append(Link(ran, f"carried out the plan, which failed ({tool.status})"))
             return self._blamed(plan.step, f"planned {_short(plan.said)}, which has no value")

@@ -71,8 +71,8 @@ PAIRS = {
         "import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE)[1] == 50)",
     ),
     "niceness": (
-        "import os\ntry: os.nice(7)\nexcept OSError: pass",
-        "import os\nprint(os.getpriority(os.PRIO_PROCESS, 0) == 7)",
+        "import os\ntry: os.setpriority(os.PRIO_PROCESS, 0, 17)\nexcept OSError: pass",
+        "import os\nprint(os.getpriority(os.PRIO_PROCESS, 0) == 17)",
     ),
     "signal_mask": (
         "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])",
