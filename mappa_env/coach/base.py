@@ -77,7 +77,7 @@ class BaseCoach:
 
     def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
         """By the verdicts of the episode (``by_verdicts``)."""
-        return by_verdicts(trajectory.actions, traced)
+        return by_verdicts(trajectory.actions, traced, self.card.team)
 
     def wait(self) -> None:
         return None

@@ -51,22 +51,20 @@ def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
     return min(runs, key=lambda run: (_score(run), -run.step)).step
 
 
-def by_verdicts(actions: Sequence[ActionRecord], traced: Attribution) -> Attribution:
+def by_verdicts(actions: Sequence[ActionRecord], traced: Attribution, team: Team) -> Attribution:
     """``traced``, decided by the scores of its suspects; itself where none of them has lost a point.
 
-    All the blame goes to the worst action of the culprit, where there is one; else each suspect has its share
-    of the points that are lacking.
+    All the blame goes to the culprit's action, where it is a suspect; else each suspect has its share of the
+    points that are lacking.
     """
     lost = {
         step: 10.0 - score
         for step in traced.suspects
         if (score := actions[step].verdict.score) is not None and actions[step].verdict.status == "ok"
     }
-    named = culprit(actions)
-    own = {step: points for step, points in lost.items() if actions[step].agent == named}
-    if own:
-        worst = max(own, key=lambda step: (own[step], -step))
-        lost = {worst: own[worst]}
+    named = culprit_step(actions, team)
+    if lost.get(-1 if named is None else named):
+        lost = {step: points for step, points in lost.items() if step == named}
     total = sum(lost.values())
     if total <= 0:
         return traced

@@ -176,7 +176,7 @@ def test_an_episode_that_is_not_over_has_no_end(math: Episode) -> None:
 
 def test_verdicts_decide_where_the_trail_does_not(math: Episode) -> None:
     actions = play(math).actions
-    open_ = Attribution(True, (), "nobody", suspects=(0, 1, 2))
+    team, open_ = CARDS["mathchat"].team, Attribution(True, (), "nobody", suspects=(0, 1, 2))
 
     def judged(*verdicts: Verdict) -> Any:
         return [dataclasses.replace(a, verdict=v) for a, v in zip(actions, verdicts, strict=False)]
@@ -184,13 +184,13 @@ def test_verdicts_decide_where_the_trail_does_not(math: Episode) -> None:
     def ok(score: float, blame: str | None = None) -> Verdict:
         return Verdict("ok", score, blame=blame)
 
-    shared = by_verdicts(judged(ok(4), ok(10), ok(8)), open_)
+    shared = by_verdicts(judged(ok(4), ok(10), ok(8)), open_, team)
     assert shared.shares == pytest.approx((0.75, 0, 0.25))
     assert shared.decided == "verdicts"
-    own = by_verdicts(judged(ok(9), ok(3), ok(1, actions[2].agent)), open_)
+    own = by_verdicts(judged(ok(9), ok(3), ok(1, actions[2].agent)), open_, team)
     assert own.shares == (0, 0, 1)
     silent = judged(Verdict("error", None), Verdict("suspect", 1.0), ok(10))
-    assert by_verdicts(silent, open_) is open_
+    assert by_verdicts(silent, open_, team) is open_
 
 
 # -- the one call -----------------------------------------------------------------------------------------
