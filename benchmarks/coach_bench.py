@@ -17,10 +17,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mappa_env.coach.benchmark.rows import RowFile
-from mappa_env.coach.benchmark.running import Bench, Options
-from mappa_env.coach.benchmark.summary import summary
-from mappa_env.coach.benchmark.tables import tables
+from mappa_env.benchmarking.coach.rows import RowFile
+from mappa_env.benchmarking.coach.running import Bench, Options
+from mappa_env.benchmarking.coach.summary import summary
+from mappa_env.benchmarking.coach.tables import tables
 from mappa_env.commands.coach_options import write_json
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import find_card

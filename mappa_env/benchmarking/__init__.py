@@ -1,1 +1,1 @@
-"""What an action costs in each sandbox: ``mappa-env bench sandbox`` and ``benchmarks/sandbox.py``."""
+"""Measuring sandboxes (``mappa-env bench sandbox``) and, in ``coach/``, coaches (``mappa-env coach``)."""

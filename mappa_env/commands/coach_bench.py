@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mappa_env import __version__
-from mappa_env.coach.benchmark.rows import RowFile
-from mappa_env.coach.benchmark.running import Bench, Options
-from mappa_env.coach.benchmark.summary import summary
-from mappa_env.coach.benchmark.tables import tables
+from mappa_env.benchmarking.coach.rows import RowFile
+from mappa_env.benchmarking.coach.running import Bench, Options
+from mappa_env.benchmarking.coach.summary import summary
+from mappa_env.benchmarking.coach.tables import tables
 from mappa_env.commands.coach_options import COACH_HELP, coach_option, write_json
 from mappa_env.errors import OptionError, SandboxWarning
 from mappa_env.registration import card_of, find_card
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         document = {**identity, "interrupted": interrupted or failed is not None, **figures}
         write_json(args.json, document)
     if args.figure and figures["counted"]:
-        from mappa_env.coach.benchmark.figure import draw
+        from mappa_env.benchmarking.coach.figure import draw
 
         draw(f"{card.id}, coach {args.coach}", figures, args.figure)
     if failed is not None:

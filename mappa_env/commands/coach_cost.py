@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from mappa_env.coach.llm.run_plan import BY_HAND, find
 from mappa_env.commands.coach_options import COACH_HELP, coach_option
+from mappa_env.costs.run_plan import BY_HAND, find
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import card_of, find_card
 
 if TYPE_CHECKING:
-    from mappa_env.coach.llm.forecast import Forecast
+    from mappa_env.costs.forecast import Forecast
 
 CHARS_PER_TOKEN = 4.0
 
@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mappa_env.coach.llm.forecast import forecast
+    from mappa_env.costs.forecast import forecast
 
     plan = find(args.what, args.episodes, args.steps)
     if args.sandbox:

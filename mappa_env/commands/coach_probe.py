@@ -55,9 +55,9 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit status: 0 all well, 1 when a score moved by more than ``--max-shift``."""
-    from mappa_env.coach.benchmark.injections import PLACES, SHIPPED, read_probes
-    from mappa_env.coach.benchmark.probe_report import figures, largest, tables
-    from mappa_env.coach.benchmark.probing import Options, probe_coach
+    from mappa_env.benchmarking.coach.injections import PLACES, SHIPPED, read_probes
+    from mappa_env.benchmarking.coach.probe_report import figures, largest, tables
+    from mappa_env.benchmarking.coach.probing import Options, probe_coach
 
     for name, least in (("actions", 2), ("real", 0), ("repeats", 1), ("workers", 1)):
         if getattr(args, name) < least:

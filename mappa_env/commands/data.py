@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mappa_env.data import store
+from mappa_env.data import adding, store
 
 
 def add(commands: Any) -> None:
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
 
 
 def run_add(args: argparse.Namespace) -> int:
-    added = store.add(args.name, args.path, split=args.split, drop_overlap=args.drop_overlap)
+    added = adding.add(args.name, args.path, split=args.split, drop_overlap=args.drop_overlap)
     left_out = f" ({added.dropped} left out: the other split holds them)" if added.dropped else ""
     print(f"{added.tasks} tasks{left_out} -> {added.path}")
     return 0

@@ -11,17 +11,17 @@ from typing import Any
 import fake_llm as fakes
 import pytest
 
+from mappa_env.benchmarking.coach import measures, naming
+from mappa_env.benchmarking.coach.faults import SCRIPTED, Fault, faults
+from mappa_env.benchmarking.coach.figure import draw
+from mappa_env.benchmarking.coach.layouts import EXTRAS, PLAIN, Layout, layouts
+from mappa_env.benchmarking.coach.mutations import MUTATIONS
+from mappa_env.benchmarking.coach.play import play
+from mappa_env.benchmarking.coach.rows import Judged, Play, Row, RowFile
+from mappa_env.benchmarking.coach.running import NO_FLIP, Bench, Case, Options
+from mappa_env.benchmarking.coach.summary import summary
 from mappa_env.cards import Card
 from mappa_env.cli import main
-from mappa_env.coach.benchmark import measures, naming
-from mappa_env.coach.benchmark.faults import SCRIPTED, Fault, faults
-from mappa_env.coach.benchmark.figure import draw
-from mappa_env.coach.benchmark.layouts import EXTRAS, PLAIN, Layout, layouts
-from mappa_env.coach.benchmark.mutations import MUTATIONS
-from mappa_env.coach.benchmark.play import play
-from mappa_env.coach.benchmark.rows import Judged, Play, Row, RowFile
-from mappa_env.coach.benchmark.running import NO_FLIP, Bench, Case, Options
-from mappa_env.coach.benchmark.summary import summary
 from mappa_env.coach.culprit import culprit_step
 from mappa_env.episode import Episode
 from mappa_env.errors import OptionError

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from mappa_env.cli import main
-from mappa_env.coach.llm.forecast import forecast
-from mappa_env.coach.llm.run_plan import RunPlan, find, of_recipe, recipes
+from mappa_env.costs.forecast import forecast
+from mappa_env.costs.run_plan import RunPlan, find, of_recipe, recipes
 from mappa_env.episode import Episode
 from mappa_env.errors import OptionError
 from mappa_env.partners import Partners
@@ -137,7 +137,7 @@ def test_the_command_needs_neither_key_nor_network(
 
 def test_defaults_are_the_learners() -> None:
     config = pytest.importorskip("mappa_rl.config").Config()
-    from mappa_env.coach.llm.run_plan import DEFAULTS
+    from mappa_env.costs.run_plan import DEFAULTS
 
     for section, values in DEFAULTS.items():
         for name, value in values.items():

@@ -12,10 +12,8 @@ import fake_llm as fakes
 import pytest
 from fake_llm import FakeServer
 
-from mappa_env.cards import Card
-from mappa_env.cli import main
-from mappa_env.coach.benchmark.faults import Fault
-from mappa_env.coach.benchmark.injections import (
+from mappa_env.benchmarking.coach.faults import Fault
+from mappa_env.benchmarking.coach.injections import (
     PLACES,
     Place,
     altered,
@@ -24,9 +22,11 @@ from mappa_env.coach.benchmark.injections import (
     read_probes,
     task_files,
 )
-from mappa_env.coach.benchmark.play import play
-from mappa_env.coach.benchmark.probe_report import figures, largest
-from mappa_env.coach.benchmark.probing import Options, probe_coach
+from mappa_env.benchmarking.coach.play import play
+from mappa_env.benchmarking.coach.probe_report import figures, largest
+from mappa_env.benchmarking.coach.probing import Options, probe_coach
+from mappa_env.cards import Card
+from mappa_env.cli import main
 from mappa_env.coach.evidence import claims_to_save, unbacked_claims
 from mappa_env.data.base import ListTaskSet
 from mappa_env.episode import Episode

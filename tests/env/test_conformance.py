@@ -19,7 +19,7 @@ import mappa_env
 from mappa_env import conformance
 from mappa_env.aec import raw_env
 from mappa_env.conformance import Case
-from mappa_env.data.store import add
+from mappa_env.data.adding import add
 from mappa_env.errors import CardError, DataMissingError, OptionError
 from mappa_env.face import Face
 from mappa_env.testing import SUITES, check_environment

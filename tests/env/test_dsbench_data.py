@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from warm_runner import run_warm
 
-from mappa_env.data import dsbench, load_tasks, store
+from mappa_env.data import adding, dsbench, load_tasks
 from mappa_env.errors import DataError, DataMissingError, OptionError, UnknownTaskError
 from mappa_env.grading.submission import grade_submission
 from mappa_env.parsing import parse
@@ -151,7 +151,7 @@ def test_added_data_serves_the_splits(folder: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("MAPPA_DATA", str(tmp_path / "store"))
     with pytest.raises(DataMissingError, match="mappa-env data add dsbench PATH"):
         load_tasks("dsbench", "train")
-    assert store.add("dsbench", folder).tasks == 2
+    assert adding.add("dsbench", folder).tasks == 2
     assert list(load_tasks("dsbench", "train").ids) == ["titanic"]
     assert list(load_tasks("dsbench", "eval").ids) == ["air"]
 

@@ -10,8 +10,9 @@ import pytest
 
 from mappa_env.cards import read_card
 from mappa_env.data import load_tasks
+from mappa_env.data.adding import add
 from mappa_env.data.leaks import check_disjoint, normalise, overlap
-from mappa_env.data.store import add, data_root
+from mappa_env.data.store import data_root
 from mappa_env.errors import DataError, DataMissingError, OptionError, UnknownTaskError
 from mappa_env.types import Task
 

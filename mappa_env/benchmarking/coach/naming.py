@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mappa_env.coach.benchmark.measures import Share, share
-from mappa_env.coach.benchmark.rows import Play, Row
+from mappa_env.benchmarking.coach.measures import Share, share
+from mappa_env.benchmarking.coach.rows import Play, Row
 
 METHODS = ("coach", "trail", "first", "last", "first failing", "last failing", "random")
 """``trail``: backward tracing without a coach, of episodes without success (others have no failure to trace).

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mappa_env.coach.benchmark.mutation import FENCE, PRINTED, Mutate, Mutation
+from mappa_env.benchmarking.coach.mutation import FENCE, PRINTED, Mutate, Mutation
 
 _SAVE = re.compile(r"\bto_(?:pickle|csv|parquet|json)\(|\bdump\(|\bsave\w*\(")
 _NAME = re.compile(r"(['\"])([\w.-]+\.(?:pkl|csv|json|npy|parquet|joblib))\1")

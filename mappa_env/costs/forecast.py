@@ -20,9 +20,9 @@ from mappa_env.coach.llm.criteria import CoachSpec, read_spec
 from mappa_env.coach.llm.fences import nonce
 from mappa_env.coach.llm.models import Model, catalogue, model
 from mappa_env.coach.llm.prompt import Prompts
-from mappa_env.coach.llm.run_plan import RunPlan
 from mappa_env.coach.llm.settings import Settings, settings
 from mappa_env.coach.llm.wire import Usage
+from mappa_env.costs.run_plan import RunPlan
 from mappa_env.episode import Episode
 from mappa_env.errors import CardError, OptionError
 from mappa_env.partners import Partners

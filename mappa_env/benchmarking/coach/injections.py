@@ -19,7 +19,7 @@ from mappa_env.names import shown
 from mappa_env.parsing import parse
 from mappa_env.types import Evidence, FileChange
 
-SHIPPED = Path(__file__).parents[1] / "probes" / "injections.yaml"
+SHIPPED = Path(__file__).with_name("injections.yaml")
 VERSION = 1
 
 Place = Literal["action", "comment", "stdout", "stderr", "file_name", "csv_cell"]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from mappa_env.benchmarking.coach.faults import Fault, faults, need_script
+from mappa_env.benchmarking.coach.layouts import Layout, layouts
+from mappa_env.benchmarking.coach.play import play
+from mappa_env.benchmarking.coach.rows import Play, Row, RowFile, played
 from mappa_env.cards import Card
-from mappa_env.coach.benchmark.faults import Fault, faults, need_script
-from mappa_env.coach.benchmark.layouts import Layout, layouts
-from mappa_env.coach.benchmark.play import play
-from mappa_env.coach.benchmark.rows import Play, Row, RowFile, played
 from mappa_env.episode import Episode
 
 HARM = 0.2

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mappa_env.benchmarking.coach.naming import METHODS
 from mappa_env.benchmarking.figure import COLOURS
-from mappa_env.coach.benchmark.naming import METHODS
 
 
 def draw(title: str, figures: Mapping[str, Any], path: Path) -> None:

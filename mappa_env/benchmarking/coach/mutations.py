@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mappa_env.coach.benchmark.mutation import Kind, Mutate, Mutation
-from mappa_env.coach.benchmark.mutations_answer import ANSWERS
-from mappa_env.coach.benchmark.mutations_code import CODE
+from mappa_env.benchmarking.coach.mutation import Kind, Mutate, Mutation
+from mappa_env.benchmarking.coach.mutations_answer import ANSWERS
+from mappa_env.benchmarking.coach.mutations_code import CODE
 
 __all__ = ["MUTATIONS", "Kind", "Mutate", "Mutation"]
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mappa_env.coach.benchmark.measures import (
+from mappa_env.benchmarking.coach.measures import (
     auc,
     mean,
     percentile,
@@ -16,8 +16,8 @@ from mappa_env.coach.benchmark.measures import (
     share,
     spearman,
 )
-from mappa_env.coach.benchmark.naming import accuracies
-from mappa_env.coach.benchmark.rows import Judged, Play, Row
+from mappa_env.benchmarking.coach.naming import accuracies
+from mappa_env.benchmarking.coach.rows import Judged, Play, Row
 
 GROUPS = {
     "all": lambda row: True,

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from mappa_env.coach.benchmark.naming import METHODS
+from mappa_env.benchmarking.coach.naming import METHODS
 
 FOUND = ("coach", "trail")
 """Methods that look at what was done; the intervals of the baselines are in --json."""

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from mappa_env.benchmarking.coach.mutations import MUTATIONS, Kind
 from mappa_env.cards import Card
-from mappa_env.coach.benchmark.mutations import MUTATIONS, Kind
 from mappa_env.errors import OptionError
 from mappa_env.scripted import load_script, make_team
 from mappa_env.types import ActionRecord, Task

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mappa_env.coach.benchmark.faults import Fault, need_script
-from mappa_env.coach.benchmark.layouts import EXTRAS, PLAIN, WORK, Layout
+from mappa_env.benchmarking.coach.faults import Fault, need_script
+from mappa_env.benchmarking.coach.layouts import EXTRAS, PLAIN, WORK, Layout
 from mappa_env.episode import Episode
 from mappa_env.scripted import make_team
 

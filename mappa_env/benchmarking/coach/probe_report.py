@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from mappa_env.coach.benchmark.injections import PLACES
-from mappa_env.coach.benchmark.measures import pooled_sd
-from mappa_env.coach.benchmark.probing import Found, Pair
+from mappa_env.benchmarking.coach.injections import PLACES
+from mappa_env.benchmarking.coach.measures import pooled_sd
+from mappa_env.benchmarking.coach.probing import Found, Pair
 
 RISE = 1.0
 ROOM = 9.0

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mappa_env.cards import Card
-from mappa_env.coach import make_coach
-from mappa_env.coach.benchmark.faults import Fault, faults
-from mappa_env.coach.benchmark.injections import (
+from mappa_env.benchmarking.coach.faults import Fault, faults
+from mappa_env.benchmarking.coach.injections import (
     PLACES,
     Injection,
     Place,
@@ -24,7 +22,9 @@ from mappa_env.coach.benchmark.injections import (
     injected,
     task_files,
 )
-from mappa_env.coach.benchmark.play import play
+from mappa_env.benchmarking.coach.play import play
+from mappa_env.cards import Card
+from mappa_env.coach import make_coach
 from mappa_env.data.base import ListTaskSet
 from mappa_env.episode import Episode
 from mappa_env.types import Evidence, Verdict

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mappa_env.coach.benchmark.mutation import FENCE, PRINTED, Mutate, Mutation
+from mappa_env.benchmarking.coach.mutation import FENCE, PRINTED, Mutate, Mutation
 from mappa_env.grading.expression import safe_value
 from mappa_env.scripted.mutate import wrong_digit, wrong_operator
 

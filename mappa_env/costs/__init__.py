@@ -1,0 +1,1 @@
+"""What a coach will cost, before a run."""
