@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
             plan, find_card(card_of(plan.env_id)), coach_option(args.coach) if args.coach else plan.coach,
             samples=args.samples, chars_per_token=args.chars_per_token, thoughts=args.thoughts,
         )  # fmt: skip
-    show(found, f"{plan.training:,} episodes of training, {plan.evaluation:,} of evaluation")
+    parts = {"training": plan.training, "evaluation": plan.evaluation, "anchors": plan.anchors}
+    show(found, "episodes: " + ", ".join(f"{count:,} of {what}" for what, count in parts.items() if count))
     if args.json:
         args.json.write_text(json.dumps(dataclasses.asdict(found), indent=1) + "\n", encoding="utf-8")
     return 0

@@ -119,6 +119,11 @@ def forecast(
         "low: no thoughts, and the common beginning of prompts comes from the provider's cache.",
         "Retries, and answers asked for a second time, are not counted. Nor is the schema, which some "
         "providers bill.",
+        *(
+            ["Tracing back a failure that its trail does not explain is one call more, and not counted."]
+            if plan.traced
+            else []
+        ),
         *_warnings(name, asked, chosen, cases["typical"], today or date.today()),
     ]
     actions = (min(counts), statistics.fmean(counts), most)
@@ -147,9 +152,10 @@ def _play(plan: RunPlan, card: Card, chosen: Settings, samples: int) -> tuple[li
         raise OptionError(f"the card {card.id} has no coach.yaml, which says what to ask a model.")
     spec = read_spec(card.coach, tuple(sorted({agent.role for agent in card.team})))
     try:
-        prompts = Prompts(card, spec, (card.coach.parent / spec.template).read_text(encoding="utf-8"))
+        template = (card.coach.parent / spec.template).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CardError(f"{card.coach}: template {spec.template!r} cannot be read: {error}") from None
+    prompts = Prompts(card, spec, template, corrections=chosen.corrections)
     style = plan.options.get("prompts", "full")
     teams = [Partners(card, kind, seat=None, prompts=style) for kind in ("expert", "faulty")]
     counts, found = [], list[tuple[str, str, int]]()

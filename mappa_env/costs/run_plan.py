@@ -16,12 +16,14 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "env": {
         "id": "mappa/MathChat-v0", "tasks_train": "train", "task_options": {}, "prompts": "compact",
         "coach": "rubric", "coach_feedback": "off", "sandbox": "local",
+        "shaping": "process",
     },
     "rollout": {"episodes_per_step": 128},
     "eval": {
         "episodes": 400, "temperatures": [1.0], "calibration_temperatures": [0.2, 0.4, 0.6, 0.8],
         "calibration_episodes": 200, "every": 0,
     },
+    "bias": {"anchors": 0, "anchors_every": 10},
     "run": {"steps": 40},
 }  # fmt: skip
 """What the learner takes for a key that a recipe leaves out."""
@@ -31,7 +33,10 @@ BY_HAND = 100
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """``training`` and ``evaluation``: episodes that a coach judges. ``options``: of the environment."""
+    """``training``, ``evaluation``, ``anchors``: episodes that a coach judges; an anchor each time anew.
+
+    ``options``: of the environment. ``traced``: episodes that fail may need one more call each.
+    """
 
     source: str
     env_id: str
@@ -39,10 +44,12 @@ class RunPlan:
     coach: Any
     training: int
     evaluation: int
+    anchors: int = 0
+    traced: bool = False
 
     @property
     def episodes(self) -> int:
-        return self.training + self.evaluation
+        return self.training + self.evaluation + self.anchors
 
 
 def recipes() -> dict[str, Path]:
@@ -61,16 +68,19 @@ def of_recipe(path: Path, episodes: int | None = None, steps: int | None = None)
         raise OptionError(f"{path} is no recipe that can be read: {error}") from None
     if not isinstance(data, Mapping) or not all(isinstance(data.get(name, {}), Mapping) for name in DEFAULTS):
         raise OptionError(f"{path} is no recipe: its sections ({', '.join(DEFAULTS)}) must be mappings.")
-    env, rollout, held_out, run = ({**DEFAULTS[name], **data.get(name, {})} for name in DEFAULTS)
+    env, rollout, held_out, bias, run = ({**DEFAULTS[name], **data.get(name, {})} for name in DEFAULTS)
     try:
+        steps = int(run["steps"]) if steps is None else steps
         per_step = int(rollout["episodes_per_step"]) if episodes is None else episodes
-        training = per_step * (int(run["steps"]) if steps is None else steps)
-        evaluation = _evaluation(held_out, env, int(run["steps"]) if steps is None else steps)
+        training, evaluation = per_step * steps, _evaluation(held_out, env, steps)
+        anchors = int(bias["anchors"]) * (1 + steps // max(int(bias["anchors_every"]), 1))
     except (TypeError, ValueError) as error:
         raise OptionError(f"{path}: numbers of episodes and steps must be numbers: {error}") from None
     options = {name: env[name] for name in ("task_options", "prompts", "sandbox")}
     options["tasks"] = env["tasks_train"]
-    return RunPlan(str(path), str(env["id"]), options, env["coach"], training, evaluation)
+    return RunPlan(
+        str(path), str(env["id"]), options, env["coach"], training, evaluation, anchors, _traced(env)
+    )
 
 
 def by_hand(env_id: str, episodes: int | None = None, steps: int | None = None) -> RunPlan:
@@ -94,6 +104,11 @@ def find(what: str, episodes: int | None = None, steps: int | None = None) -> Ru
             f"recipe's file, nor an environment." + nearest(what, known) + f" {error}"
         ) from None
     return by_hand(what, episodes, steps)
+
+
+def _traced(env: Mapping[str, Any]) -> bool:
+    shaping = env["shaping"]
+    return (shaping.get("name") if isinstance(shaping, Mapping) else shaping) == "backward"
 
 
 def _evaluation(held_out: Mapping[str, Any], env: Mapping[str, Any], steps: int) -> int:

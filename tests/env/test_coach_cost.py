@@ -142,3 +142,15 @@ def test_defaults_are_the_learners() -> None:
     for section, values in DEFAULTS.items():
         for name, value in values.items():
             assert getattr(getattr(config, section), name) == value, f"{section}.{name}"
+
+
+def test_anchors_are_judged_again_and_again(tmp_path: Path) -> None:
+    recipe = tmp_path / "r.yaml"
+    recipe.write_text(
+        "rollout: {episodes_per_step: 4}\neval: {episodes: 5}\nrun: {steps: 20}\n"
+        "bias: {anchors: 8, anchors_every: 10}\nenv: {shaping: {name: backward}}\n",
+        encoding="utf-8",
+    )
+    plan = of_recipe(recipe)
+    assert (plan.training, plan.evaluation, plan.anchors, plan.episodes) == (80, 10, 24, 114)
+    assert plan.traced
