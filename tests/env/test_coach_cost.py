@@ -127,7 +127,7 @@ def test_the_command_needs_neither_key_nor_network(
     assert set(written["cases"]) == {"low", "typical", "high"}
     shown = capsys.readouterr().out
     assert "a guess" in shown
-    assert "15 episodes of training" in shown
+    assert "episodes: 15 of training" in shown
     if "demo" in recipes():
         assert main(["coach", "cost", "demo", *small]) == 2
         assert "asks no model" in capsys.readouterr().err
