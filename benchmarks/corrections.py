@@ -77,14 +77,12 @@ def rate(rows: Sequence[Result]) -> Interval:
     return wilson(sum(row.success for row in rows), len(rows))
 
 
-def reached(curve: Mapping[int, list[Result]], level: float) -> int | None:
-    """Training episodes after which the success first is at ``level``, and is so at all later looks."""
-    late = None
-    for at, rows in sorted(curve.items(), reverse=True):
-        if rate(rows).mean < level:
-            break
-        late = at
-    return late
+def reached(curve: Mapping[int, list[Result]], level: float) -> tuple[int | None, int | None]:
+    """Training episodes at the first look with a success of ``level``, and at that from which on every look
+    has it."""
+    above = [at for at, rows in sorted(curve.items()) if rate(rows).mean >= level]
+    below = max((at for at in curve if at not in above), default=-1)
+    return min(above, default=None), min((at for at in above if at > below), default=None)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -155,9 +153,10 @@ def report(found: dict[str, list[dict[int, list[Result]]]]) -> dict[str, Any]:
         for mine, other in zip(found["hybrid"], found["reinforcement"], strict=True)
     ]
     console.print(
-        f"reinforcement alone ends at {final.mean:.1%}; from there on the hybrid is above it after "
-        f"{when['hybrid']} training episodes (by seed, each against its own: {by_seed}), it itself after "
-        f"{when['reinforcement']}"
+        f"reinforcement alone ends at {final.mean:.1%}. The hybrid is there after {when['hybrid'][0]} training "
+        f"episodes, and at every look from {when['hybrid'][1]} on; reinforcement itself after "
+        f"{when['reinforcement'][0]}, and from {when['reinforcement'][1]} on. By seed, the hybrid against its "
+        f"own baseline: {by_seed}."
     )
     return {"curve": rows, "final": final.mean, "reached": when, "reached_by_seed": by_seed}
 
