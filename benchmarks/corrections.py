@@ -153,10 +153,9 @@ def report(found: dict[str, list[dict[int, list[Result]]]]) -> dict[str, Any]:
         for mine, other in zip(found["hybrid"], found["reinforcement"], strict=True)
     ]
     console.print(
-        f"reinforcement alone ends at {final.mean:.1%}. The hybrid is there after {when['hybrid'][0]} training "
-        f"episodes, and at every look from {when['hybrid'][1]} on; reinforcement itself after "
-        f"{when['reinforcement'][0]}, and from {when['reinforcement'][1]} on. By seed, the hybrid against its "
-        f"own baseline: {by_seed}."
+        f"reinforcement alone ends at {final.mean:.1%}. Training episodes after which a look first is there, "
+        f"and from which all looks are: hybrid {when['hybrid']}, reinforcement {when['reinforcement']}; the "
+        f"hybrid by seed, against its own baseline: {by_seed}."
     )
     return {"curve": rows, "final": final.mean, "reached": when, "reached_by_seed": by_seed}
 
