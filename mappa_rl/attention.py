@@ -13,8 +13,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from mappa_rl.errors import LearnerError
 
 VARLEN = "varlen_sdpa"
 """Name of this attention in transformers' registry."""
@@ -53,6 +57,38 @@ def packed_attention(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         config._attn_implementation = before
+
+
+@contextmanager
+def recomputed(model: nn.Module) -> Iterator[None]:
+    """Decoder layers called in here keep their inputs alone and compute the rest again in the backward pass.
+
+    Layers recompute in training mode only, which would also turn dropout on, so it is on for the outer call
+    alone; and the backward pass comes when ``packed_attention`` is over, so that goes with the computation.
+    """
+    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    if not layers:
+        raise LearnerError(
+            f"{type(model).__name__} has no layers that can be recomputed; use "
+            "optim.gradient_checkpointing=false."
+        )
+
+    def run(call: Any, *args: Any) -> Any:
+        def compute(*inputs: Any) -> Any:
+            call.func.__self__.training = False
+            with packed_attention(model):
+                return call(*inputs)
+
+        return checkpoint(compute, *args, use_reentrant=False, preserve_rng_state=False)
+
+    for layer in layers:
+        layer.gradient_checkpointing, layer.training = True, True
+        layer._gradient_checkpointing_func = run
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.gradient_checkpointing, layer.training = False, False
 
 
 AttentionInterface.register(VARLEN, varlen_sdpa)

@@ -6,6 +6,8 @@ import atexit
 import importlib
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -45,35 +47,59 @@ def barrier() -> None:
 
 
 def make_engine(
-    module: nn.Module, *, betas: tuple[float, float], weight_decay: float, grad_clip: float, zero_stage: int
+    module: nn.Module,
+    *,
+    betas: tuple[float, float],
+    weight_decay: float,
+    grad_clip: float,
+    zero_stage: int,
+    offload: bool = False,
 ) -> Any:
     """A DeepSpeed engine with AdamW around ``module``; the learning rate is set by the caller, per step.
 
-    ``grad_clip`` is applied by DeepSpeed at stages 1 and 2; at stage 0 clipping is the caller's (DeepSpeed
-    would not report the norm there). Starts torch.distributed for one process if nobody has.
+    bfloat16 parameters get fp32 master weights. ``offload`` keeps those and the optimizer's moments in main
+    memory. ``grad_clip`` is applied by DeepSpeed from stage 1; at stage 0 clipping is the caller's (DeepSpeed
+    would not report the norm there). At stage 3 parameters are empty outside of ``module``'s own passes and
+    of ``gathered``. Starts torch.distributed for one process if nobody has.
     """
-    if zero_stage not in (0, 1, 2):
-        raise LearnerError(
-            f"zero_stage={zero_stage} is not offered; use 0, 1 or 2: stage 3 scatters weights that engines "
-            "and checkpoints read whole."
-        )
-    deepspeed = _deepspeed()
+    if zero_stage not in (0, 1, 2, 3):
+        raise LearnerError(f"zero_stage={zero_stage} is not offered; use 0, 1, 2 or 3.")
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     half = parameters[0].dtype == torch.bfloat16
     if half and zero_stage == 0:
         raise LearnerError("bfloat16 weights need zero_stage >= 1: stage 0 keeps no fp32 copy of its own.")
+    if offload and zero_stage == 0:
+        raise LearnerError("offload=True needs zero_stage >= 1: stage 0 leaves the optimizer where it is.")
+    deepspeed = _deepspeed()
+    zero: dict[str, Any] = {"stage": zero_stage}
+    if offload:
+        zero["offload_optimizer"] = {"device": "cpu"}
+    if zero_stage == 3:
+        zero["memory_efficient_linear"] = False  # it would replace F.linear for the whole process
     config = {
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,  # boundaries are marked by hand
         "gradient_clipping": grad_clip if zero_stage else 0.0,
-        "zero_optimization": {"stage": zero_stage},
+        "zero_optimization": zero,
         "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,  # DeepSpeed's own would be compiled for minutes on first use
         "bf16": {"enabled": half},
         "steps_per_print": 10**9,
     }
     optimizer = torch.optim.AdamW(parameters, lr=0.0, betas=betas, weight_decay=weight_decay, fused=True)
     engine, *_ = deepspeed.initialize(model=module, optimizer=optimizer, config=config)
     return engine
+
+
+@contextmanager
+def gathered(module: nn.Module) -> Iterator[None]:
+    """Parameters are whole in here, also where stage 3 scatters them. All processes enter; do not write."""
+    scattered = [parameter for parameter in module.parameters() if hasattr(parameter, "ds_id")]
+    if not scattered:
+        yield
+        return
+    with _deepspeed().zero.GatheredParameters(scattered):
+        yield
 
 
 def _deepspeed() -> Any:

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mappa_rl.backend import all_max, all_sum, make_engine, world
+from mappa_rl.backend import all_max, all_sum, gathered, make_engine, world
 from mappa_rl.errors import CheckpointError, LearnerError
 from mappa_rl.losses import Loss, clip_loss, likelihood_loss
-from mappa_rl.packing import pack, split_by_tokens
+from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Scorer, Scores, score
 from mappa_rl.types import Demonstrations, Floats, PackedBatch, Sample, StepStats
@@ -40,7 +40,8 @@ class _Term(NamedTuple):
 class Learner:
     """Trains ``model`` in place (dropout off) with AdamW under DeepSpeed.
 
-    ``tokens_per_micro_batch`` bounds memory and never changes a gradient. ``temperature`` is the one that
+    ``tokens_per_micro_batch`` and ``gradient_checkpointing`` bound memory and never change a gradient; for
+    ``zero_stage`` and ``offload`` see ``make_engine``. ``temperature`` is the one that
     actions are sampled with. ``updates`` counts optimizer updates, which is what ``schedule`` is a function
     of. With several processes, each calls every method with its own share of the samples, which may be none;
     counts and gradients are those of all shares together.
@@ -56,6 +57,8 @@ class Learner:
         grad_clip: float = 1.0,
         tokens_per_micro_batch: int = 8192,
         zero_stage: int = 2,
+        offload: bool = False,
+        gradient_checkpointing: bool = False,
         temperature: float = 1.0,
         seed: int = 0,
     ) -> None:
@@ -65,13 +68,14 @@ class Learner:
         self._budget = tokens_per_micro_batch
         self._random = np.random.default_rng(seed)
         self._engine = make_engine(
-            Scorer(model, temperature),
+            Scorer(model, temperature, gradient_checkpointing=gradient_checkpointing),
             betas=betas, weight_decay=weight_decay, grad_clip=grad_clip, zero_stage=zero_stage,
+            offload=offload,
         )  # fmt: skip
 
     def logprobs(self, samples: Sequence[Sample]) -> list[Floats]:
         """Log-probs [T] of every sample's action tokens under the current weights, 0 elsewhere."""
-        return score(self._engine.module, samples, self._budget)
+        return score(self._engine.module, samples, self._budget, together=self._stage == 3)
 
     def step(
         self,
@@ -154,10 +158,11 @@ class Learner:
 
     def export(self, folder: Path, tokenizer: Any = None) -> None:
         """Write a plain Hugging Face folder, with the tokenizer if given. All processes call it."""
-        if world()[0] == 0:
-            self.model.save_pretrained(folder)
-            if tokenizer is not None:
-                tokenizer.save_pretrained(folder)
+        with gathered(self.model):
+            if world()[0] == 0:
+                self.model.save_pretrained(folder)
+                if tokenizer is not None:
+                    tokenizer.save_pretrained(folder)
 
     def load(self, folder: Path) -> None:
         """Become exactly the learner that was saved. Raises ``CheckpointError``."""
@@ -200,7 +205,7 @@ class Learner:
                 for part in split_by_tokens([len(term.samples[i]) for i in mine], self._budget)
             ]
             padding = all_max(len(parts)) - len(parts)  # every process goes as many rounds
-            rounds += [(k, part) for part in [*parts, *[_DUMMY] * padding]]
+            rounds += [(k, part) for part in [*parts, *[DUMMY] * padding]]
         share, sums = world()[1], [defaultdict[str, float](float) for _ in terms]
         for done, (k, batch) in enumerate(rounds, 1):
             self._engine.set_gradient_accumulation_boundary(done == len(rounds))
@@ -258,15 +263,3 @@ def _mean(history: Sequence[StepStats]) -> StepStats:
     """Means over those updates that have the stat."""
     names = dict.fromkeys(name for stats in history for name in stats)
     return StepStats({n: float(np.mean([stats[n] for stats in history if n in stats])) for n in names})
-
-
-_DUMMY = PackedBatch(  # what a process without samples runs, so that collectives meet: no weight, no gradient
-    ids=np.zeros(2, np.int64),
-    position_ids=np.arange(2),
-    cu_seqlens=np.array([0, 2], np.int32),
-    rows=np.zeros(1, np.int64),
-    targets=np.zeros(1, np.int64),
-    logprobs=np.zeros(1, np.float32),
-    advantages=np.zeros(1, np.float32),
-    weights=np.zeros(1, np.float32),
-)

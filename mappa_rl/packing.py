@@ -116,3 +116,16 @@ def pack(
         advantages=values[scored],
         weights=flat[scored],
     )
+
+
+DUMMY = PackedBatch(
+    ids=np.zeros(2, np.int64),
+    position_ids=np.arange(2),
+    cu_seqlens=np.array([0, 2], np.int32),
+    rows=np.zeros(1, np.int64),
+    targets=np.zeros(1, np.int64),
+    logprobs=np.zeros(1, np.float32),
+    advantages=np.zeros(1, np.float32),
+    weights=np.zeros(1, np.float32),
+)
+"""What a process without samples runs, so that collectives meet: no weight, no gradient."""

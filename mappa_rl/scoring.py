@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mappa_rl.attention import packed_attention
-from mappa_rl.packing import pack, split_by_tokens
+from mappa_rl.attention import packed_attention, recomputed
+from mappa_rl.backend import all_max
+from mappa_rl.head import Head
+from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.types import Floats, PackedBatch, Sample
 
-_CHUNK = 2**24  # fp32 numbers of one softmax: 64 MB
+_CHUNK = {"cpu": 2**24, "cuda": 2**27}
+"""Numbers in the logits of one chunk (fp32: 64 MB, 512 MB): the larger, the better a GPU is used."""
 
 
 class Scores(NamedTuple):
@@ -28,13 +32,26 @@ class Scores(NamedTuple):
 class Scorer(nn.Module):
     """Scores packed batches under ``model``; ``temperature`` divides the logits, as it did when sampling.
 
-    Logits exist for scored rows alone. The softmax is in fp32 whatever the model's dtype.
+    Logits exist for scored rows alone, and for at most ``chunk`` numbers (rows times vocabulary) at once: a
+    longer batch has its hidden states first, then logits and softmax chunk by chunk, again in the backward
+    pass. The softmax is in fp32 whatever the model's dtype. ``gradient_checkpointing`` keeps only the inputs
+    of decoder layers for the backward pass.
     """
 
-    def __init__(self, model: nn.Module, temperature: float = 1.0) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        temperature: float = 1.0,
+        *,
+        gradient_checkpointing: bool = False,
+        chunk: int | None = None,
+    ) -> None:
         super().__init__()
         self.model: Any = model
         self.temperature = temperature
+        self._recompute = gradient_checkpointing
+        self._head = Head(model)
+        self._chunk = chunk
 
     def forward(self, batch: PackedBatch) -> Scores:
         device = next(self.model.parameters()).device
@@ -42,22 +59,30 @@ class Scorer(nn.Module):
             torch.from_numpy(array).to(device)
             for array in (batch.ids, batch.position_ids, batch.rows, batch.targets)
         )
+        inputs = {
+            "input_ids": ids[None],
+            "position_ids": positions[None],
+            "use_cache": False,
+            "segments": np.diff(batch.cu_seqlens).tolist(),
+        }
+        step = max(1, (self._chunk or _CHUNK[device.type]) // self._head.vocabulary)
+        layers = recomputed(self.model) if self._recompute and torch.is_grad_enabled() else nullcontext()
         with packed_attention(self.model):
-            logits = self.model(
-                input_ids=ids[None],
-                position_ids=positions[None],
-                use_cache=False,
-                segments=np.diff(batch.cu_seqlens).tolist(),
-                logits_to_keep=rows,
-            ).logits[0]
-        step = max(1, _CHUNK // logits.shape[-1])
-        if len(rows) <= step:
-            return Scores(*_score(logits, targets, self.temperature))
-        parts = [  # recomputed in the backward pass, so that only one chunk's softmax is in memory
-            checkpoint(_score, some, wanted, self.temperature, use_reentrant=False)
-            for some, wanted in zip(logits.split(step), targets.split(step), strict=True)
+            if len(rows) <= step:
+                with layers:
+                    logits = self.model(**inputs, logits_to_keep=rows).logits[0]
+                return Scores(*_score(logits, targets, self.temperature))
+            self._head.check(ids)
+            with layers:
+                hidden = self._head.hidden(**inputs)[0, rows]
+        parts = [
+            checkpoint(self._part, some, wanted, use_reentrant=False, preserve_rng_state=False)
+            for some, wanted in zip(hidden.split(step), targets.split(step), strict=True)
         ]
         return Scores(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+    def _part(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        return _score(self._head.logits(hidden), targets, self.temperature)
 
 
 class Reference:
@@ -74,12 +99,21 @@ class Reference:
         return score(self._scorer, samples, self._budget)
 
 
-def score(scorer: nn.Module, samples: Sequence[Sample], budget: int) -> list[Floats]:
-    """Log-probs [T] of every sample's action tokens, 0 elsewhere, without gradients; ``budget`` in tokens."""
+def score(
+    scorer: nn.Module, samples: Sequence[Sample], budget: int, *, together: bool = False
+) -> list[Floats]:
+    """Log-probs [T] of every sample's action tokens, 0 elsewhere, without gradients; ``budget`` in tokens.
+
+    ``together``: all processes go as many rounds, because each forward pass needs all of them (ZeRO 3).
+    """
     out = [np.zeros(len(sample), np.float32) for sample in samples]
-    for chosen in split_by_tokens([len(sample) for sample in samples], budget):
+    parts = split_by_tokens([len(sample) for sample in samples], budget)
+    for _ in range(all_max(len(parts)) - len(parts) if together else 0):
+        with torch.no_grad():
+            scorer(DUMMY)
+    for chosen in parts:
         batch = pack([samples[i] for i in chosen], [samples[i].action_mask for i in chosen])
-        with torch.inference_mode():
+        with torch.no_grad():  # not inference mode: ZeRO 3 would train on tensors that were gathered in it
             found = scorer(batch).logprobs.cpu().numpy()
         ends = np.cumsum([int(samples[i].action_mask.sum()) for i in chosen])
         for i, values in zip(chosen, np.split(found, ends[:-1]), strict=True):
