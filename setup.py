@@ -23,6 +23,7 @@ EXTRAS = {
         "torch>=2.13,<2.15",
         "transformers>=5.16.1,<5.24",
         "deepspeed>=0.19",
+        "peft>=0.21,<0.22",
         "tensorboard>=2.17",
         "matplotlib>=3.8",
     ],

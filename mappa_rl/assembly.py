@@ -14,6 +14,7 @@ from mappa_rl.algos import Algorithm, make_algorithm
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
 from mappa_rl.learner import Learner
+from mappa_rl.lora import LoraShape
 from mappa_rl.policies import Policies, PolicyMap
 from mappa_rl.rollout import Collector
 from mappa_rl.schedule import Schedule
@@ -33,13 +34,19 @@ class Parts:
 
 
 def assemble(config: Config, start: Path) -> Parts:
-    """Every policy begins as a copy of the model in ``start``, which also is the frozen reference."""
-    model, tokenizer = load_policy(start)
+    """Every policy begins as a copy of the model in ``start``, which also is the frozen reference.
+
+    Adapters share its weights, so that the reference costs no memory of its own.
+    """
+    model, tokenizer = load_policy(start, config.optim.dtype)
     env = gym.make(config.env.id, **config.env.options("train"))
     team = env.unwrapped.episode.card.team.names  # type: ignore[attr-defined]
     env.close()
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
-    policies = Policies.from_model(policy_map, model, ChatTokenizer(tokenizer))
+    shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
+    policies = Policies.from_model(
+        policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed
+    )
     optim, temperature = config.optim, config.rollout.temperature
     learners = {
         name: Learner(
@@ -50,6 +57,7 @@ def assemble(config: Config, start: Path) -> Parts:
             ),
             betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,
             tokens_per_micro_batch=optim.tokens_per_micro_batch, zero_stage=optim.zero_stage,
+            offload=optim.offload, gradient_checkpointing=optim.gradient_checkpointing,
             temperature=temperature, seed=config.run.seed + index,
         )
         for index, name in enumerate(policy_map.trainable)

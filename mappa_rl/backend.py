@@ -91,14 +91,18 @@ def make_engine(
     return engine
 
 
+def scattered(module: nn.Module) -> bool:
+    """Whether the processes hold parts of the parameters, whole only while they are used (stage 3)."""
+    return any(hasattr(parameter, "ds_id") for parameter in module.parameters())
+
+
 @contextmanager
 def gathered(module: nn.Module) -> Iterator[None]:
     """Parameters are whole in here, also where stage 3 scatters them. All processes enter; do not write."""
-    scattered = [parameter for parameter in module.parameters() if hasattr(parameter, "ds_id")]
-    if not scattered:
+    if not scattered(module):
         yield
         return
-    with _deepspeed().zero.GatheredParameters(scattered):
+    with _deepspeed().zero.GatheredParameters(list(module.parameters())):
         yield
 
 

@@ -61,10 +61,23 @@ class Env(Section):
 class Policies(Section):
     """Which agent is played by which trainable weights."""
 
-    map: Literal["separate", "shared"] | dict[str, str] = "separate"
-    """One policy per agent, one for all, or a mapping agent -> policy name."""
+    map: Literal["separate", "shared", "lora"] | dict[str, str] = "separate"
+    """One policy per agent, one for all, one LoRA adapter per agent, or a mapping agent -> policy name."""
     frozen: list[str] = []
     """Policies, or single agents, that play but are not trained."""
+
+
+class Lora(Section):
+    """The adapters of ``policies.map: lora``: each adds B A alpha / rank to frozen weights that all share."""
+
+    rank: Count = 16
+    """Rank of the update: rows of A, columns of B."""
+    alpha: Positive = 32.0
+    """The update's factor is ``alpha / rank``."""
+    targets: Annotated[list[str], Field(min_length=1)] = [
+        "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+    ]  # fmt: skip
+    """Names of the linear layers that are updated."""
 
 
 class Model(Section):
@@ -194,8 +207,29 @@ class Optim(Section):
     """Optimizer steps per pass."""
     tokens_per_micro_batch: Count = 8192
     """Most tokens in one forward pass; changes memory and speed, never the gradient."""
-    zero_stage: Literal[0, 1, 2] = 0
+    dtype: Literal["fp32", "bf16"] = "fp32"
+    """Precision of weights and gradients; ``bf16`` keeps fp32 weights for the optimizer (ZeRO 1 or 2)."""
+    gradient_checkpointing: bool = False
+    """Keep only the inputs of decoder layers for the backward pass and compute the rest again."""
+    zero_stage: Literal[0, 1, 2, 3] = 0
     """DeepSpeed's ZeRO stage."""
+    offload: bool = False
+    """Keep the optimizer's state in main memory (ZeRO 1 or 2)."""
+
+    @model_validator(mode="after")
+    def _zero(self) -> Self:
+        for asked, key in ((self.dtype == "bf16", "dtype=bf16"), (self.offload, "offload=true")):
+            if asked and self.zero_stage == 0:
+                raise ValueError(
+                    f"optim.{key} needs optim.zero_stage of 1 or 2: stage 0 leaves the optimizer's state "
+                    "in the weights' precision and place."
+                )
+        if self.zero_stage == 3:
+            raise ValueError(
+                "optim.zero_stage=3 scatters weights that the hf engine reads whole while it generates; use "
+                "optim.zero_stage=2, and optim.offload=true where memory is short."
+            )
+        return self
 
 
 class Eval(Section):
@@ -267,6 +301,7 @@ class Config(Section):
 
     env: Env = Env()
     policies: Policies = Policies()
+    lora: Lora = Lora()
     model: Model = Model()
     warmstart: WarmStart = WarmStart()
     rollout: Rollout = Rollout()

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mappa_rl.backend import all_max, all_sum, gathered, make_engine, world
 from mappa_rl.errors import CheckpointError, LearnerError
+from mappa_rl.lora import is_adapted, keep_trained, merged
 from mappa_rl.losses import Loss, clip_loss, likelihood_loss
 from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.schedule import Schedule
@@ -67,9 +68,12 @@ class Learner:
         self._schedule, self._clip, self._stage = schedule, grad_clip, zero_stage
         self._budget = tokens_per_micro_batch
         self._random = np.random.default_rng(seed)
+        self._adapted = is_adapted(model)
+        scorer = Scorer(model, temperature, gradient_checkpointing=gradient_checkpointing)
+        if self._adapted:
+            scorer.register_state_dict_post_hook(keep_trained)
         self._engine = make_engine(
-            Scorer(model, temperature, gradient_checkpointing=gradient_checkpointing),
-            betas=betas, weight_decay=weight_decay, grad_clip=grad_clip, zero_stage=zero_stage,
+            scorer, betas=betas, weight_decay=weight_decay, grad_clip=grad_clip, zero_stage=zero_stage,
             offload=offload,
         )  # fmt: skip
 
@@ -145,22 +149,29 @@ class Learner:
         return history[0] if history else StepStats(skipped=1.0)
 
     def save(self, folder: Path) -> None:
-        """Write weights, optimizer, schedule position and random state. All processes call it."""
-        self._engine.save_checkpoint(str(folder), tag="engine", save_latest=False)
+        """Write trainable weights, optimizer, schedule position and random state. All processes call it."""
+        self._engine.save_checkpoint(
+            str(folder), tag="engine", save_latest=False, exclude_frozen_parameters=self._adapted
+        )
         if world()[0] == 0:
             state = {
                 "updates": self.updates,
                 "zero_stage": self._stage,
                 "processes": world()[1],
+                "adapter": self._adapter(),
                 "random": self._random.bit_generator.state,
             }
             (folder / "learner.json").write_text(json.dumps(state), encoding="utf-8")
 
     def export(self, folder: Path, tokenizer: Any = None) -> None:
-        """Write a plain Hugging Face folder, with the tokenizer if given. All processes call it."""
+        """Write a plain Hugging Face folder, with the tokenizer if given; an adapter is merged.
+
+        All processes call it.
+        """
         with gathered(self.model):
             if world()[0] == 0:
-                self.model.save_pretrained(folder)
+                state = merged(self.model) if self._adapted else None
+                self.model.save_pretrained(folder, state_dict=state)
                 if tokenizer is not None:
                     tokenizer.save_pretrained(folder)
 
@@ -173,14 +184,23 @@ class Learner:
         for key, own in (("zero_stage", self._stage), ("processes", world()[1])):
             if state[key] != own:
                 raise CheckpointError(f"{folder} was saved with {key}={state[key]}, not {own}: use that.")
+        if state.get("adapter") != self._adapter():
+            raise CheckpointError(f"{folder} does not fit this model: it holds another adapter, or none.")
         try:
-            found, _ = self._engine.load_checkpoint(str(folder), tag="engine")
+            found, _ = self._engine.load_checkpoint(
+                str(folder), tag="engine", load_module_strict=not self._adapted
+            )
         except RuntimeError as error:
             raise CheckpointError(f"{folder} does not fit this model: {error}") from error
         if found is None:
             raise CheckpointError(f"{folder} has no engine state that can be read.")
         self.updates = state["updates"]
         self._random.bit_generator.state = state["random"]
+
+    def _adapter(self) -> dict[str, list[int]] | None:
+        """Shapes of an adapter's parameters by name; None where the whole model is trained."""
+        named = ((name, p) for name, p in self.model.named_parameters() if p.requires_grad)
+        return {name: list(getattr(p, "ds_shape", p.shape)) for name, p in named} if self._adapted else None
 
     def _likelihood(self, scores: Scores, batch: PackedBatch, total: float) -> Loss:
         return likelihood_loss(scores.logprobs, *self._tensors(batch.weights), total=total)

@@ -6,7 +6,7 @@ import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,15 +20,21 @@ from mappa_rl.types import Rollout, Sample, Turn
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from mappa_rl.lora import LoraShape
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyMap:
-    """``assignment``: agent -> policy, in the team's order. ``frozen``: agents that play untrained."""
+    """``assignment``: agent -> policy, in the team's order. ``frozen``: agents that play untrained.
+
+    ``lora``: policies are adapters on one frozen base.
+    """
 
     assignment: Mapping[str, str]
     frozen: frozenset[str] = frozenset()
+    lora: bool = False
 
     @classmethod
     def from_spec(
@@ -36,24 +42,21 @@ class PolicyMap:
     ) -> PolicyMap:
         """Read ``"separate"`` (one policy per agent, of its name), ``"shared"`` or ``{agent: policy}``.
 
+        ``"lora"`` is ``"separate"`` with adapters for policies.
         ``frozen`` names policies or single agents. Raises ``PolicyError`` with the nearest known name.
         """
         if not agents:
             raise PolicyError("The team has no agents, so there is nothing to map to policies.")
         if isinstance(spec, Mapping):
             assignment = _explicit(spec, agents)
-        elif spec == "separate":
+        elif spec in ("separate", "lora"):
             assignment = {agent: agent for agent in agents}
         elif spec == "shared":
             assignment = {agent: "shared" for agent in agents}
-        elif spec == "lora":
-            raise PolicyError(
-                "Policies as LoRA adapters are not in this version; use 'separate' or 'shared' weights."
-            )
         else:
             raise PolicyError(
-                f"Policy map {spec!r} is not offered.{nearest(spec, ('separate', 'shared'))} "
-                "Use 'separate', 'shared' or a mapping from every agent to a policy name."
+                f"Policy map {spec!r} is not offered.{nearest(spec, ('separate', 'shared', 'lora'))} "
+                "Use 'separate', 'shared', 'lora' or a mapping from every agent to a policy name."
             )
         held: set[str] = set()
         for name in frozen:
@@ -62,7 +65,7 @@ class PolicyMap:
                 known = [*assignment, *assignment.values()]
                 raise PolicyError(f"Cannot freeze {name!r}: no such policy or agent.{nearest(name, known)}")
             held |= members
-        return cls(assignment, frozenset(held))
+        return cls(assignment, frozenset(held), spec == "lora")
 
     def of(self, agent: str) -> str:
         """The policy that plays ``agent``. Raises ``PolicyError`` for an agent that is not on the team."""
@@ -121,12 +124,30 @@ class Policies(Mapping[str, Policy]):
 
     @classmethod
     def from_model(
-        cls, policy_map: PolicyMap, model: PreTrainedModel, chat: ChatTokenizer, max_batch: int = 128
+        cls,
+        policy_map: PolicyMap,
+        model: PreTrainedModel,
+        chat: ChatTokenizer,
+        max_batch: int = 128,
+        *,
+        lora: LoraShape | None = None,
+        seed: int = 0,
     ) -> Policies:
-        """Start every policy as its own copy of ``model``, with an engine that shares the copy's weights."""
+        """Start every policy as its own copy of ``model``, with an engine that shares the copy's weights.
+
+        With ``policy_map.lora`` as an adapter of shape ``lora`` on ``model`` itself, which is frozen.
+        """
         from mappa_rl.engines.hf import HFEngine  # torch only where it is used
 
-        models = {name: copy.deepcopy(model) for name in policy_map.names}
+        models: dict[str, Any]
+        if policy_map.lora:
+            from mappa_rl.lora import adapted
+
+            if lora is None:
+                raise PolicyError("This map needs the shape of its adapters: pass lora=LoraShape(...).")
+            models = {name: adapted(model, lora, seed + k) for k, name in enumerate(policy_map.names)}
+        else:
+            models = {name: copy.deepcopy(model) for name in policy_map.names}
         return cls(policy_map, [Policy(n, m, chat, HFEngine(m, max_batch)) for n, m in models.items()])
 
     def of(self, agent: str) -> str:

@@ -140,6 +140,8 @@ def _policies(config: Config, card: Card) -> Table:
     folder = Path(config.model.kind)
     known = config.model.kind == "tiny" or (folder / "config.json").is_file()
     size = f"{count_parameters(config.model):,}" if known else "?"
+    if policies.lora:
+        size = f"an adapter of rank {config.lora.rank} on {size}, which all share"
     for policy in policies.names:
         agents = ", ".join(name for name in card.team.names if policies.of(name) == policy)
         table.add_row(policy, agents, "yes" if policy in policies.trainable else "no", size)

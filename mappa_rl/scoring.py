@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mappa_rl.attention import packed_attention, recomputed
-from mappa_rl.backend import all_max
+from mappa_rl.backend import all_max, scattered
 from mappa_rl.head import Head
 from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.types import Floats, PackedBatch, Sample
@@ -66,9 +66,12 @@ class Scorer(nn.Module):
             "segments": np.diff(batch.cu_seqlens).tolist(),
         }
         step = max(1, (self._chunk or _CHUNK[device.type]) // self._head.vocabulary)
+        chunks = max(1, -(-len(rows) // step))
+        if scattered(self.model):  # every use of a weight then takes all processes, so all use it as often
+            chunks = all_max(chunks)
         layers = recomputed(self.model) if self._recompute and torch.is_grad_enabled() else nullcontext()
         with packed_attention(self.model):
-            if len(rows) <= step:
+            if chunks == 1:
                 with layers:
                     logits = self.model(**inputs, logits_to_keep=rows).logits[0]
                 return Scores(*_score(logits, targets, self.temperature))
@@ -77,7 +80,7 @@ class Scorer(nn.Module):
                 hidden = self._head.hidden(**inputs)[0, rows]
         parts = [
             checkpoint(self._part, some, wanted, use_reentrant=False, preserve_rng_state=False)
-            for some, wanted in zip(hidden.split(step), targets.split(step), strict=True)
+            for some, wanted in zip(hidden.tensor_split(chunks), targets.tensor_split(chunks), strict=True)
         ]
         return Scores(*(torch.cat(part) for part in zip(*parts, strict=True)))
 

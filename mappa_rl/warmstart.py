@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
@@ -25,6 +25,7 @@ from mappa_rl.tiny import tiny_qwen3, train_tokenizer
 from mappa_rl.types import Sample, Turn
 
 FOLDER = "warmstart"
+DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
 FACTS = "demonstrations.json"
 TOKENIZER_EPISODES = 2000
 """Episodes of demonstrations that the tokenizer is trained on."""
@@ -63,10 +64,10 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
     return folder
 
 
-def load_policy(folder: Path) -> tuple[Any, Any]:
-    """The fp32 model and the tokenizer of a plain Hugging Face folder."""
+def load_policy(folder: Path, dtype: Literal["fp32", "bf16"] = "fp32") -> tuple[Any, Any]:
+    """The model and the tokenizer of a plain Hugging Face folder."""
     disable_progress_bar()
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype])
     return model, AutoTokenizer.from_pretrained(folder)
 
 
@@ -152,6 +153,7 @@ def _imitate(
     learner = Learner(
         model, schedule, betas=config.optim.betas, grad_clip=config.optim.grad_clip,
         tokens_per_micro_batch=config.optim.tokens_per_micro_batch, zero_stage=config.optim.zero_stage,
+        offload=config.optim.offload, gradient_checkpointing=config.optim.gradient_checkpointing,
     )  # fmt: skip
     imitate(
         learner, samples, steps=start.steps, batch=start.batch, weights=weights, seed=config.run.seed,

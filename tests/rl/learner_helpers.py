@@ -63,3 +63,31 @@ def make_batch(count: int = 12, seed: int = 0) -> tuple[list[Sample], list[Float
 
 def parameters(model: torch.nn.Module) -> torch.Tensor:
     return torch.cat([p.detach().flatten().clone() for p in model.parameters()])
+
+
+def padded_gradient(
+    model: Any,
+    samples: Sequence[Sample],
+    advantages: Sequence[Floats],
+    weights: Sequence[Floats],
+    clip: float = 0.2,
+) -> tuple[float, list[torch.Tensor]]:
+    """The plain loop: one padded batch, the ordinary forward pass, ordinary autograd."""
+    longest = max(map(len, samples))
+
+    def padded(arrays: Sequence[Any], dtype: torch.dtype) -> torch.Tensor:
+        return torch.tensor(np.stack([np.pad(a, (0, longest - len(a))) for a in arrays]), dtype=dtype)
+
+    ids = padded([s.ids for s in samples], torch.long)
+    seen = padded([np.ones(len(s)) for s in samples], torch.long)
+    old, values, mass = (
+        padded(arrays, torch.float32)[:, 1:]
+        for arrays in ([s.logprobs for s in samples], advantages, weights)
+    )
+    model.zero_grad()
+    logits = model(input_ids=ids, attention_mask=seen, use_cache=False).logits[:, :-1]
+    ratio = (logits.log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0] - old).exp()
+    gain = torch.minimum(ratio * values, ratio.clamp(1 - clip, 1 + clip) * values)
+    loss = -(gain * mass).sum() / mass.sum()
+    loss.backward()
+    return loss.item(), [parameter.grad.clone() for parameter in model.parameters()]

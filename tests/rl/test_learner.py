@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learner_helpers import make_batch, make_model, make_sample, parameters
+from learner_helpers import make_batch, make_model, make_sample, padded_gradient, parameters
+from transformers import AutoModelForCausalLM
 
 from mappa_rl.errors import ConfigError, LearnerError
 from mappa_rl.learner import Learner
@@ -37,28 +38,6 @@ def catch_gradient(learner: Learner) -> list[torch.Tensor]:
 
     learner._apply = apply  # type: ignore[method-assign]
     return caught
-
-
-def padded_gradient(model, samples, advantages, weights, clip=0.2):
-    """The plain loop: one padded batch, the ordinary forward pass, ordinary autograd."""
-    longest = max(map(len, samples))
-
-    def padded(arrays, dtype):
-        return torch.tensor(np.stack([np.pad(a, (0, longest - len(a))) for a in arrays]), dtype=dtype)
-
-    ids = padded([s.ids for s in samples], torch.long)
-    seen = padded([np.ones(len(s)) for s in samples], torch.long)
-    old, values, mass = (
-        padded(arrays, torch.float32)[:, 1:]
-        for arrays in ([s.logprobs for s in samples], advantages, weights)
-    )
-    model.zero_grad()
-    logits = model(input_ids=ids, attention_mask=seen, use_cache=False).logits[:, :-1]
-    ratio = (logits.log_softmax(-1).gather(2, ids[:, 1:, None])[..., 0] - old).exp()
-    gain = torch.minimum(ratio * values, ratio.clamp(1 - clip, 1 + clip) * values)
-    loss = -(gain * mass).sum() / mass.sum()
-    loss.backward()
-    return loss.item(), [parameter.grad.clone() for parameter in model.parameters()]
 
 
 @pytest.mark.parametrize("budget", [10_000, 60, 1])
@@ -195,9 +174,36 @@ def test_bfloat16_trains_from_stage_one_only():
     assert not torch.equal(parameters(learner.model), before)
 
 
-def test_stage_three_is_refused():
-    with pytest.raises(LearnerError, match="use 0, 1 or 2"):
-        Learner(make_model(), Schedule(LR), zero_stage=3)
+def test_what_the_backend_cannot_do_is_refused():
+    with pytest.raises(LearnerError, match="use 0, 1, 2 or 3"):
+        Learner(make_model(), Schedule(LR), zero_stage=4)
+    with pytest.raises(LearnerError, match="offload=True needs zero_stage >= 1"):
+        Learner(make_model(), Schedule(LR), zero_stage=0, offload=True)
+
+
+@pytest.mark.parametrize("options", [{"zero_stage": 3}, {"zero_stage": 2, "offload": True}])
+def test_scattered_weights_train_score_and_save_like_whole_ones(options, tmp_path):
+    samples, advantages, weights = make_batch()
+    (plain, whole, state), learners = (tmp_path / name for name in ("plain", "whole", "state")), []
+    for kind in ({"zero_stage": 1}, options):
+        learner = Learner(make_model(), Schedule(LR), tokens_per_micro_batch=60, **kind)
+        before = learner.logprobs(samples)
+        stats = [learner.step(samples, advantages, weights) for _ in range(2)]
+        learners.append((learner, before, stats, learner.logprobs(samples)))
+    for right, found in zip(learners[0][1] + learners[0][3], learners[1][1] + learners[1][3], strict=True):
+        np.testing.assert_allclose(found, right, atol=1e-4)
+    for right, found in zip(learners[0][2], learners[1][2], strict=True):
+        assert found == pytest.approx(dict(right), rel=1e-4, abs=1e-6)
+    learners[0][0].export(plain)
+    learners[1][0].export(whole)
+    a, b = (AutoModelForCausalLM.from_pretrained(folder, dtype="float32") for folder in (plain, whole))
+    torch.testing.assert_close(parameters(a), parameters(b), atol=1e-4, rtol=1e-4)
+    learners[1][0].save(state)
+    restored = Learner(make_model(1), Schedule(LR), tokens_per_micro_batch=60, **options)
+    restored.load(state)
+    for right, found in zip(learners[1][3], restored.logprobs(samples), strict=True):
+        np.testing.assert_array_equal(found, right)
+    assert restored.step(samples, advantages, weights) == learners[1][0].step(samples, advantages, weights)
 
 
 def test_schedules():

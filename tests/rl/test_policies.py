@@ -80,7 +80,6 @@ def test_maps():
     ("spec", "frozen", "message"),
     [
         ("seperate", (), "Did you mean 'separate'"),
-        ("lora", (), "not in this version"),
         ({"solver_0": "a", "coder_0": "b", "verifyer_0": "c"}, (), "Did you mean 'verifier_0'"),
         ({"solver_0": "a", "coder_0": "b"}, (), r"leaves out \['verifier_0'\]"),
         ({"solver_0": "a", "coder_0": "../b", "verifier_0": "c"}, (), "'../b'"),

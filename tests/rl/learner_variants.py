@@ -1,0 +1,101 @@
+"""One step on the same actions, cut and dealt in every way. Run as a program: one of several processes."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from learner_helpers import VOCAB, make_model
+
+from mappa_rl.backend import barrier
+from mappa_rl.learner import Learner
+from mappa_rl.packing import merge_turns
+from mappa_rl.schedule import Schedule
+from mappa_rl.scoring import Reference
+from mappa_rl.types import Floats, Sample, Turn
+
+ADVANTAGES = np.random.default_rng(7).normal(size=(6, 3))  # by stay and step
+
+
+class Variant(NamedTuple):
+    """``merged``: the turns of a stay are one sequence, not one each; ``budget`` in tokens."""
+
+    merged: bool = True
+    budget: int = 10_000
+    zero_stage: int = 0
+    offload: bool = False
+    gradient_checkpointing: bool = False
+    chunk: int = 2**24
+
+
+def actions(merged: bool) -> tuple[list[Sample], list[Floats], list[Floats]]:
+    """Six stays of one to three turns whose contexts extend each other, near the policy: some ratios clip."""
+    rng = np.random.default_rng(3)
+    stays: list[list[Turn]] = []
+    for k in range(len(ADVANTAGES)):
+        past: list[int] = []
+        stay = []
+        for step in range(1 + k % 3):
+            context = [*past, *rng.integers(0, VOCAB, int(rng.integers(3, 12))).tolist()]
+            ids = rng.integers(0, VOCAB, int(rng.integers(2, 9))).tolist()
+            stay.append(
+                Turn(
+                    "a_0", "p", step, step, context, ids, [0.0] * len(ids), "eos", 1.0, True, ("", "a", step)
+                )
+            )
+            past = [*context, *ids]
+        stays.append(stay)
+    whole = [merge_turns(stay)[0] for stay in stays]
+    own = Reference(make_model()).logprobs(whole)
+    for sample, values in zip(whole, own, strict=True):
+        noise = rng.normal(0, 0.3, len(sample))
+        sample.logprobs[:] = np.minimum(values + noise, 0) * sample.action_mask
+    samples, advantages = [], []
+    for sample, stay, by_step in zip(whole, stays, ADVANTAGES, strict=True):
+        for mine in [sample] if merged else [_alone(turn, sample) for turn in stay]:
+            values = np.zeros(len(mine), np.float32)
+            for span in mine.spans:
+                values[span.start : span.end] = by_step[span.step]
+            samples.append(mine)
+            advantages.append(values)
+    return samples, advantages, [sample.action_mask.astype(np.float32) for sample in samples]
+
+
+def measure(variant: Variant, rank: int = 0, processes: int = 1) -> tuple[float, float]:
+    """Loss and gradient norm of the step; shares are unequal: rank 0 has all but the last two sequences."""
+    learner = Learner(
+        make_model(), Schedule(1e-3), zero_stage=variant.zero_stage, offload=variant.offload,
+        gradient_checkpointing=variant.gradient_checkpointing, tokens_per_micro_batch=variant.budget,
+    )  # fmt: skip
+    learner._engine.module._chunk = variant.chunk
+    samples, advantages, weights = actions(variant.merged)
+    mine = slice(None) if processes == 1 else slice(0, -2) if rank == 0 else slice(-2, None)
+    stats = learner.step(samples[mine], advantages[mine], weights[mine])
+    return stats["loss"], stats["grad_norm"]
+
+
+def _alone(turn: Turn, whole: Sample) -> Sample:
+    (sample,) = merge_turns([turn])
+    start = len(turn.context_ids)
+    sample.logprobs[start:] = whole.logprobs[start : len(sample)]
+    return sample
+
+
+def main(out: Path, variants: dict[str, list[Any]]) -> None:
+    rank, processes = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.set_num_threads(1)
+    found = {name: measure(Variant(*values), rank, processes) for name, values in variants.items()}
+    gc.collect()
+    barrier()  # so that nobody leaves a group that another still uses
+    if rank == 0:
+        out.write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

@@ -1,0 +1,118 @@
+"""Policies as adapters on one frozen base: small, apart from each other, saved and merged exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from learner_helpers import make_batch, make_model, parameters
+from transformers import AutoModelForCausalLM
+
+from mappa_rl.engines.base import Request
+from mappa_rl.engines.hf import HFEngine
+from mappa_rl.errors import CheckpointError, PolicyError
+from mappa_rl.learner import Learner
+from mappa_rl.lora import LoraShape, adapted, merged
+from mappa_rl.policies import PolicyMap
+from mappa_rl.schedule import Schedule
+from mappa_rl.scoring import Reference
+
+SHAPE = LoraShape(rank=4, alpha=8.0, targets=("q_proj", "v_proj", "down_proj"))
+
+
+def own(module: Any) -> torch.Tensor:
+    return torch.cat([p.detach().flatten().clone() for p in module.parameters() if p.requires_grad])
+
+
+def learner_of(module: Any, **options: Any) -> Learner:
+    return Learner(module, Schedule(1e-2), **{"zero_stage": 0, **options})
+
+
+def test_an_adapter_begins_as_the_base_and_costs_only_itself() -> None:
+    base = make_model()
+    a, b = adapted(base, SHAPE, 0), adapted(base, SHAPE, 1)
+    samples, _, _ = make_batch()
+    for right, found in zip(Reference(base).logprobs(samples), learner_of(a).logprobs(samples), strict=True):
+        np.testing.assert_array_equal(found, right)
+    mine = {p.data_ptr() for p in a.parameters() if p.requires_grad}
+    assert {p.data_ptr() for p in a.parameters()} - mine == {p.data_ptr() for p in base.parameters()}
+    assert not torch.equal(own(a), own(b))
+    assert torch.equal(own(a), own(adapted(base, SHAPE, 0)))
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_a_step_changes_its_own_adapter_alone(stage: int) -> None:
+    base = make_model()
+    a, b = adapted(base, SHAPE, 0), adapted(base, SHAPE, 1)
+    samples, advantages, weights = make_batch()
+    before, others, start = parameters(base), own(b), own(a)
+    right = Reference(base).logprobs(samples)
+    learner, other = learner_of(a, zero_stage=stage), learner_of(b, zero_stage=stage)
+    for _ in range(2):
+        assert learner.step(samples, advantages, weights)["grad_norm"] > 0
+    assert not torch.equal(own(a), start)
+    assert torch.equal(own(b), others)
+    assert torch.equal(parameters(base), before)
+    for values, found in zip(right, Reference(base).logprobs(samples), strict=True):
+        np.testing.assert_array_equal(found, values)
+    for values, found in zip(right, other.logprobs(samples), strict=True):
+        np.testing.assert_array_equal(found, values)
+
+
+def test_recomputed_layers_give_the_same_gradient() -> None:
+    samples, advantages, weights = make_batch()
+    norms = [
+        learner_of(adapted(make_model(), SHAPE, 0), gradient_checkpointing=each).step(
+            samples, advantages, weights
+        )["grad_norm"]
+        for each in (False, True)
+    ]
+    assert norms[1] == pytest.approx(norms[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("stage", [0, 2])
+def test_saved_is_the_adapter_and_restored_is_exactly_it(tmp_path: Path, stage: int) -> None:
+    base = make_model()
+    samples, advantages, weights = make_batch()
+    learner = learner_of(adapted(base, SHAPE, 0), zero_stage=stage)
+    learner.step(samples, advantages, weights)
+    learner.save(tmp_path)
+    state = torch.load(tmp_path / "engine" / "mp_rank_00_model_states.pt", weights_only=False)
+    assert sum(value.numel() for value in state["module"].values()) == own(learner.model).numel()
+    other = learner_of(adapted(base, SHAPE, 5), zero_stage=stage)
+    other.load(tmp_path)
+    assert torch.equal(own(other.model), own(learner.model))
+    assert other.step(samples, advantages, weights) == learner.step(samples, advantages, weights)
+    assert torch.equal(own(other.model), own(learner.model))
+    for wrong in (adapted(base, SHAPE._replace(rank=2), 0), make_model()):
+        with pytest.raises(CheckpointError, match="another adapter, or none"):
+            learner_of(wrong, zero_stage=stage).load(tmp_path)
+
+
+def test_the_export_is_a_plain_folder_that_plays_like_the_adapter(tmp_path: Path) -> None:
+    base = make_model()
+    samples, advantages, weights = make_batch()
+    learner = learner_of(adapted(base, SHAPE, 0))
+    for _ in range(3):
+        learner.step(samples, advantages, weights)
+    learner.export(tmp_path)
+    plain, loaded = AutoModelForCausalLM.from_pretrained(tmp_path, dtype="float32", output_loading_info=True)
+    assert not any(loaded[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert set(merged(learner.model)) == set(base.state_dict())
+    for right, found in zip(learner.logprobs(samples), Reference(plain).logprobs(samples), strict=True):
+        np.testing.assert_allclose(found, right, atol=1e-5)
+    requests = [Request(tuple(s.ids[:4].tolist()), seed=k, max_tokens=12) for k, s in enumerate(samples)]
+    played, replayed, before = (HFEngine(model).generate(requests) for model in (learner.model, plain, base))
+    assert [g.ids for g in played] == [g.ids for g in replayed]
+    assert [g.ids for g in played] != [g.ids for g in before]
+
+
+def test_unknown_layers_are_refused_and_lora_maps_every_agent() -> None:
+    with pytest.raises(PolicyError, match=r"lora.targets=\['c_attn'\]: Qwen3ForCausalLM has the layers"):
+        adapted(make_model(), SHAPE._replace(targets=("q_proj", "c_attn")), 0)
+    policy_map = PolicyMap.from_spec("lora", ["solver_0", "coder_0"])
+    assert policy_map.lora
+    assert policy_map.names == ("solver_0", "coder_0")
