@@ -83,7 +83,7 @@ def recomputed(model: nn.Module) -> Iterator[None]:
 
     for layer in layers:
         layer.gradient_checkpointing, layer.training = True, True
-        layer._gradient_checkpointing_func = run
+        layer._gradient_checkpointing_func = run  # type: ignore[assignment]
     try:
         yield
     finally:

@@ -72,7 +72,7 @@ class Lora(Section):
 
     rank: Count = 16
     """Rank of the update: rows of A, columns of B."""
-    alpha: Positive = 32.0
+    alpha: Count = 32
     """The update's factor is ``alpha / rank``."""
     targets: Annotated[list[str], Field(min_length=1)] = [
         "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from mappa_rl.errors import LearnerError
 
@@ -19,9 +19,9 @@ class Head:
     ``logit_scale`` (Cohere, multiplies). Whatever else a model does is found by ``check``.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self._model: Any = model
-        config = self._model.config.get_text_config()
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        config: Any = self._model.config.get_text_config()
         self.vocabulary: int = config.vocab_size
         self._cap = getattr(config, "final_logit_softcapping", None)
         self._factor = getattr(config, "logit_scale", None) or 1.0

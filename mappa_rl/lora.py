@@ -19,7 +19,7 @@ class LoraShape(NamedTuple):
     """``rank`` of the update, its factor ``alpha / rank``, and the names of the linear layers it goes to."""
 
     rank: int
-    alpha: float
+    alpha: int
     targets: Sequence[str]
 
 

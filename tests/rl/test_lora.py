@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 from learner_helpers import make_batch, make_model, parameters
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
+from mappa_rl.config import load_config
 from mappa_rl.engines.base import Request
 from mappa_rl.engines.hf import HFEngine
 from mappa_rl.errors import CheckpointError, PolicyError
@@ -19,8 +21,10 @@ from mappa_rl.lora import LoraShape, adapted, merged
 from mappa_rl.policies import PolicyMap
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
+from mappa_rl.sinks import read_metrics
+from mappa_rl.trainer import train
 
-SHAPE = LoraShape(rank=4, alpha=8.0, targets=("q_proj", "v_proj", "down_proj"))
+SHAPE = LoraShape(rank=4, alpha=8, targets=("q_proj", "v_proj", "down_proj"))
 
 
 def own(module: Any) -> torch.Tensor:
@@ -99,8 +103,8 @@ def test_the_export_is_a_plain_folder_that_plays_like_the_adapter(tmp_path: Path
     for _ in range(3):
         learner.step(samples, advantages, weights)
     learner.export(tmp_path)
-    plain, loaded = AutoModelForCausalLM.from_pretrained(tmp_path, dtype="float32", output_loading_info=True)
-    assert not any(loaded[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    plain: Any = AutoModelForCausalLM.from_pretrained(tmp_path, dtype="float32")
+    assert set(load_file(tmp_path / "model.safetensors")) == set(base.state_dict()) - {"lm_head.weight"}
     assert set(merged(learner.model)) == set(base.state_dict())
     for right, found in zip(learner.logprobs(samples), Reference(plain).logprobs(samples), strict=True):
         np.testing.assert_allclose(found, right, atol=1e-5)
@@ -116,3 +120,29 @@ def test_unknown_layers_are_refused_and_lora_maps_every_agent() -> None:
     policy_map = PolicyMap.from_spec("lora", ["solver_0", "coder_0"])
     assert policy_map.lora
     assert policy_map.names == ("solver_0", "coder_0")
+
+
+def test_a_run_trains_an_adapter_per_agent_and_leaves_plain_models(tmp_path: Path) -> None:
+    config = load_config(
+        "demo",
+        [
+            "policies.map=lora", "lora.rank=4", "warmstart.episodes=60", "warmstart.steps=20",
+            "warmstart.warmup_steps=2", "model.hidden=32", "model.layers=1", "model.mlp=64",
+            "rollout.episodes_per_step=4", "rollout.max_new_tokens=12", "env.sandbox=calculator",
+            "eval.episodes=3", "eval.calibration_temperatures=[]", "run.steps=2", "run.tensorboard=false",
+        ],
+    )  # fmt: skip
+    out = train(config, tmp_path / "run")
+    first, second = read_metrics(out)
+    agents = ("solver_0", "coder_0", "verifier_0")
+    assert all(abs(first[f"reference_kl/{name}"]) < 1e-5 for name in agents)  # adapters begin as the base
+    assert all(row[f"mismatch/{name}"] < 1e-4 for row in (first, second) for name in agents)
+    weights = [
+        load_file(out / "checkpoints" / "step-000002" / "policies" / name / "model" / "model.safetensors")
+        for name in agents
+    ]
+    start = load_file(out / "warmstart" / "model.safetensors")
+    key, kept = "model.layers.0.self_attn.q_proj.weight", "model.embed_tokens.weight"
+    assert all(set(found) == set(start) for found in weights)
+    assert len({found[key].numpy().tobytes() for found in (start, *weights)}) == 4
+    assert all(torch.equal(found[kept], start[kept]) for found in weights)
