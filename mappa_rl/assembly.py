@@ -10,7 +10,8 @@ from typing import Any, Literal
 import gymnasium as gym
 
 import mappa_env  # noqa: F401  (registers the environments)
-from mappa_rl.algos import Algorithm, make_algorithm
+from mappa_rl.algorithm import algorithm_of
+from mappa_rl.algos import Algorithm
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
 from mappa_rl.learner import Learner
@@ -63,12 +64,7 @@ def assemble(config: Config, start: Path) -> Parts:
         for index, name in enumerate(policy_map.trainable)
     }  # fmt: skip
     reference = Reference(model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch)
-    algo = config.algo
-    algorithm = make_algorithm(
-        algo.name, mode=algo.mode, gamma=algo.gamma, reward_scale=algo.reward_scale,
-        reward_clip=algo.reward_clip, kl_coef=algo.kl_coef,
-    )  # fmt: skip
-    return Parts(policies, learners, reference, algorithm)
+    return Parts(policies, learners, reference, algorithm_of(config))
 
 
 def collector(

@@ -145,6 +145,8 @@ class Rollout(Section):
 
     episodes_per_step: Count = 128
     """Episodes per training step."""
+    samples_per_task: Count = 1
+    """Episodes of each drawn task; algorithms that compare episodes of one task need 2 or more."""
     groups: Count = 2
     """Groups of episodes that take turns: one generates while the others run code."""
     workers: Count = 8
@@ -163,7 +165,9 @@ class Algo(Section):
     """From rewards to advantages to the loss."""
 
     name: str = "reinforce_pp"
-    """The algorithm, by its registered name."""
+    """The algorithm: its name, or a class of your own as ``path/mine.py:Class``."""
+    options: dict[str, Any] = {}
+    """Settings that this algorithm has beside those below (for instance ``omega: 0.5`` for gigpo)."""
     mode: Literal["per_action", "return_to_go"] = "per_action"
     """``per_action``: an action earns its own reward; ``return_to_go``: also the later ones of its agent."""
     gamma: Fraction = 1.0
@@ -328,6 +332,11 @@ class Config(Section):
             raise ValueError(
                 f"rollout.groups={rollout.groups} needs at least as many rollout.episodes_per_step, "
                 f"found {rollout.episodes_per_step}."
+            )
+        if rollout.episodes_per_step % rollout.samples_per_task:
+            raise ValueError(
+                f"rollout.samples_per_task={rollout.samples_per_task} must divide rollout.episodes_per_step="
+                f"{rollout.episodes_per_step}."
             )
         shaping = self.env.shaping
         paid = shaping if isinstance(shaping, str) else shaping.get("name")

@@ -11,12 +11,13 @@ from mappa_rl.errors import ContextError
 from mappa_rl.types import Floats, PackedBatch, Sample, Span, Turn
 
 
-def merge_turns(turns: Sequence[Turn]) -> list[Sample]:
+def merge_turns(turns: Sequence[Turn], group: str = "", episode: int = 0) -> list[Sample]:
     """The training sequences of one episode's turns (all agents, in the order of their steps).
 
     Turns of one stay become one sample as long as every context starts with the previous context and action;
-    where it does not, a new sample (``part`` + 1) begins. Ids are copied, never re-tokenised. Raises
-    ``ContextError`` where a turn cannot be what a sampler consumed and produced.
+    where it does not, a new sample (``part`` + 1) begins. Ids are copied, never re-tokenised; ``group`` and
+    ``episode`` are handed on. Raises ``ContextError`` where a turn cannot be what a sampler consumed and
+    produced.
     """
     samples: list[Sample] = []
     stay: list[Turn] = []
@@ -27,12 +28,12 @@ def merge_turns(turns: Sequence[Turn]) -> list[Sample]:
         if last is not None and turn.step <= last.step:
             raise ContextError(f"step {turn.step} of {turn.agent} follows step {last.step}: order the turns.")
         if last is not None and not _extends(last, turn):
-            samples.append(_sample(stay, part))
+            samples.append(_sample(stay, part, group, episode))
             part = part + 1 if _same_stay(last, turn) else 0
             stay = []
         stay.append(turn)
     if stay:
-        samples.append(_sample(stay, part))
+        samples.append(_sample(stay, part, group, episode))
     return samples
 
 
@@ -60,7 +61,7 @@ def _extends(last: Turn, turn: Turn) -> bool:
     )
 
 
-def _sample(stay: Sequence[Turn], part: int) -> Sample:
+def _sample(stay: Sequence[Turn], part: int, group: str, episode: int) -> Sample:
     last = stay[-1]
     ids = np.array([*last.context_ids, *last.action_ids], np.int64)
     mask, logprobs = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.float32)
@@ -68,8 +69,10 @@ def _sample(stay: Sequence[Turn], part: int) -> Sample:
     for turn in stay:
         start, end = len(turn.context_ids), len(turn.context_ids) + len(turn.action_ids)
         mask[start:end], logprobs[start:end] = True, turn.logprobs
-        spans.append(Span(start, end, turn.reward, turn.valid, turn.step))
-    return Sample(ids, mask, logprobs, tuple(spans), last.policy, last.agent, part).check()
+        cut = turn.stopped == "length"
+        spans.append(Span(start, end, turn.reward, turn.valid, turn.step, turn.stratum, cut))
+    sample = Sample(ids, mask, logprobs, tuple(spans), last.policy, last.agent, part, group, episode)
+    return sample.check()
 
 
 def split_by_tokens(lengths: Sequence[int], budget: int) -> list[list[int]]:

@@ -170,7 +170,7 @@ class Policies(Mapping[str, Policy]):
         sequence with exactly the ids that the engine consumed and sampled.
         """
         out: dict[str, list[Sample]] = {name: [] for name in self.map.trainable}
-        for rollout in rollouts:
+        for episode, rollout in enumerate(rollouts):
             turns = [turn for turn in rollout.turns if turn.agent not in self.map.frozen]
             for turn in turns:
                 if turn.policy != self.of(turn.agent):
@@ -179,7 +179,7 @@ class Policies(Mapping[str, Policy]):
                         f"{turn.policy!r}, but {turn.agent} is played by {self.of(turn.agent)!r}: "
                         "another run's rollout?"
                     )
-            samples = merge_turns(turns)
+            samples = merge_turns(turns, rollout.task_id, episode)
             check_fidelity(turns, samples)
             for sample in samples:
                 out[sample.policy].append(sample)

@@ -16,7 +16,7 @@ import mappa_env  # noqa: F401  (registers the environments)
 from mappa_env.cards import Card
 from mappa_env.errors import MappaError
 from mappa_env.registration import card_of, find_card
-from mappa_rl.algos import algorithm_names
+from mappa_rl.algorithm import algorithm_of
 from mappa_rl.checks import check_coach
 from mappa_rl.config import Config, Model
 from mappa_rl.errors import ConfigError, PolicyError
@@ -63,8 +63,10 @@ def missing(config: Config) -> Iterator[str]:
         yield "a warm start: random weights without one (warmstart.steps=0) write nothing that earns a reward"
     if config.warmstart.path and not Path(config.warmstart.path).is_dir():
         yield f"warmstart.path={config.warmstart.path!r}: there is no such folder"
-    if config.algo.name not in algorithm_names():
-        yield f"algo.name={config.algo.name!r}: there are {', '.join(algorithm_names())}"
+    try:
+        algorithm_of(config)
+    except ConfigError as error:
+        yield str(error)
     card = _card(config)
     if card is not None:
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from mappa_rl.algorithm import algorithm_of
 from mappa_rl.assembly import Parts, assemble, collector
 from mappa_rl.bias import CoachBias
 from mappa_rl.checkpoint import Checkpoints
@@ -32,6 +33,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
 
     Whatever moment it was killed at, a resumed run has the parameters and metrics of an uninterrupted one.
     """
+    algorithm_of(config)  # refuses what does not fit before anything long begins
     check_coach(config)
     write_config(config, out)
     config = with_coach_files(config, out)
@@ -52,6 +54,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             evaluation.measure("before", evaluation.temperatures, trace=True)
             state = checkpoints.load(parts.learners) if resume and checkpoints.latest() else {}
             done = state.get("step", 0)
+            parts.algorithm.load(state.get("algorithm", {}))
             with (
                 CoachBias(config, out, progress, state.get("bias")) as bias,
                 Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics,
@@ -63,7 +66,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
                     progress.update(step, values)
                     every = config.run.checkpoint_every
                     if step == config.run.steps or (every and step % every == 0):
-                        state = {"step": step, "bias": bias.state()}
+                        state = {"step": step, "bias": bias.state(), "algorithm": parts.algorithm.state()}
                         checkpoints.save(step, parts.learners, state, tokenizers=tokenizers)
                     if config.eval.every and step % config.eval.every == 0:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)
@@ -84,7 +87,7 @@ def train_step(
     """One step on fresh episodes; everything random in it follows from (run seed, step)."""
     started = time.perf_counter()
     rollout = config.rollout
-    jobs = [Job(_seed(config.run.seed, step, i)) for i in range(rollout.episodes_per_step)]
+    jobs = _jobs(config, training, step)
     sampling = Sampling(rollout.temperature, rollout.max_new_tokens, rollout.max_context)
     collected = training.collect(jobs, sampling)
     values = rollout_stats(collected) | correction_stats(collected)
@@ -115,6 +118,16 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
         own: dict[str, float] = credit.stats.get(policy, StepStats())
         stats[policy] = {**{k: v for k, v in own.items() if k != "reward"}, **done}  # logged by agent
     return stats
+
+
+def _jobs(config: Config, training: Collector, step: int) -> list[Job]:
+    """A step's episodes; with ``samples_per_task``, so many of each task in a row."""
+    each, run = config.rollout.samples_per_task, config.run.seed
+    seeds = [_seed(run, step, i) for i in range(config.rollout.episodes_per_step)]
+    if each == 1:
+        return [Job(seed) for seed in seeds]
+    ids = training.task_ids
+    return [Job(seed, ids[_seed(run, step, "task", i // each) % len(ids)]) for i, seed in enumerate(seeds)]
 
 
 def _seed(*parts: object) -> int:

@@ -55,13 +55,18 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One action in a sample: token positions ``[start, end)``, its reward, and its step in the episode."""
+    """One action in a sample: token positions ``[start, end)``, its reward, and its step in the episode.
+
+    ``stratum`` is (task family, role, turn in the stay); ``truncated``: cut at the length limit.
+    """
 
     start: int
     end: int
     reward: float
     valid: bool
     step: int = 0
+    stratum: tuple[str, str, int] = ("", "", 0)
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +75,8 @@ class Sample:
 
     ``ids`` [T]; ``action_mask`` [T], True on sampled tokens; ``logprobs`` [T], the sampler's, 0 elsewhere;
     ``spans`` in order, covering the mask exactly. ``part`` counts the samples of one stay from 0: it is above
-    0 where the context stopped extending the past (a template that strips earlier thinking).
+    0 where the context stopped extending the past (a template that strips earlier thinking). ``group`` is the
+    task, which algorithms compare episodes within; ``episode`` is the episode's index in the batch.
     """
 
     ids: Ints
@@ -80,6 +86,8 @@ class Sample:
     policy: str
     agent: str
     part: int = 0
+    group: str = ""
+    episode: int = 0
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -1,6 +1,35 @@
 """From rewards to advantages: one algorithm a file, by name."""
 
-from mappa_rl.algos import reinforce_pp  # noqa: F401  (registers itself)
-from mappa_rl.algos.base import Algorithm, Credit, algorithm_names, make_algorithm, register
+from mappa_rl.algos import (  # noqa: F401  (they register themselves)
+    dr_grpo,
+    ema,
+    gigpo,
+    grpo,
+    reinforce_pp,
+    reinforce_pp_baseline,
+    rloo,
+)
+from mappa_rl.algos.actions import ActionAlgorithm, Actions
+from mappa_rl.algos.base import (
+    GROUP,
+    Algorithm,
+    Credit,
+    algorithm_names,
+    find_algorithm,
+    make_algorithm,
+    register,
+    settings_of,
+)
 
-__all__ = ["Algorithm", "Credit", "algorithm_names", "make_algorithm", "register"]
+__all__ = [
+    "GROUP",
+    "ActionAlgorithm",
+    "Actions",
+    "Algorithm",
+    "Credit",
+    "algorithm_names",
+    "find_algorithm",
+    "make_algorithm",
+    "register",
+    "settings_of",
+]

@@ -1,65 +1,35 @@
 """REINFORCE++ (arXiv 2501.03262) for teams that are rewarded action by action.
 
-With ``r_a`` the scaled, clipped reward of action ``a`` and ``kl_i = log pi_old(i) - log pi_ref(i)`` of its
-tokens (the k1 estimate, action tokens only), the return at token ``t`` of action ``a`` is
-
-    per_action:    G_t = r_a - beta * sum_{i >= t in a} kl_i
-    return_to_go:  G_t = r_a - beta * sum_{i >= t in a} kl_i + gamma * G_{first token of the next action}
-
-where the next action is the same agent's next in its stay. ``gamma`` thus counts actions: tokens inside an
-action are not discounted, and tokens of the environment neither discount nor stop a return. Per policy, over
-all tokens of valid actions of the whole batch,
+With the returns ``G_t`` of ``returns.py``, per policy, over all tokens of valid actions of the whole batch,
 
     A_t = (G_t - mean) / sqrt(max(var, 1e-8))        with the biased variance.
 
-The two modes can differ in sign, so the mode is always explicit. An action without a valid reward has weight
-0, counts in no statistic, and adds nothing to earlier returns (though it is an action to ``gamma``).
+The two modes of ``G`` can differ in sign, so the mode is always explicit. An action without a valid reward
+has weight 0 and counts in no statistic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mappa_rl.algos.base import Credit, register
-from mappa_rl.errors import ConfigError, ContextError
-from mappa_rl.types import Floats, Sample, StepStats
-
-_MIN_VAR = 1e-8
+from mappa_rl.algos.returns import MIN_VAR, Returns, describe, valid_tokens
+from mappa_rl.types import Floats, Sample
 
 
 @register("reinforce_pp")
 @dataclass(frozen=True, slots=True)
-class ReinforcePP:
-    """Settings. Rewards are multiplied by ``reward_scale``, then clipped; ``kl_coef`` is beta."""
-
-    mode: Literal["per_action", "return_to_go"] = "per_action"
-    gamma: float = 1.0
-    reward_scale: float = 1.0
-    reward_clip: float = 10.0
-    kl_coef: float = 0.01
-
-    def __post_init__(self) -> None:
-        if self.mode not in ("per_action", "return_to_go"):
-            raise ConfigError(f"mode={self.mode!r} is not offered; choose per_action or return_to_go.")
-        if not 0 <= self.gamma <= 1 or self.kl_coef < 0 or self.reward_scale <= 0 or self.reward_clip <= 0:
-            raise ConfigError(f"{self}: needs 0 <= gamma <= 1, kl_coef >= 0, reward scale and clip > 0.")
-
-    @property
-    def needs_reference(self) -> bool:
-        return self.kl_coef > 0
+class ReinforcePP(Returns):
+    """Settings: those of ``Returns``."""
 
     def credit(self, samples: Sequence[Sample], reference: Sequence[Floats] | None = None) -> Credit:
-        """See ``Algorithm.credit``. Stats per policy: ``reward`` (mean of valid actions, before scaling),
-        ``return_mean``, ``return_std`` (over tokens), ``reference_kl`` (nats per token), ``actions``,
-        ``invalid`` (actions), ``zero_variance`` (1.0: no signal, all advantages are 0)."""
-        kl = self._kl(samples, reference)
+        """See ``Algorithm.credit``; stats as ``describe`` has them, where zero variance means no signal."""
+        kl = self.reference_kl(samples, reference)
         returns = self.returns(samples, kl)
-        weights = [_valid(sample) for sample in samples]
+        weights = [valid_tokens(sample) for sample in samples]
         advantages = [np.zeros(len(sample), np.float32) for sample in samples]
         stats = {}
         for policy in sorted({sample.policy for sample in samples}):
@@ -67,72 +37,8 @@ class ReinforcePP:
             values = np.concatenate([returns[i][weights[i]] for i in own])
             mean, var = (values.mean(), values.var()) if len(values) else (0.0, 0.0)
             for i in own:
-                centred = (returns[i] - mean) / np.sqrt(max(var, _MIN_VAR))
+                centred = (returns[i] - mean) / np.sqrt(max(var, MIN_VAR))
                 advantages[i][weights[i]] = centred[weights[i]]
-            stats[policy] = _stats([samples[i] for i in own], values)
             drift = np.concatenate([kl[i][samples[i].action_mask] for i in own])
-            stats[policy]["reference_kl"] = float(drift.mean())
+            stats[policy] = describe([samples[i] for i in own], values, drift)
         return Credit(advantages, [weight.astype(np.float32) for weight in weights], stats)
-
-    def returns(
-        self, samples: Sequence[Sample], kl: Sequence[NDArray[np.float64]]
-    ) -> list[NDArray[np.float64]]:
-        """``G`` [T] of every sample, 0 outside valid actions. ``kl`` [T]: only action tokens count."""
-        out = [np.zeros(len(sample)) for sample in samples]
-        later = 0.0
-        for i in reversed(range(len(samples))):
-            sample = samples[i]
-            for span in reversed(sample.spans):
-                if span.valid:
-                    part = slice(span.start, span.end)
-                    reward = np.clip(self.reward_scale * span.reward, -self.reward_clip, self.reward_clip)
-                    out[i][part] = reward - self.kl_coef * kl[i][part][::-1].cumsum()[::-1] + later
-                    later = out[i][span.start]
-                later = self.gamma * later if self.mode == "return_to_go" else 0.0
-            if sample.part == 0:
-                later = 0.0
-            elif i == 0 or not _follows(samples[i - 1], sample):
-                raise ContextError(
-                    f"Sample {i} is part {sample.part} of a stay of {sample.agent}, but the previous part "
-                    "does not precede it: keep samples in the order of merge_turns."
-                )
-        return out
-
-    def _kl(self, samples: Sequence[Sample], reference: Sequence[Floats] | None) -> list[NDArray[np.float64]]:
-        if reference is None:
-            if self.needs_reference:
-                raise ConfigError(
-                    f"kl_coef={self.kl_coef} needs the log-probs of a reference; pass them or set kl_coef=0."
-                )
-            return [np.zeros(len(sample)) for sample in samples]
-        out = []
-        for sample, logprobs in zip(samples, reference, strict=True):
-            kl = np.where(sample.action_mask, sample.logprobs.astype(np.float64) - logprobs, 0.0)
-            if not np.isfinite(kl).all():
-                raise ContextError(f"The reference gives a token of {sample.agent} no finite log-prob.")
-            out.append(kl)
-        return out
-
-
-def _follows(before: Sample, after: Sample) -> bool:
-    return (before.policy, before.agent, before.part) == (after.policy, after.agent, after.part - 1)
-
-
-def _valid(sample: Sample) -> NDArray[np.bool_]:
-    mask = np.zeros(len(sample), np.bool_)
-    for span in sample.spans:
-        mask[span.start : span.end] = span.valid
-    return mask
-
-
-def _stats(samples: Sequence[Sample], values: NDArray[np.float64]) -> StepStats:
-    spans = [span for sample in samples for span in sample.spans]
-    rewards = [span.reward for span in spans if span.valid]
-    return StepStats(
-        reward=float(np.mean(rewards)) if rewards else 0.0,
-        return_mean=float(values.mean()) if len(values) else 0.0,
-        return_std=float(values.std()) if len(values) else 0.0,
-        actions=float(len(spans)),
-        invalid=float(len(spans) - len(rewards)),
-        zero_variance=float(values.var() <= _MIN_VAR) if len(values) else 1.0,
-    )

@@ -36,7 +36,10 @@ def test_growing_contexts_become_one_sample():
     assert first.ids.tolist() == [1, 2, 3, 4, 5, 6]
     assert first.action_mask.tolist() == [False, False, True, True, False, True]
     assert first.logprobs.tolist() == [0, 0, -0.5, -0.5, 0, -1.5]
-    assert first.spans == (Span(2, 4, 0.0, True, 0), Span(5, 6, 1.0, True, 1))
+    assert first.spans == (
+        Span(2, 4, 0.0, True, 0, ("math", "a", 0)),
+        Span(5, 6, 1.0, True, 1, ("math", "a", 1)),
+    )
     assert first.part == 0
 
 

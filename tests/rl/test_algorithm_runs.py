@@ -1,0 +1,52 @@
+"""Whole runs, very small: what the algorithms and losses do inside of one, and after a resume."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mappa_rl.config import load_config
+from mappa_rl.sinks import read_metrics
+from mappa_rl.trainer import train
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "my_algorithm.py"
+SMALL = [
+    "model.hidden=32", "model.layers=1", "model.mlp=64", "warmstart.episodes=40", "warmstart.steps=10",
+    "warmstart.warmup_steps=1", "rollout.episodes_per_step=8", "rollout.max_new_tokens=12",
+    "env.sandbox=calculator", "eval.episodes=2", "eval.calibration_temperatures=[]",
+    "run.torch_threads=1", "run.tensorboard=false",
+]  # fmt: skip
+
+
+def run(out: Path, *overrides: str, resume: bool = False) -> list[dict[str, float]]:
+    train(load_config("demo", [*SMALL, *overrides]), out, resume)
+    return read_metrics(out)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The override that begins with a warm start made once."""
+    out = tmp_path_factory.mktemp("start")
+    run(out, "run.steps=0")
+    return f"warmstart.path={out / 'warmstart'}"
+
+
+@pytest.mark.slow
+def test_the_example_trains_the_demo(start: str, tmp_path: Path) -> None:
+    assert len(EXAMPLE.read_text().splitlines()) <= 60
+    rows = run(tmp_path, start, "run.steps=2", f"algo.name={EXAMPLE}:MedianBaseline", "algo.options.keep=0.9")
+    assert [row["updates/solver_0"] for row in rows] == [2, 2]
+    assert any(row["grad_norm/solver_0"] > 0 for row in rows)
+
+
+@pytest.mark.slow
+def test_a_running_baseline_goes_on_after_a_resume(start: str, tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole", start, "run.steps=2", "algo.name=ema")
+    run(tmp_path / "cut", start, "run.steps=1", "algo.name=ema")
+    state = json.loads((tmp_path / "cut/checkpoints/step-000001/state.json").read_text())
+    assert set(state["algorithm"]) == {"solver_0", "coder_0", "verifier_0"}
+    resumed = run(tmp_path / "cut", start, "run.steps=2", "algo.name=ema", resume=True)
+    assert resumed[1]["loss/solver_0"] == whole[1]["loss/solver_0"]

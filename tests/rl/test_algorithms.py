@@ -1,0 +1,188 @@
+"""Every algorithm against numbers computed by hand, and what runs are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from learner_helpers import make_sample
+
+from mappa_rl.algorithm import algorithm_of
+from mappa_rl.algos import GROUP, algorithm_names, make_algorithm
+from mappa_rl.config import load_config
+from mappa_rl.errors import ConfigError
+from mappa_rl.trainer import _jobs
+from mappa_rl.types import Sample
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "my_algorithm.py"
+
+
+def episode(index: int, task: str, rewards: list[float], lengths: list[int], **changes: Any) -> Sample:
+    """One stay: an action per reward, each after one token of context."""
+    made = make_sample([(1, length) for length in lengths], rewards, seed=index, **changes)
+    spans = tuple(
+        dataclasses.replace(span, stratum=("math", "a", turn)) for turn, span in enumerate(made.spans)
+    )
+    return dataclasses.replace(made, spans=spans, group=task, episode=index)
+
+
+def batch(more: float = 0.0) -> list[Sample]:
+    """Task t: one episode of two actions (2 tokens and 1) and one of one; task u: a single episode."""
+    return [
+        episode(0, "t", [1 + more, 3 + more], [2, 1]),
+        episode(1, "t", [5 + more], [1]),
+        episode(2, "u", [9 + more], [1]),
+    ]
+
+
+def per_action(advantages: list[np.ndarray], samples: list[Sample]) -> list[float]:
+    return [float(a[span.start]) for a, s in zip(advantages, samples, strict=True) for span in s.spans]
+
+
+# rewards of t: 1, 3, 5 (mean 3, std 1.63299); episodes 2, 5; turn 0: 1, 5; turn 1: 3 alone
+TABLE = [
+    ("grpo", {}, [-1.224745, 0, 1.224745, 0]),
+    ("dr_grpo", {}, [-2, 0, 2, 0]),
+    ("dr_grpo", {"mode": "return_to_go"}, [0, -1, 1, 0]),  # returns 4, 3, 5
+    ("rloo", {}, [1 - 5, 3 - 5, 5 - 2, 0]),
+    # less 3: -2 (two tokens), 0, 2, 0; mean -0.4, var 2.24
+    ("reinforce_pp_baseline", {}, [-1.069045, 0.267261, 1.603567, 0.267261]),
+    ("gigpo", {}, [-1 - 1, -1 + 0, 1 + 1, 0]),
+    ("gigpo", {"omega": 0.5}, [-1.5, -1, 1.5, 0]),
+    ("ema", {}, [1 - 4.5, 3 - 4.5, 5 - 4.5, 9 - 4.5]),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "expected"), TABLE)
+def test_advantages_by_hand(name: str, settings: dict[str, Any], expected: list[float]) -> None:
+    samples = batch()
+    credit = make_algorithm(name, kl_coef=0.0, **settings).credit(samples)
+    assert per_action(credit.advantages, samples) == pytest.approx(expected, abs=1e-5)
+    assert credit.advantages[0][1] == credit.advantages[0][2]  # every token of an action
+    for advantages, weights, sample in zip(credit.advantages, credit.weights, samples, strict=True):
+        assert np.array_equal(weights, sample.action_mask)
+        assert not advantages[~sample.action_mask].any()
+
+
+@pytest.mark.parametrize("name", sorted({name for name, *_ in TABLE}))
+def test_invalid_actions_and_other_policies_count_nowhere(name: str) -> None:
+    right = per_action(make_algorithm(name, kl_coef=0.0).credit(batch()).advantages, batch())
+    others = [
+        episode(3, "t", [100.0], [2], policy="q", agent="b_0"),
+        episode(4, "t", [float("nan")], [3], valid=[False]),
+    ]
+    credit = make_algorithm(name, kl_coef=0.0).credit([*batch(), *others])
+    assert per_action(credit.advantages[:3], batch()) == pytest.approx(right, abs=1e-5)
+    assert not credit.weights[4].any()
+    assert not credit.advantages[4].any()
+    assert credit.stats["p"]["invalid"] == 1
+    assert all(np.isfinite(list(stats.values())).all() for stats in credit.stats.values())
+    nothing = make_algorithm(name, kl_coef=0.0).credit(others[1:])
+    assert not nothing.weights[0].any()
+
+
+@pytest.mark.parametrize("name", sorted({name for name, *_ in TABLE}))
+def test_the_kl_penalty_is_summed_in_the_action_and_left_as_it_is(name: str) -> None:
+    samples = batch()
+    plain = make_algorithm(name, kl_coef=0.0).credit(samples).advantages
+    reference = [np.where(s.action_mask, s.logprobs - 1, 5).astype(np.float32) for s in samples]  # kl = 1
+    made = make_algorithm(name, kl_coef=0.1)
+    assert made.needs_reference
+    credit = made.credit(samples, reference)
+    assert credit.advantages[0][[1, 2, 4]] == pytest.approx(plain[0][[1, 2, 4]] - [0.2, 0.1, 0.1], abs=1e-5)
+    assert credit.stats["p"]["reference_kl"] == pytest.approx(1, abs=1e-5)
+    with pytest.raises(ConfigError, match="needs the log-probs of a reference"):
+        made.credit(samples)
+
+
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "gigpo"])
+def test_a_group_without_differences_gives_no_signal(name: str) -> None:
+    same = [episode(k, "t", [0.7], [1 + k]) for k in range(3)]
+    credit = make_algorithm(name, kl_coef=0.0).credit(same)
+    assert per_action(credit.advantages, same) == pytest.approx([0, 0, 0], abs=1e-6)
+
+
+def test_the_running_baseline_is_that_of_earlier_steps_and_survives_a_checkpoint() -> None:
+    rule = make_algorithm("ema", kl_coef=0.0, reward_clip=100.0, decay=0.9)
+    rule.credit(batch())
+    state = json.loads(json.dumps(rule.state()))
+    assert state == {"a_0": pytest.approx(4.5)}
+    resumed = make_algorithm("ema", kl_coef=0.0, reward_clip=100.0, decay=0.9)
+    resumed.load(state)
+    for each in (rule, resumed):
+        assert per_action(each.credit(batch(10)).advantages, batch()) == pytest.approx([6.5, 8.5, 10.5, 14.5])
+        assert each.state() == {"a_0": pytest.approx(0.9 * 4.5 + 0.1 * 14.5)}
+
+
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "gigpo"])
+def test_comparing_episodes_needs_several(name: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape("Set rollout.samples_per_task=8")):
+        algorithm_of(load_config("demo", [f"algo.name={name}"]))
+    assert algorithm_of(load_config("demo", [f"algo.name={name}", "rollout.samples_per_task=8"]))
+
+
+def test_samples_per_task_play_the_same_task_with_other_seeds() -> None:
+    training: Any = SimpleNamespace(task_ids=[f"t{i}" for i in range(50)])
+    config = load_config("demo", ["rollout.episodes_per_step=12", "rollout.samples_per_task=4"])
+    jobs = _jobs(config, training, 3)
+    assert len({job.seed for job in jobs}) == 12
+    tasks = [job.task_id for job in jobs]
+    assert [len(set(tasks[i : i + 4])) for i in (0, 4, 8)] == [1, 1, 1]
+    assert len(set(tasks)) > 1
+    assert [job.task_id for job in _jobs(config, training, 4)] != tasks
+    one = load_config("demo", ["rollout.episodes_per_step=12"])
+    assert [job.seed for job in _jobs(one, training, 3)] == [job.seed for job in jobs]
+    assert {job.task_id for job in _jobs(one, training, 3)} == {None}
+    with pytest.raises(ConfigError, match=r"must divide rollout\.episodes_per_step"):
+        load_config("demo", ["rollout.episodes_per_step=12", "rollout.samples_per_task=5"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["algo.name=rlo"], "Did you mean 'rloo'?"),
+        (["algo.name=ema", "algo.options.deca=0.5"], "Did you mean 'decay'?"),
+        (["algo.name=ema", "algo.options.decay=1.5"], "decay=1.5 must be"),
+        (["algo.options.gamma=0.5"], "has a key of its own: algo.gamma"),
+        (["algo.name=nowhere.py:Mine"], "there is no Python file 'nowhere.py'"),
+        (["algo.name={example}:Median"], "Did you mean 'MedianBaseline'?"),
+        (["algo.name={example}:np"], "is no algorithm: derive a frozen dataclass"),
+        (["algo.name={example}:MedianBaseline", "algo.options.kepe=1"], "Did you mean 'keep'?"),
+        (["algo.name={example}:MedianBaseline", "algo.options.keep=2"], "keep=2 must be above 0"),
+        (["algo.name={bare}:Bare", "algo.gamma=0.5"], "has no such setting"),
+        (["algo.name={bare}:NoCredit"], "is no algorithm"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, overrides: list[str], said: str) -> None:
+    bare = tmp_path / "bare.py"
+    bare.write_text(
+        "from dataclasses import dataclass\nfrom mappa_rl.algos import Algorithm\n"
+        "@dataclass(frozen=True)\nclass Bare(Algorithm):\n    share: float = 1.0\n"
+        "@dataclass\nclass NoCredit:\n    share: float = 1.0\n"
+    )
+    names = {"{example}": str(EXAMPLE), "{bare}": str(bare)}
+    for short, path in names.items():
+        overrides = [each.replace(short, path) for each in overrides]
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        algorithm_of(load_config("demo", overrides))
+
+
+def test_an_installed_package_offers_algorithms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        f"[{GROUP}]\ntheirs = their_rule:Rule\nbroken = their_rule:Nothing\n"
+    )
+    (tmp_path / "their_rule.py").write_text(EXAMPLE.read_text().replace("MedianBaseline", "Rule"))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert {"theirs", "broken", "grpo"} <= set(algorithm_names())
+    assert algorithm_of(load_config("demo", ["algo.name=theirs", "algo.options.keep=0.5"])).keep == 0.5  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="cannot be imported"):
+        make_algorithm("broken")
