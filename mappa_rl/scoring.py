@@ -125,7 +125,8 @@ def score(
 
 
 def _score(logits: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    logp = F.log_softmax(logits.float() / temperature, dim=-1)
+    logits = logits.float() if temperature == 1 else logits.float() / temperature  # few copies: they are big
+    logp = F.log_softmax(logits, dim=-1)
     with torch.no_grad():
-        entropy = -(logp.exp() * logp).sum(-1)
+        entropy = -logp.exp().mul_(logp).sum(-1)
     return logp.gather(1, targets[:, None])[:, 0], entropy

@@ -32,6 +32,7 @@ class Variant(NamedTuple):
     offload: bool = False
     gradient_checkpointing: bool = False
     chunk: int = 2**24
+    dtype: str = "float32"
 
 
 def actions(merged: bool) -> tuple[list[Sample], list[Floats], list[Floats]]:
@@ -70,7 +71,8 @@ def actions(merged: bool) -> tuple[list[Sample], list[Floats], list[Floats]]:
 def measure(variant: Variant, rank: int = 0, processes: int = 1) -> tuple[float, float]:
     """Loss and gradient norm of the step; shares are unequal: rank 0 has all but the last two sequences."""
     learner = Learner(
-        make_model(), Schedule(1e-3), zero_stage=variant.zero_stage, offload=variant.offload,
+        make_model().to(getattr(torch, variant.dtype)), Schedule(1e-3),
+        zero_stage=variant.zero_stage, offload=variant.offload,
         gradient_checkpointing=variant.gradient_checkpointing, tokens_per_micro_batch=variant.budget,
     )  # fmt: skip
     learner._engine.module._chunk = variant.chunk

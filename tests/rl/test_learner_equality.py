@@ -31,6 +31,11 @@ ONE = {
         zero_stage=3, budget=60, gradient_checkpointing=True, chunk=640
     ),
 }  # fmt: skip
+BF16 = {
+    "bf16 ZeRO 1": Variant(zero_stage=1, budget=60, dtype="bfloat16"),
+    "bf16 ZeRO 2 offload": Variant(zero_stage=2, budget=60, offload=True, dtype="bfloat16"),
+    "bf16 ZeRO 3 chunked": Variant(zero_stage=3, budget=60, chunk=640, dtype="bfloat16"),
+}
 TWO = ("packed", "separate turns in micro-batches", "chunked logits", "recomputed layers", "ZeRO 1", "ZeRO 2",
        "ZeRO 3", "ZeRO 2 offload", "ZeRO 3 offload", "ZeRO 3 chunked, recomputed")  # fmt: skip
 
@@ -44,13 +49,13 @@ def right() -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, float]]:
-    """The variants of ``TWO`` on two gloo processes."""
+    """The variants of ``TWO`` and ``BF16`` on two gloo processes."""
     out = tmp_path_factory.mktemp("two") / "found.json"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     program = Path(__file__).with_name("learner_variants.py")
-    command = [sys.executable, str(program), str(out), json.dumps({name: ONE[name] for name in TWO})]
+    command = [sys.executable, str(program), str(out), json.dumps({name: ONE[name] for name in TWO} | BF16)]
     base = {
         **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2",
         "OMP_NUM_THREADS": "1",
@@ -78,6 +83,16 @@ def test_one_process(name: str, right: tuple[float, float]) -> None:
     assert measure(ONE[name]) == pytest.approx(right, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWO)
 def test_two_processes(name: str, right: tuple[float, float], two: dict[str, tuple[float, float]]) -> None:
     assert two[name] == pytest.approx(right, rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BF16)
+def test_bf16_is_near_on_one_process_and_on_two(
+    name: str, right: tuple[float, float], two: dict[str, tuple[float, float]]
+) -> None:
+    assert measure(BF16[name]) == pytest.approx(right, rel=0.05)
+    assert two[name] == pytest.approx(right, rel=0.05)

@@ -122,6 +122,7 @@ def test_unknown_layers_are_refused_and_lora_maps_every_agent() -> None:
     assert policy_map.names == ("solver_0", "coder_0")
 
 
+@pytest.mark.slow
 def test_a_run_trains_an_adapter_per_agent_and_leaves_plain_models(tmp_path: Path) -> None:
     config = load_config(
         "demo",
