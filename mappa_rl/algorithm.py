@@ -19,6 +19,8 @@ def algorithm_of(config: Config) -> Algorithm:
         value = getattr(algo, key)
         if key in algo.options:
             raise ConfigError(f"algo.options.{key}={algo.options[key]!r} has a key of its own: algo.{key}.")
+        if key == "kl_coef" and algo.kl_in == "loss":
+            value = 0.0 if key in has else Algo.model_fields[key].default
         if key in has:
             settings[key] = value
         elif value != Algo.model_fields[key].default:

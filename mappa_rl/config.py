@@ -177,9 +177,55 @@ class Algo(Section):
     reward_clip: Positive = 10.0
     """Scaled rewards are clipped to plus and minus this."""
     kl_coef: NotNegative = 0.01
-    """Weight of the k1 KL penalty to the warm start, per token, in the reward."""
+    """Weight of the KL penalty to the warm start, per token."""
+    kl_in: Literal["reward", "loss"] = "reward"
+    """Where the KL penalty goes: into the reward (k1), or into the loss (k2 or k3)."""
+    kl_estimator: Literal["k1", "k2", "k3"] = "k1"
+    """Estimate of the KL divergence; pairs with ``kl_in`` that give a wrong gradient are refused."""
+    mask_truncated: bool = False
+    """Do not train on actions that were cut at ``rollout.max_new_tokens``."""
+    overlong_penalty: NotNegative = 0.0
+    """Points (of 0-10) taken from an action of ``rollout.max_new_tokens``; 0: none."""
+    overlong_buffer: Count = 16
+    """Tokens before that limit over which the overlong penalty rises."""
+    drop_flat_groups: bool = False
+    """Leave out an agent's actions on tasks where all of them were paid the same; needs groups."""
+    loss: Literal["ppo", "gspo", "cispo"] = "ppo"
+    """The loss: clipped token by token, by the whole action's ratio, or by clipped weights."""
     clip: Positive = 0.2
-    """The probability ratio's clip range is [1 - clip, 1 + clip]."""
+    """The probability ratio's clip range is [1 - clip, 1 + clip_high]."""
+    clip_high: NotNegative = 0.0
+    """Upper side of the clip range; 0: as ``clip``."""
+    dual_clip: NotNegative = 0.0
+    """Bound above 1 on the ratio where the advantage is negative (only ``ppo``); 0: none."""
+    correction: Literal["none", "tis", "icepop"] = "none"
+    """Weights against a sampler whose log-probs differ from the learner's: truncated, or masked outside."""
+    correction_bounds: tuple[NotNegative, Positive] = (0.5, 5.0)
+    """Bounds of these weights, below and above 1."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.kl_coef and (self.kl_in, self.kl_estimator) == ("loss", "k1"):
+            raise ValueError(
+                "algo.kl_in=loss algo.kl_estimator=k1: its gradient is 0 on average, so it holds nothing "
+                "back. Use algo.kl_estimator=k2 (the gradient of k1 in the reward) or k3."
+            )
+        if self.kl_coef and self.kl_in == "reward" and self.kl_estimator != "k1":
+            raise ValueError(
+                f"algo.kl_in=reward algo.kl_estimator={self.kl_estimator}: its gradient is biased, and "
+                "vanishes near the warm start. Use algo.kl_estimator=k1, or algo.kl_in=loss."
+            )
+        if self.dual_clip and (self.dual_clip <= 1 or self.loss != "ppo"):
+            raise ValueError(
+                f"algo.dual_clip={self.dual_clip:g} with algo.loss={self.loss}: it must be above 1, for "
+                "instance 3, and goes with algo.loss=ppo alone. Use algo.dual_clip=0."
+            )
+        low, high = self.correction_bounds
+        if not low < 1 < high:
+            raise ValueError(
+                f"algo.correction_bounds=[{low:g}, {high:g}] must lie on both sides of 1, as [0.5, 5.0] does."
+            )
+        return self
 
 
 class SFT(Section):
@@ -337,6 +383,16 @@ class Config(Section):
             raise ValueError(
                 f"rollout.samples_per_task={rollout.samples_per_task} must divide rollout.episodes_per_step="
                 f"{rollout.episodes_per_step}."
+            )
+        if self.algo.drop_flat_groups and rollout.samples_per_task == 1:
+            raise ValueError(
+                "algo.drop_flat_groups compares episodes of one task, and rollout.samples_per_task=1 plays "
+                "one. Set rollout.samples_per_task=8, or algo.drop_flat_groups=false."
+            )
+        if self.algo.overlong_penalty and self.algo.overlong_buffer >= rollout.max_new_tokens:
+            raise ValueError(
+                f"algo.overlong_buffer={self.algo.overlong_buffer} must be below rollout.max_new_tokens="
+                f"{rollout.max_new_tokens}."
             )
         shaping = self.env.shaping
         paid = shaping if isinstance(shaping, str) else shaping.get("name")

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from mappa_rl.backend import all_max, all_sum, gathered, make_engine, world
 from mappa_rl.errors import CheckpointError, LearnerError
 from mappa_rl.lora import is_adapted, keep_trained, merged
-from mappa_rl.losses import Loss, clip_loss, likelihood_loss
+from mappa_rl.losses import Loss, Objective, likelihood_loss
 from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Scorer, Scores, score
-from mappa_rl.types import Demonstrations, Floats, PackedBatch, Sample, StepStats
+from mappa_rl.types import Demonstrations, Floats, Ints, PackedBatch, Sample, StepStats
 
+_PPO = Objective()
 _LossOf = Callable[[Scores, PackedBatch, float], Loss]
 
 
@@ -36,6 +37,7 @@ class _Term(NamedTuple):
     advantages: Sequence[Floats] | None = None
     coef: float = 1.0
     name: str = ""
+    reference: Sequence[Floats] | None = None
 
 
 class Learner:
@@ -87,18 +89,21 @@ class Learner:
         advantages: Sequence[Floats],
         weights: Sequence[Floats],
         *,
-        clip: float = 0.2,
+        objective: Objective = _PPO,
+        reference: Sequence[Floats] | None = None,
         epochs: int = 1,
         minibatches: int = 1,
         demonstrations: Demonstrations | None = None,
     ) -> StepStats:
-        """``epochs * minibatches`` updates with the clipped loss; ``samples[i].logprobs`` are the old policy.
+        """``epochs * minibatches`` updates with the objective; ``samples[i].logprobs`` are the old policy.
+
+        ``reference``: log-probs [T] of each sample under the reference, for an objective with a KL penalty.
 
         Stats: ``loss``, ``grad_norm`` (before clipping), ``entropy`` (nats per token), ``clip_fraction``,
-        ``kl`` (old to new, nats per token), ``lr``: means over updates; ``mismatch``: mean absolute
-        difference between learner and sampler per token in the first minibatch, before any update;
-        ``tokens`` and ``action_tokens`` (per pass), ``updates``. Without a weighted token nothing changes and
-        the stats are ``{"skipped": 1.0}``.
+        ``kl`` (old to new, nats per token), ``kl_loss`` (where the objective has one), ``lr``: means over
+        updates; ``mismatch``: mean absolute difference between learner and old policy per token in the first
+        minibatch, before any update; ``tokens`` and ``action_tokens`` (per pass), ``updates``. Without a
+        weighted token nothing changes and the stats are ``{"skipped": 1.0}``.
 
         ``demonstrations`` add ``coef`` times the sum of their tokens' negative log-likelihoods, divided like
         the rest by the minibatch's action tokens: a few weigh little. Stats: ``sft_loss`` (nats per
@@ -107,7 +112,8 @@ class Learner:
 
         def loss(scores: Scores, batch: PackedBatch, total: float) -> Loss:
             old, values, mass = self._tensors(batch.logprobs, batch.advantages, batch.weights)
-            found = clip_loss(scores.logprobs, old, values, mass, total=total, clip=clip)
+            far, actions = self._tensors(batch.reference, batch.actions)
+            found = objective(scores.logprobs, old, values, mass, total=total, actions=actions, reference=far)
             found.sums["entropy"] = (scores.entropy * mass).sum()
             return found
 
@@ -115,7 +121,7 @@ class Learner:
         (total,) = all_sum(sum(float(weights[i].sum()) for i in kept))
         if total == 0:
             return StepStats(skipped=1.0)
-        terms = [_Term(samples, weights, loss, advantages)]
+        terms = [_Term(samples, weights, loss, advantages, reference=reference)]
         pool = [kept]
         if demonstrations is not None:
             terms.append(
@@ -269,14 +275,17 @@ class Learner:
             )
         return norm
 
-    def _tensors(self, *arrays: Floats) -> list[Tensor]:
+    def _tensors(self, *arrays: Floats | Ints) -> list[Tensor]:
         device = next(self.model.parameters()).device
         return [torch.from_numpy(array).to(device) for array in arrays]
 
 
-def _pick(term: _Term, chosen: Sequence[int]) -> tuple[list[Sample], list[Floats], list[Floats] | None]:
+def _pick(
+    term: _Term, chosen: Sequence[int]
+) -> tuple[list[Sample], list[Floats], list[Floats] | None, list[Floats] | None]:
     values = None if term.advantages is None else [term.advantages[i] for i in chosen]
-    return [term.samples[i] for i in chosen], [term.weights[i] for i in chosen], values
+    reference = None if term.reference is None else [term.reference[i] for i in chosen]
+    return [term.samples[i] for i in chosen], [term.weights[i] for i in chosen], values, reference
 
 
 def _mean(history: Sequence[StepStats]) -> StepStats:

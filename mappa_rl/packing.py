@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -96,6 +97,7 @@ def pack(
     samples: Sequence[Sample],
     weights: Sequence[NDArray[np.generic]],
     advantages: Sequence[Floats] | None = None,
+    reference: Sequence[Floats] | None = None,
 ) -> PackedBatch:
     """Lay samples end to end; the tokens with a weight (one array [T] per sample) other than 0 are scored.
 
@@ -108,7 +110,12 @@ def pack(
     if flat[bounds[:-1]].any():
         raise ContextError("The first token of a sample has a weight, but nothing before it predicts it.")
     ids = np.concatenate([sample.ids for sample in samples])
-    values = np.zeros(len(ids), np.float32) if advantages is None else np.concatenate(advantages)
+    none = np.zeros(len(ids), np.float32)
+    values = none if advantages is None else np.concatenate(advantages)
+    actions, counter = np.zeros(len(ids), np.int64), itertools.count()
+    for sample, at in zip(samples, bounds[:-1], strict=True):
+        for span in sample.spans:
+            actions[at + span.start : at + span.end] = next(counter)
     return PackedBatch(
         ids=ids,
         position_ids=np.concatenate([np.arange(size) for size in sizes]),
@@ -118,6 +125,8 @@ def pack(
         logprobs=np.concatenate([sample.logprobs for sample in samples])[scored],
         advantages=values[scored],
         weights=flat[scored],
+        reference=(none if reference is None else np.concatenate(reference))[scored],
+        actions=actions[scored],
     )
 
 
@@ -130,5 +139,7 @@ DUMMY = PackedBatch(
     logprobs=np.zeros(1, np.float32),
     advantages=np.zeros(1, np.float32),
     weights=np.zeros(1, np.float32),
+    reference=np.zeros(1, np.float32),
+    actions=np.zeros(1, np.int64),
 )
 """What a process without samples runs, so that collectives meet: no weight, no gradient."""

@@ -16,8 +16,11 @@ from mappa_rl.checks import check_coach
 from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
 from mappa_rl.corrections import correction_stats, corrections
+from mappa_rl.filters import choose
 from mappa_rl.held_out import HeldOut
 from mappa_rl.launch import write_config
+from mappa_rl.mismatch import correct
+from mappa_rl.objective import objective_of
 from mappa_rl.progress import Progress
 from mappa_rl.rollout import Collected, Collector, Job, Sampling
 from mappa_rl.sinks import Metrics
@@ -105,18 +108,25 @@ def train_step(
 
 def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[str, float]]:
     """Step every trainable policy on its own samples; advantages are normalised within the policy."""
-    stats, coef = {}, config.sft.corrections_coef
+    stats, coef, algo = {}, config.sft.corrections_coef, config.algo
     corrected = corrections(collected, parts.policies, coef) if coef else {}
-    for policy, samples in parts.policies.samples(collected.rollouts).items():
-        reference = parts.reference.logprobs(samples) if parts.algorithm.needs_reference else None
-        credit = parts.algorithm.credit(samples, reference)
-        done = parts.learners[policy].step(
-            samples, credit.advantages, credit.weights,
-            clip=config.algo.clip, epochs=config.optim.epochs, minibatches=config.optim.minibatches,
+    objective = objective_of(algo)
+    wanted = parts.algorithm.needs_reference or objective.kl_coef > 0
+    for policy, played in parts.policies.samples(collected.rollouts).items():
+        learner = parts.learners[policy]
+        samples, chosen = choose(played, algo, config.rollout)
+        reference = parts.reference.logprobs(samples) if wanted else None
+        mended = correct(samples, learner, algo)
+        credit = parts.algorithm.credit(mended.samples, reference)
+        done = learner.step(
+            mended.samples, mended.weigh(credit.advantages), credit.weights,
+            objective=objective, reference=reference,
+            epochs=config.optim.epochs, minibatches=config.optim.minibatches,
             demonstrations=corrected.get(policy),
         )  # fmt: skip
         own: dict[str, float] = credit.stats.get(policy, StepStats())
-        stats[policy] = {**{k: v for k, v in own.items() if k != "reward"}, **done}  # logged by agent
+        credited = {k: v for k, v in own.items() if k != "reward"}  # logged by agent
+        stats[policy] = {**chosen, **credited, **done, **mended.stats}
     return stats
 
 

@@ -120,8 +120,9 @@ class PackedBatch:
 
     ``ids``, ``position_ids`` [N] (positions restart in every segment); ``cu_seqlens`` [S+1]: segment ``i``
     is ``cu_seqlens[i]:cu_seqlens[i+1]``; ``rows`` [M]: where in the N a scored token is predicted, one before
-    the token itself; ``targets`` [M]: the scored tokens. The last three [M] belong to the targets:
-    ``logprobs`` of the old policy, ``advantages``, and ``weights`` in the loss.
+    the token itself; ``targets`` [M]: the scored tokens. The others [M] belong to the targets: ``logprobs``
+    of the old policy and of the ``reference`` (0 where there is none), ``advantages``, ``weights`` in the
+    loss, and ``actions``: which action of the batch a token is of (only for tokens of actions).
     """
 
     ids: Ints
@@ -132,6 +133,8 @@ class PackedBatch:
     logprobs: Floats
     advantages: Floats
     weights: Floats
+    reference: Floats
+    actions: Ints
 
     def __len__(self) -> int:
         return len(self.ids)

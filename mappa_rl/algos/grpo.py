@@ -5,7 +5,8 @@ Over the actions ``g`` of one agent in all episodes of one task, with returns ``
     A_a = (G_a - mean_g) / (std_g + 1e-6)        with the biased standard deviation.
 
 An agent with one action per episode, paid with the outcome, gets the published outcome rule. The paper
-divides the loss by each answer's length; here it is one mean over all tokens, as in all our losses.
+normalises the rewards of steps before it sums them, here returns are normalised; and it divides the loss by
+each answer's length, where all our losses are one mean over all tokens.
 """
 
 from __future__ import annotations

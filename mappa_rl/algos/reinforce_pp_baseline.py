@@ -1,4 +1,4 @@
-"""REINFORCE++-baseline (arXiv 2501.03262, section 3.2).
+"""REINFORCE++-baseline (arXiv 2501.03262).
 
 With ``G_a`` the return of an action (``returns.py``), first the mean over the same agent's actions in all
 episodes of the task, then per policy over all tokens of the batch (an action counts as often as it has

@@ -91,3 +91,16 @@ def padded_gradient(
     loss = -(gain * mass).sum() / mass.sum()
     loss.backward()
     return loss.item(), [parameter.grad.clone() for parameter in model.parameters()]
+
+
+def gradient_of(learner: Any, *batch: Any, **options: Any) -> tuple[Any, list[torch.Tensor]]:
+    """Stats and accumulated gradient of one ``learner.step`` (stage 0), which is not applied."""
+    caught: list[torch.Tensor] = []
+
+    def apply() -> float:
+        caught.extend(parameter.grad.clone() for parameter in learner.model.parameters())
+        learner._engine.zero_grad()
+        return 0.0
+
+    learner._apply = apply
+    return learner.step(*batch, **options), caught

@@ -50,3 +50,19 @@ def test_a_running_baseline_goes_on_after_a_resume(start: str, tmp_path: Path) -
     assert set(state["algorithm"]) == {"solver_0", "coder_0", "verifier_0"}
     resumed = run(tmp_path / "cut", start, "run.steps=2", "algo.name=ema", resume=True)
     assert resumed[1]["loss/solver_0"] == whole[1]["loss/solver_0"]
+
+
+@pytest.mark.slow
+def test_groups_filters_losses_and_corrections_go_together(start: str, tmp_path: Path) -> None:
+    rows = run(
+        tmp_path, start, "run.steps=2", "algo.name=gigpo", "rollout.samples_per_task=4", "algo.loss=gspo",
+        "algo.kl_in=loss", "algo.kl_estimator=k2", "algo.correction=icepop", "algo.drop_flat_groups=true",
+        "algo.overlong_penalty=2", "algo.overlong_buffer=8", "optim.epochs=2",
+    )  # fmt: skip
+    trained = [row for row in rows if "kl_loss/solver_0" in row]
+    assert trained
+    for row in trained:
+        assert row["correction_weight/solver_0"] == pytest.approx(1, abs=0.01)
+        assert row["mismatch_max/solver_0"] < 0.01
+        assert 0 <= row["flat_groups/solver_0"] <= 1
+        assert 0 <= row["overlong/solver_0"] <= 1

@@ -323,7 +323,7 @@ def test_recipes_and_keys_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["recipes", "--keys"]) == 0
     shown = capsys.readouterr().out
     assert "demo_dsbench " in shown
-    assert "algo.kl_coef=0.01\n    Weight of the k1 KL penalty" in shown
+    assert "algo.kl_coef=0.01\n    Weight of the KL penalty" in shown
 
 
 @pytest.mark.parametrize(
