@@ -38,10 +38,10 @@ def plain(rule: Objective, new, old, advantages, weights, actions, reference) ->
         ratio, value = torch.exp(new[t] - old[t]), advantages[t]
         if rule.loss == "gspo":
             mine = [i for i in range(len(new)) if actions[i] == actions[t]]
-            common = math.exp(sum(float(new[i] - old[i]) for i in mine) / len(mine))
+            common = math.exp(sum(float(new[i].detach() - old[i]) for i in mine) / len(mine))
             ratio = common * torch.exp(new[t] - new[t].detach())
         if rule.loss == "cispo":
-            gain = min(max(float(ratio), low), high) * value * new[t]
+            gain = min(max(float(ratio.detach()), low), high) * value * new[t]
         else:
             gain = torch.minimum(ratio * value, ratio.clamp(low, high) * value)
             if rule.dual_clip and value < 0:
