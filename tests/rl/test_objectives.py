@@ -95,7 +95,7 @@ def test_the_learner_gives_every_loss_the_right_tokens_however_a_batch_is_cut(ru
     for budget in (10_000, 1):
         learner = Learner(copy.deepcopy(model), Schedule(1e-2), zero_stage=0, tokens_per_micro_batch=budget)
         stats, found = gradient_of(learner, samples, advantages, weights, objective=rule, reference=far)
-        assert stats["loss"] == pytest.approx(float(loss), abs=1e-5)
+        assert stats["loss"] == pytest.approx(loss.item(), abs=1e-5)
         for a, b in zip(found, hand.parameters(), strict=True):
             torch.testing.assert_close(a, b.grad, atol=2e-5, rtol=1e-4)
         assert ("kl_loss" in stats) == (rule.kl_coef > 0)
@@ -105,7 +105,7 @@ def test_dual_clip_bounds_what_an_unlikely_action_can_do() -> None:
     new = torch.tensor([math.log(5.0), math.log(2.0)], requires_grad=True)
     found = clip_loss(new, torch.zeros(2), -torch.ones(2), torch.ones(2), total=2.0, clip=0.2, dual_clip=3.0)
     found.value.backward()
-    assert float(found.value) == pytest.approx((3 + 2) / 2)
+    assert found.value.item() == pytest.approx((3 + 2) / 2)
     assert new.grad is not None
     assert new.grad.tolist() == pytest.approx([0, 1])
 
