@@ -28,8 +28,11 @@ from mappa_rl.stats import Interval, paired_delta, wilson
 
 ARMS = {"reinforcement": "demo_dsbench", "hybrid": "demo_dsbench_hybrid"}
 TEMPERATURE = 1.0
-QUICK = ["warmstart.episodes=40", "warmstart.steps=20", "run.steps=2", "eval.episodes=6",
-         "rollout.episodes_per_step=6", "warmstart.warmup_steps=5"]  # fmt: skip
+QUICK = [
+    "env.task_options={variants: 1}", "warmstart.episodes=10", "warmstart.steps=5",
+    "warmstart.warmup_steps=1", "warmstart.renamed=1", "model.layers=1", "run.steps=2", "eval.episodes=3", "rollout.episodes_per_step=4",
+    "rollout.max_new_tokens=32", "run.tensorboard=false",
+]  # fmt: skip
 
 
 def run(arm: str, seed: int, out: Path, extra: list[str], start: Path | None) -> Path:
@@ -90,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", default="0,1,2", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=Path("runs/corrections"), help="default: %(default)s")
+    parser.add_argument("--out", type=Path, help="default: runs/corrections, with --quick a folder beside it")
     parser.add_argument(
         "--starts", type=Path, metavar="FOLDER",
         help="runs of demo_dsbench in seed-<n>/, whose warm starts are taken instead of making new ones",
@@ -99,13 +102,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
     parser.add_argument("--figure", type=Path, metavar="PATH", help="write the curves here (svg or png)")
     args = parser.parse_args(argv)
+    out = args.out or Path("runs/corrections-quick" if args.quick else "runs/corrections")
     seeds = [int(seed) for seed in args.seeds.split(",")][: 1 if args.quick else None]
     extra = ["eval.every=2", "eval.calibration_temperatures=[]", *(QUICK if args.quick else [])]
     folders: dict[str, list[Path]] = {arm: [] for arm in ARMS}
     for seed in seeds:
         start = args.starts and args.starts / f"seed-{seed}" / "warmstart"
         for arm in ARMS:
-            folders[arm].append(run(arm, seed, args.out, extra, start))
+            folders[arm].append(run(arm, seed, out, extra, start))
     figures = report({arm: [curve(each) for each in mine] for arm, mine in folders.items()})
     rows = [row for each in folders["hybrid"] for row in corrected(each)]
     figures["corrections"] = told = {
