@@ -30,8 +30,8 @@ ARMS = {"reinforcement": "demo_dsbench", "hybrid": "demo_dsbench_hybrid"}
 TEMPERATURE = 1.0
 QUICK = [
     "env.task_options={variants: 1}", "warmstart.episodes=10", "warmstart.steps=5",
-    "warmstart.warmup_steps=1", "warmstart.renamed=1", "model.layers=1", "run.steps=2", "eval.episodes=3", "rollout.episodes_per_step=4",
-    "rollout.max_new_tokens=32", "run.tensorboard=false",
+    "warmstart.warmup_steps=1", "warmstart.renamed=1", "model.layers=1", "run.steps=2", "eval.episodes=3",
+    "rollout.episodes_per_step=4", "rollout.max_new_tokens=32", "run.tensorboard=false",
 ]  # fmt: skip
 
 
