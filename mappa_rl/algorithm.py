@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mappa_rl.algos import Algorithm, find_algorithm, make_algorithm, settings_of
-from mappa_rl.config import Algo, Config
+from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
+from mappa_rl.sections import Algo
 
 _TYPED = ("mode", "gamma", "reward_scale", "reward_clip", "kl_coef")
 """Keys of the section that are settings of the algorithm."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mappa_rl.algos.returns import MIN_VAR
-from mappa_rl.config import Algo, Rollout
+from mappa_rl.sections import Algo, Rollout
 from mappa_rl.types import Sample, Span, StepStats
 
 

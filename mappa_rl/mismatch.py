@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mappa_rl.config import Algo
+from mappa_rl.sections import Algo
 from mappa_rl.types import Floats, Sample, StepStats
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mappa_rl.config import Algo
 from mappa_rl.losses import Objective
+from mappa_rl.sections import Algo
 
 
 def objective_of(algo: Algo) -> Objective:

@@ -18,9 +18,10 @@ from mappa_env.errors import MappaError
 from mappa_env.registration import card_of, find_card
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.checks import check_coach
-from mappa_rl.config import Config, Model
+from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError, PolicyError
 from mappa_rl.policies import PolicyMap
+from mappa_rl.sections import Model
 
 NEEDED = ("torch", "transformers", "deepspeed")
 

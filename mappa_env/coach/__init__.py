@@ -64,6 +64,8 @@ def _own(name: str, options: Mapping[str, Any], card: Card) -> Coach:
         )
     made: Coach = plugins.construct("coach", name, kind, card, **options)
     lacking = plugins.missing(made, _METHODS)
+    if getattr(kind, "judge", None) is BaseCoach.judge:
+        lacking.append("judge")
     lacking += [name for name, of in _FIELDS.items() if not isinstance(getattr(made, name, None), of)]
     if lacking:
         raise OptionError(

@@ -67,7 +67,7 @@ class BaseCoach:
 
     def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
         """See ``Coach.judge``. Raises CoachError where there is no score, CoachStopped to end the run."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has to say what actions are worth: write judge().")
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
         return [self.judge(evidence) for evidence in batch]

@@ -209,6 +209,9 @@ def test_what_is_blocked_is_not_asked_again(fake: FakeServer, make: Make, card: 
     fake.script += [fakes.blocked]
     verdict = make().judge(evidence(card))
     assert (verdict.status, verdict.score, len(fake.calls)) == ("abstain", None, 1)
+    assert verdict.asked is not None
+    assert verdict.asked.latency_s > 0
+    assert verdict.asked.model_version == fake.model_version
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])

@@ -66,12 +66,14 @@ def test_environments_share_the_class_of_a_file_until_it_changes(mine: Path, car
             "judge, judge_many, judge_later, blame, wait, close, name, deterministic, corrects, labels ",
         ),
         ("{mine}:NotFresh", "fresh=False"),
+        ("{mine}:NoJudge", "is no coach: judge missing"),
         ("{mine}:NUMBER", "no class"),
         ("rubirc", "Did you mean 'rubric'"),
     ],
 )
 def test_what_is_no_coach_is_refused_when_made(mine: Path, card: Card, spec: Any, says: str) -> None:
     with mine.open("a") as file:
+        file.write("class NoJudge(BaseCoach): ...\n")
         file.write("NUMBER = 3\nclass NoCoach:\n    def __init__(self, card): ...\n")
         file.write("class NotFresh(BaseCoach):\n    def judge(self, evidence): ...\n")
     if isinstance(spec, str):
@@ -90,6 +92,7 @@ def test_a_package_brings_a_coach_by_name(
     (info / "entry_points.txt").write_text(f"[{GROUP}]\ntheirs = theirs:Kind\nbroken = theirs:Nothing\n")
     (tmp_path / "theirs.py").write_text(
         "from mappa_env.coach import BaseCoach\nclass Kind(BaseCoach):\n    name = 'theirs'\n"
+        "    def judge(self, evidence, *, fresh=False): ...\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert plugins.installed(GROUP) == ["broken", "theirs"]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from learner_helpers import make_sample
 
-from mappa_rl.config import Algo, Rollout
 from mappa_rl.filters import choose
 from mappa_rl.mismatch import correct
+from mappa_rl.sections import Algo, Rollout
 from mappa_rl.types import Floats, Sample
 
 

@@ -11,13 +11,14 @@ import pytest
 import torch
 from learner_helpers import gradient_of, make_batch, make_model
 
-from mappa_rl.config import Algo, load_config
+from mappa_rl.config import load_config
 from mappa_rl.errors import ConfigError
 from mappa_rl.learner import Learner
 from mappa_rl.losses import Objective, clip_loss
 from mappa_rl.objective import objective_of
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
+from mappa_rl.sections import Algo
 
 OBJECTIVES = [
     Objective(),

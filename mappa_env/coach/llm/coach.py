@@ -210,6 +210,7 @@ class LLMCoach:
             spent.calls += failure.calls
             if isinstance(failure, Unanswered):
                 spent.usage += failure.usage
+                spent.latency_s, spent.version = failure.latency_s, failure.model_version
                 spent.version = failure.model_version or spent.version
             if spent.cache is not None:
                 spent.cache.put(key, failure)

@@ -71,7 +71,7 @@ class Policy:
         waited, attempts = 0.0, 0
         last: Passing | None = None
         while True:
-            before = attempts
+            before, asked = attempts, time.monotonic()
             try:
                 late_s, reserved = self._buckets.turn(lambda: self._expected(request), end)
                 waited += late_s
@@ -82,7 +82,7 @@ class Policy:
                     reply = self._call(request, end, bill, reserved)
                 return Answer(reply, attempts, time.monotonic() - asked, waited)
             except Unanswered as nothing:
-                nothing.calls = attempts
+                nothing.calls, nothing.latency_s = attempts, time.monotonic() - asked
                 raise
             except Passing as failure:
                 late = attempts == before  # no call was made, and none will be

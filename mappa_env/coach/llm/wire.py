@@ -90,5 +90,7 @@ class Unanswered(Exception):
         self.usage = usage
         self.model_version = model_version
         self.final = final
+        self.latency_s = 0.0
+        """Of the last call."""
         self.calls = 1
         """Made in vain, the last one included."""
