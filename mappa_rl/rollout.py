@@ -19,7 +19,7 @@ import gymnasium as gym
 
 from mappa_env.types import Message, Trajectory
 from mappa_rl.engines.base import Generation, Request
-from mappa_rl.errors import ContextError
+from mappa_rl.errors import ContextError, EngineError
 from mappa_rl.policies import Policies
 from mappa_rl.stopwatch import WAIT, Stopwatch
 from mappa_rl.types import Rollout, Turn
@@ -202,6 +202,8 @@ class Collector:
 
     def _step(self, slot: _Slot, generation: Generation) -> bool:
         """On a worker thread: hand the action to the environment and note the turn. True when over."""
+        if generation.stopped == "abort":
+            raise EngineError(f"The engine was told to stop while {slot.info['agent']} was speaking.")
         agent = slot.info["agent"]
         policy = self._policies.of(agent)
         text = self._policies[policy].chat.decode(generation.ids)

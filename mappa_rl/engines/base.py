@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -15,8 +16,9 @@ class Request:
     """One prompt to continue.
 
     ``ids`` is the prompt (at least one token); ``max_tokens`` bounds the new tokens (>= 1); ``temperature``
-    0 means greedy; ``stop_ids`` end the generation. The draw depends on ``seed`` (>= 0) and the prompt alone,
-    never on the other requests of a batch (up to the rounding of the forward pass).
+    0 means greedy; ``top_p`` below 1 keeps the most likely tokens of that total probability (evaluation only:
+    training needs the whole distribution); ``stop_ids`` end the generation. The draw depends on ``seed``
+    (>= 0) and the prompt alone, never on the other requests of a batch (up to the forward pass's rounding).
     """
 
     ids: Sequence[int]
@@ -24,6 +26,7 @@ class Request:
     max_tokens: int
     temperature: float = 1.0
     stop_ids: tuple[int, ...] = ()
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +34,22 @@ class Generation:
     """What was sampled. ``ids`` includes the stop token when ``stopped == "eos"``.
 
     ``logprobs`` are natural logarithms under the distribution sampled from, so after temperature (fp32
-    log-softmax, no truncation of the tail); for greedy requests they are those at temperature 1.
+    log-softmax) and ``top_p``; for greedy requests they are those at temperature 1. ``abort``: the engine was
+    told to stop, ``ids`` is what there was. ``version`` is that of the weights that sampled the first token.
     """
 
     ids: tuple[int, ...]
     logprobs: tuple[float, ...]
-    stopped: Literal["eos", "length"]
+    stopped: Literal["eos", "length", "abort"]
+    version: int = field(default=0, compare=False)
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """A sampler of one policy. ``version`` counts weight updates; ``max_len`` bounds prompt plus reply."""
+    """A sampler of one policy. ``version`` counts weight updates; ``max_len`` bounds prompt plus reply.
+
+    Methods may be called from any thread.
+    """
 
     version: int
     max_len: int
@@ -50,6 +58,29 @@ class Engine(Protocol):
         """Continue every request; answers come in the order of the requests. Raises ``EngineError``."""
         ...
 
+    def submit(self, request: Request) -> Future[Generation]:
+        """Continue one request beside all others; ``EngineError`` comes out of the future."""
+        ...
+
+    def abort(self) -> None:
+        """End every request under way; each answers with ``stopped="abort"`` and what it has."""
+        ...
+
     def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
-        """Take the learner's weights; ``version`` defaults to one more than the current."""
+        """Take the learner's weights; ``version`` defaults to one more than the current.
+
+        Requests under way go on, with the new weights or with the old.
+        """
+        ...
+
+    def sleep(self) -> None:
+        """Give the accelerator's memory back until ``wake``; nothing may be under way."""
+        ...
+
+    def wake(self) -> None:
+        """Be ready again after ``sleep``; weights are those of the next ``load_weights``."""
+        ...
+
+    def close(self) -> None:
+        """Free everything. Requests under way are aborted."""
         ...

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.engines.cache import ATTENTION, Cache, Filled
+from mappa_rl.engines.queue import RequestQueue
 from mappa_rl.errors import EngineError
 
 _SPARE = 64  # tokens of room the cache starts with beyond the prompts
@@ -35,6 +37,7 @@ class _Batch:
     lengths: Tensor
     limits: Tensor
     temperatures: Tensor
+    top_p: Tensor
     uniforms: Tensor
     stops: Tensor
     alive: Tensor
@@ -62,6 +65,7 @@ class _Batch:
             lengths=lengths,
             limits=torch.tensor(limits, device=device),
             temperatures=torch.tensor([r.temperature for r in requests], device=device)[:, None],
+            top_p=torch.tensor([r.top_p for r in requests], device=device)[:, None],
             uniforms=torch.from_numpy(uniforms).to(device),
             stops=torch.tensor(stops, device=device),
             alive=torch.ones(len(requests), dtype=torch.bool, device=device),
@@ -73,7 +77,7 @@ class _Batch:
             setattr(self, item.name, getattr(self, item.name)[rows])
 
 
-def _draw(logits: Tensor, temperatures: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+def _draw(logits: Tensor, temperatures: Tensor, top_p: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
     """Sample one token per row by inverting the cumulative distribution; return tokens and log-probs.
 
     The first token whose cumulative probability exceeds ``u * total`` has positive probability, whatever
@@ -81,6 +85,8 @@ def _draw(logits: Tensor, temperatures: Tensor, uniforms: Tensor) -> tuple[Tenso
     """
     greedy = temperatures == 0
     logprobs = F.log_softmax(logits / torch.where(greedy, 1.0, temperatures), dim=-1, dtype=torch.float32)
+    if bool((top_p < 1).any()):
+        logprobs = _nucleus(logprobs, torch.where(greedy, 1.0, top_p))
     cdf = logprobs.exp().cumsum(-1, dtype=torch.float64)
     total = cdf[:, -1:]
     aim = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
@@ -88,6 +94,20 @@ def _draw(logits: Tensor, temperatures: Tensor, uniforms: Tensor) -> tuple[Tenso
     if bool(greedy.any()):
         tokens = torch.where(greedy, logits.argmax(-1, keepdim=True), tokens)
     return tokens[:, 0], logprobs.gather(1, tokens)[:, 0]
+
+
+def _nucleus(logprobs: Tensor, top_p: Tensor) -> Tensor:
+    """Keep the fewest most likely tokens whose probabilities reach ``top_p``, and normalise again."""
+    ranked, order = logprobs.sort(-1, descending=True)
+    mass = ranked.exp().cumsum(-1)
+    beyond = (mass - ranked.exp() >= top_p) & (top_p < 1)  # what came before already suffices
+    return F.log_softmax(logprobs.masked_fill(beyond.scatter(-1, order, beyond), -torch.inf), -1)
+
+
+def _ending(request: Request, ids: Sequence[int], limit: int) -> Literal["eos", "length", "abort"]:
+    if ids and ids[-1] in request.stop_ids:
+        return "eos"
+    return "length" if len(ids) == limit else "abort"
 
 
 class HFEngine:
@@ -112,16 +132,41 @@ class HFEngine:
         self.max_len: int = config.max_position_embeddings
         self.version = 0
         self._turn = threading.Lock()
+        self._stop = threading.Event()
+        self._queue = RequestQueue(self.generate, max_batch)
+
+    def submit(self, request: Request) -> Future[Generation]:
+        """See ``Engine.submit``; batches are formed of what waits, so the rounding depends on the timing."""
+        return self._queue.submit(request)
+
+    def abort(self) -> None:
+        """See ``Engine.abort``; the batch under way ends after the token it is at."""
+        self._stop.set()
+        self._queue.drop(self.version)
+        with self._turn:
+            self._stop.clear()
+
+    def sleep(self) -> None:
+        """Nothing to give back: the weights are the learner's own, and there is no pool of memory."""
+
+    def wake(self) -> None:
+        """See ``sleep``."""
+
+    def close(self) -> None:
+        """See ``Engine.close``."""
+        self.abort()
+        self._queue.close()
 
     def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
         """Copy the weights of a module or state dict in place; the shared module needs no copy."""
-        if source is not self.model:
-            state = source.state_dict() if isinstance(source, nn.Module) else source
-            try:
-                self.model.load_state_dict(state)
-            except RuntimeError as error:
-                raise EngineError(f"These weights do not fit the engine's model: {error}") from error
-        self.version = self.version + 1 if version is None else version
+        with self._turn:
+            if source is not self.model:
+                state = source.state_dict() if isinstance(source, nn.Module) else source
+                try:
+                    self.model.load_state_dict(state)
+                except RuntimeError as error:
+                    raise EngineError(f"These weights do not fit the engine's model: {error}") from error
+            self.version = self.version + 1 if version is None else version
 
     def generate(self, requests: Sequence[Request]) -> list[Generation]:
         """See ``Engine.generate``. ``max_tokens`` is cut to the room that the context leaves."""
@@ -142,9 +187,10 @@ class HFEngine:
                 f"A prompt of {len(request.ids)} tokens cannot be continued within {self.max_len} tokens; "
                 "shorten the prompt or use a model with a longer context."
             )
-        if request.max_tokens < 1 or not request.temperature >= 0:
+        if request.max_tokens < 1 or not request.temperature >= 0 or not 0 < request.top_p <= 1:
             raise EngineError(
-                f"max_tokens={request.max_tokens} must be >= 1 and temperature={request.temperature} >= 0."
+                f"max_tokens={request.max_tokens} must be >= 1, temperature={request.temperature} >= 0 and "
+                f"top_p={request.top_p} in (0, 1]."
             )
         return min(request.max_tokens, room)
 
@@ -174,10 +220,13 @@ class HFEngine:
         counts = torch.zeros(len(requests), dtype=torch.long, device=like.device)
         tokens = torch.tensor([r.ids[-1] for r in requests], device=like.device)
         for step in range(most):
+            if self._stop.is_set():
+                counts[batch.slot[batch.alive]] = step
+                break
             logits = self._forward(
                 tokens[:, None], batch.lengths[:, None] + step, batch.mask[..., : cache.length + 1], cache
             )
-            tokens, drawn = _draw(logits, batch.temperatures, batch.uniforms[:, step])
+            tokens, drawn = _draw(logits, batch.temperatures, batch.top_p, batch.uniforms[:, step])
             ids[batch.slot, step], logprobs[batch.slot, step] = tokens, drawn
             ended = (tokens[:, None] == batch.stops).any(1) | (batch.limits <= step + 1)
             counts[batch.slot[batch.alive & ended]] = step + 1
@@ -191,9 +240,10 @@ class HFEngine:
                 tokens = tokens[rows]
                 batch.keep(rows)
                 cache.keep(rows)
+        found = zip(requests, limits, ids.tolist(), logprobs.tolist(), counts.tolist(), strict=True)
         return [
-            Generation(tuple(i[:n]), tuple(p[:n]), "eos" if i[n - 1] in r.stop_ids else "length")
-            for r, i, p, n in zip(requests, ids.tolist(), logprobs.tolist(), counts.tolist(), strict=True)
+            Generation(tuple(i[:n]), tuple(p[:n]), _ending(r, i[:n], limit), self.version)
+            for r, limit, i, p, n in found
         ]
 
     def _prefill(self, requests: Sequence[Request], cache: Cache, device: torch.device) -> None:

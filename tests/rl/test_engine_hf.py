@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -184,3 +187,56 @@ def test_only_models_it_can_serve():
     config.layer_types = ["full_attention", "sliding_attention"]
     with pytest.raises(EngineError, match="sliding_attention"):
         HFEngine(Qwen3ForCausalLM(config))
+
+
+def test_submitted_requests_get_what_a_batch_gets():
+    engine, asked = HFEngine(qwen()), requests(12)
+    futures = [engine.submit(request) for request in asked]
+    for future, wanted in zip(futures, HFEngine(qwen()).generate(asked), strict=True):
+        found = future.result(timeout=60)
+        assert (found.ids, found.stopped, found.version) == (wanted.ids, wanted.stopped, 0)
+        np.testing.assert_allclose(found.logprobs, wanted.logprobs, atol=1e-5)
+    engine.close()
+    with pytest.raises(EngineError, match="closed"):
+        engine.submit(asked[0]).result(timeout=60)
+
+
+def test_an_error_reaches_the_one_who_waits_and_the_queue_goes_on():
+    engine = HFEngine(qwen())
+    with pytest.raises(EngineError, match="max_tokens=0"):
+        engine.submit(Request((2,), 0, 0)).result(timeout=60)
+    assert engine.submit(Request((2,), 0, 3)).result(timeout=60).ids
+    engine.close()
+
+
+def test_abort_ends_what_is_under_way_with_what_it_has():
+    model = qwen(max_len=4000)
+    engine = HFEngine(model, max_batch=2)
+    started = threading.Event()
+    hook = model.register_forward_hook(lambda *_: started.set())
+    futures = [engine.submit(Request((2, 3), seed, 3900)) for seed in range(4)]
+    assert started.wait(60)
+    engine.abort()
+    done = [future.result(timeout=60) for future in futures]
+    hook.remove()
+    assert {generation.stopped for generation in done} == {"abort"}
+    assert all(len(g.ids) == len(g.logprobs) < 3900 for g in done)
+    assert engine.submit(Request((2, 3), 0, 3)).result(timeout=60).stopped == "length"
+    engine.close()
+
+
+def test_top_p_keeps_the_fewest_most_likely_tokens():
+    model = qwen()
+    prompt, top_p = (4, 9, 17), 0.6
+    with torch.no_grad():
+        table = torch.softmax(model(input_ids=torch.tensor([prompt])).logits[0, -1].double(), -1)
+    ranked, kept, mass = sorted(range(VOCAB), key=lambda t: -table[t]), set(), 0.0
+    for token in ranked:
+        kept.add(token)
+        mass += float(table[token])
+        if mass >= top_p:
+            break
+    done = HFEngine(model, 512).generate([Request(prompt, s, 1, top_p=top_p) for s in range(400)])
+    assert {g.ids[0] for g in done} <= kept < set(range(VOCAB))
+    for g in done:
+        assert g.logprobs[0] == pytest.approx(float(math.log(table[g.ids[0]] / mass)), abs=1e-4)
