@@ -1,0 +1,153 @@
+"""Do other layouts learn what separate policies learn? Several layouts from the same warm starts.
+
+    python benchmarks/layouts.py [--recipe demo] [--seeds 0,1,2] [--layouts separate,shared,lora,vllm]
+                                 [--quick] [--out FOLDER] [--json PATH]
+
+``separate`` trains a policy per agent, ``shared`` one for all, ``lora`` an adapter per agent on the frozen
+warm start, and ``vllm`` is ``separate`` with vLLM as the engine. Every layout is compared with ``separate``
+after training, paired by seed and held-out task. An interrupted benchmark goes on where it was: finished runs
+in --out are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mappa_rl.results import Result, load_results
+from mappa_rl.runs import read_run
+from mappa_rl.stats import Interval, paired_delta, wilson
+
+BASE = "separate"
+LAYOUTS = {
+    BASE: [],
+    "shared": ["policies.map=shared"],
+    "lora": ["policies.map=lora", "optim.lr=3e-3"],  # adapters want about ten times the learning rate
+    "vllm": ["engine.name=vllm"],
+}
+QUICK = [
+    "warmstart.episodes=30", "warmstart.steps=20", "warmstart.warmup_steps=2", "model.layers=1",
+    "run.steps=2", "eval.episodes=6", "eval.calibration_episodes=4", "rollout.episodes_per_step=8",
+    "rollout.max_new_tokens=32", "run.tensorboard=false",
+]  # fmt: skip
+
+
+def run(recipe: str, layout: str, seed: int, out: Path, extra: Sequence[str], start: Path | None) -> Path:
+    """Train one layout, or find it done. All begin with the warm start of ``separate``."""
+    folder = out / layout / f"seed-{seed}"
+    if (folder / "summary.json").is_file():
+        return folder
+    command = [sys.executable, "-m", "mappa_rl.cli", "train"]
+    if (folder / "config.yaml").is_file():
+        command += ["--resume", str(folder)]
+    else:
+        if start is None and layout != BASE:
+            start = out / BASE / f"seed-{seed}" / "warmstart"
+        begin = [f"warmstart.path={start.resolve()}"] if start else []
+        command += [recipe, f"run.seed={seed}", f"run.out={folder}", *begin, *extra, *LAYOUTS[layout]]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def ends(folders: Sequence[Path]) -> dict[str, dict[str, list[Result]]]:
+    """``T = 1`` and ``best T`` -> ``before`` and ``after`` -> the episodes of all seeds, in one order."""
+    found: dict[str, dict[str, list[Result]]] = {}
+    for folder in folders:
+        results, best = load_results(folder), read_run(folder).best
+        for arm, temperature in (("T = 1", 1.0), ("best T", best)):
+            if temperature is not None:
+                for phase in ("before", "after"):
+                    found.setdefault(arm, {}).setdefault(phase, []).extend(results[phase, temperature])
+    return found
+
+
+def difference(first: Sequence[Result], second: Sequence[Result]) -> Interval:
+    return paired_delta(
+        [row.success for row in first], [row.success for row in second],
+        problems=[(row.run_seed, row.task_id) for row in first],
+    )  # fmt: skip
+
+
+def report(found: dict[str, dict[str, dict[str, list[Result]]]], minutes: dict[str, float]) -> dict[str, Any]:
+    """The table, and its figures by layout and arm."""
+    table = Table(
+        "layout",
+        "",
+        "before",
+        "after",
+        "change, 95 %",
+        f"against {BASE}",
+        "minutes",
+        title="held-out success",
+    )
+    figures: dict[str, Any] = {}
+    for layout, arms in found.items():
+        for arm, rows in arms.items():
+            before, after = (
+                wilson(sum(r.success for r in rows[p]), len(rows[p])) for p in ("before", "after")
+            )
+            told = {"before": before, "after": after, "change": difference(rows["before"], rows["after"])}
+            against = ""
+            if layout != BASE and BASE in found:
+                told["against"] = difference(found[BASE][arm]["after"], rows["after"])
+                against = _signed(told["against"])
+            table.add_row(
+                layout, arm, f"{before.mean:.1%}", f"{after.mean:.1%}", _signed(told["change"]), against,
+                f"{minutes[layout]:.1f}",
+            )  # fmt: skip
+            figures.setdefault(layout, {})[arm] = {name: each._asdict() for name, each in told.items()}
+        figures[layout]["minutes"] = minutes[layout]
+    console = Console(width=110)
+    console.print(table)
+    console.print("minutes: training alone, mean of the seeds")
+    return figures
+
+
+def _signed(value: Interval) -> str:
+    return f"{100 * value.mean:+.1f} [{100 * value.low:+.1f}, {100 * value.high:+.1f}]"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--recipe", default="demo", help="default: %(default)s")
+    parser.add_argument("--seeds", default="0,1,2", help="default: %(default)s")
+    parser.add_argument("--layouts", default="separate,shared,lora", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, help="default: runs/layouts, with --quick a folder beside it")
+    parser.add_argument(
+        "--starts", type=Path, metavar="FOLDER", help="warm starts in seed-<n>/warmstart, instead of new ones"
+    )
+    parser.add_argument("--quick", action="store_true", help="a miniature that shows that it runs")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+    args = parser.parse_args(argv)
+    layouts = args.layouts.split(",")
+    if unknown := sorted(set(layouts) - set(LAYOUTS)):
+        parser.error(f"unknown layouts {unknown}; there are {', '.join(LAYOUTS)}")
+    out = args.out or Path("runs/layouts-quick" if args.quick else "runs/layouts")
+    seeds = [int(seed) for seed in args.seeds.split(",")][: 1 if args.quick else None]
+    folders: dict[str, list[Path]] = {layout: [] for layout in layouts}
+    for seed in seeds:
+        start = args.starts and args.starts / f"seed-{seed}" / "warmstart"
+        for layout in layouts:
+            folders[layout].append(run(args.recipe, layout, seed, out, QUICK if args.quick else [], start))
+    minutes = {}
+    for layout, mine in folders.items():
+        summaries = [read_run(folder).summary for folder in mine]
+        minutes[layout] = sum(s.phases["training"] for s in summaries if s) / len(mine) / 60
+    figures = report({layout: ends(mine) for layout, mine in folders.items()}, minutes)
+    if args.json:
+        args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
