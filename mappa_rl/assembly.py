@@ -44,6 +44,7 @@ def assemble(config: Config, start: Path) -> Parts:
     team = env.unwrapped.episode.card.team.names  # type: ignore[attr-defined]
     env.close()
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
+    policy_map.check_trainable(config.policies.lr, "policies.lr")
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
     policies = Policies.from_model(
         policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed
@@ -53,7 +54,7 @@ def assemble(config: Config, start: Path) -> Parts:
         name: Learner(
             policies[name].model,
             Schedule(
-                optim.lr, kind=optim.schedule, warmup=optim.warmup_steps,
+                config.policies.lr.get(name, optim.lr), kind=optim.schedule, warmup=optim.warmup_steps,
                 total=config.run.steps * optim.epochs * optim.minibatches,
             ),
             betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,13 @@ class PolicyMap:
         except KeyError:
             team, hint = list(self.assignment), nearest(agent, self.assignment)
             raise PolicyError(f"Agent {agent!r} is not on the team {team}.{hint}") from None
+
+    def check_trainable(self, names: Iterable[str], key: str) -> None:
+        """Raises ``PolicyError`` for a name under ``key`` that is no trained policy."""
+        known = list(self.trainable)
+        for name in names:
+            if name not in known:
+                raise PolicyError(f"{key} names {name!r}, trained are {known}.{nearest(name, known)}")
 
     @property
     def names(self) -> tuple[str, ...]:

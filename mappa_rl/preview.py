@@ -71,7 +71,8 @@ def missing(config: Config) -> Iterator[str]:
     card = _card(config)
     if card is not None:
         try:
-            PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
+            policies = PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
+            policies.check_trainable(config.policies.lr, "policies.lr")
         except PolicyError as error:
             yield f"policies: {error}"
     for split in ("train", "eval"):

@@ -57,6 +57,8 @@ class Policies(Section):
     """One policy per agent, one for all, one LoRA adapter per agent, or a mapping agent -> policy name."""
     frozen: list[str] = []
     """Policies, or single agents, that play but are not trained."""
+    lr: dict[str, Positive] = {}
+    """Peak learning rates of single policies, where they differ from ``optim.lr``."""
 
 
 class Lora(Section):

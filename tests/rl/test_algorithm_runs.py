@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mappa_rl.config import load_config
+from mappa_rl.errors import PolicyError
 from mappa_rl.sinks import read_metrics
 from mappa_rl.trainer import train
 
@@ -66,3 +67,14 @@ def test_groups_filters_losses_and_corrections_go_together(start: str, tmp_path:
         assert row["mismatch_max/solver_0"] < 0.01
         assert 0 <= row["flat_groups/solver_0"] <= 1
         assert 0 <= row["overlong/solver_0"] <= 1
+
+
+def test_policies_have_learning_rates_of_their_own(start: str, tmp_path: Path) -> None:
+    one = (start, "run.steps=1", "optim.lr=1e-4", "policies.frozen=[verifier_0]")
+    (row,) = run(tmp_path / "run", *one, "policies.lr={coder_0: 3e-4}")
+    assert row["lr/coder_0"] == pytest.approx(3e-4)
+    assert row["lr/solver_0"] == pytest.approx(1e-4)
+    assert "lr/verifier_0" not in row
+    for wrong, hint in (("solver", "solver_0"), ("verifier_0", "trained are")):
+        with pytest.raises(PolicyError, match=hint):
+            run(tmp_path / wrong, *one, f"policies.lr={{{wrong}: 1e-3}}")
