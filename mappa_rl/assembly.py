@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,8 +14,10 @@ from mappa_rl.algorithm import algorithm_of
 from mappa_rl.algos import Algorithm
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
+from mappa_rl.errors import RunError
 from mappa_rl.learner import Learner
 from mappa_rl.lora import LoraShape
+from mappa_rl.parallel import Processes, SharedLearner, SharedReference
 from mappa_rl.policies import Policies, PolicyMap
 from mappa_rl.rollout import Collector
 from mappa_rl.schedule import Schedule
@@ -23,15 +25,18 @@ from mappa_rl.scoring import Reference
 from mappa_rl.stopwatch import Stopwatch
 from mappa_rl.warmstart import load_policy
 
+_REFERENCE = "the reference"  # no policy has spaces in its name
+
 
 @dataclass(slots=True)
 class Parts:
     """Everything that learns or is learned from. The engines share the learners' weights."""
 
     policies: Policies
-    learners: dict[str, Learner]
-    reference: Reference
+    learners: Mapping[str, Learner | SharedLearner]
+    reference: Reference | SharedReference
     algorithm: Algorithm
+    processes: Processes
 
 
 def assemble(config: Config, start: Path) -> Parts:
@@ -50,7 +55,7 @@ def assemble(config: Config, start: Path) -> Parts:
         policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed
     )
     optim, temperature = config.optim, config.rollout.temperature
-    learners = {
+    own = {
         name: Learner(
             policies[name].model,
             Schedule(
@@ -65,7 +70,16 @@ def assemble(config: Config, start: Path) -> Parts:
         for index, name in enumerate(policy_map.trainable)
     }  # fmt: skip
     reference = Reference(model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch)
-    return Parts(policies, learners, reference, algorithm_of(config))
+    processes = Processes({**own, _REFERENCE: reference})
+    if processes.count != config.run.processes:
+        raise RunError(
+            f"run.processes={config.run.processes}, but {processes.count} were started: `mappa-rl train` "
+            "starts as many as it needs."
+        )
+    if processes.count == 1:
+        return Parts(policies, own, reference, algorithm_of(config), processes)
+    shared = {name: SharedLearner(name, processes, learner) for name, learner in own.items()}
+    return Parts(policies, shared, SharedReference(_REFERENCE, processes), algorithm_of(config), processes)
 
 
 def collector(

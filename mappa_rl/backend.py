@@ -22,6 +22,13 @@ def world() -> tuple[int, int]:
     return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 
 
+def device() -> torch.device:
+    """Where this process computes: the GPU of its local rank, or the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
 def all_sum(*values: float) -> list[float]:
     """Sums over all processes, in float64."""
     if world()[1] == 1:
@@ -38,6 +45,20 @@ def all_max(value: int) -> int:
     tensor = torch.tensor(value, device=_device())
     dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
     return int(tensor)
+
+
+def join() -> None:
+    """Be one of the processes that a launcher has started, or the only one."""
+    _deepspeed()
+
+
+def all_states(mine: Any) -> list[Any]:
+    """What every process has, by rank; picklable, and from this run's own processes alone."""
+    found: list[Any] = [None] * world()[1]
+    if world()[1] == 1:
+        return [mine]
+    dist.all_gather_object(found, mine)
+    return found
 
 
 def barrier() -> None:

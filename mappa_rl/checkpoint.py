@@ -21,16 +21,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from mappa_rl.backend import barrier, world
 from mappa_rl.errors import CheckpointError
 from mappa_rl.learner import Learner
+from mappa_rl.parallel import SharedLearner
 
 _FORMAT = 1
 _NAME = re.compile(r"step-\d{6,}")
 
 
 class Checkpoints:
-    """Checkpoints under ``root``; the ``keep`` newest stay, and the best. All processes call ``save``."""
+    """Checkpoints under ``root``; the ``keep`` newest stay, and the best. One process has them."""
 
     def __init__(self, root: Path, keep: int = 2) -> None:
         if keep < 1:
@@ -40,7 +40,7 @@ class Checkpoints:
     def save(
         self,
         step: int,
-        learners: Mapping[str, Learner],
+        learners: Mapping[str, Learner | SharedLearner],
         state: Mapping[str, Any],
         *,
         tokenizers: Mapping[str, Any] | None = None,
@@ -48,25 +48,17 @@ class Checkpoints:
     ) -> Path:
         """Save after training step ``step``. ``state`` is JSON-able; the highest ``score`` is the best."""
         final, staging = self.root / f"step-{step:06d}", self.root / f".tmp-step-{step:06d}"
-        first = world()[0] == 0
-        if first:
-            for stale in self.root.glob(".tmp-*"):
-                stale.unlink() if stale.is_file() else shutil.rmtree(stale)
-            staging.mkdir(parents=True)
-        barrier()
+        for stale in self.root.glob(".tmp-*"):
+            stale.unlink() if stale.is_file() else shutil.rmtree(stale)
+        staging.mkdir(parents=True)
         for name, learner in learners.items():
             folder = staging / "policies" / name
-            if first:
-                folder.mkdir(parents=True)
-            barrier()
+            folder.mkdir(parents=True)
             learner.save(folder)
             learner.export(folder / "model", (tokenizers or {}).get(name))
-        barrier()
-        if first:
-            _write(staging / "state.json", state, indent=None)
-            _write(staging / "random.json", _random_state())
-            self._publish(staging, final, step, score)
-        barrier()
+        _write(staging / "state.json", state, indent=None)
+        _write(staging / "random.json", _random_state())
+        self._publish(staging, final, step, score)
         return final
 
     def latest(self) -> Path | None:
@@ -86,7 +78,9 @@ class Checkpoints:
         scored = [(score, path) for score, path in scores if score is not None]
         return max(scored)[1] if scored else None
 
-    def load(self, learners: Mapping[str, Learner], path: Path | None = None) -> dict[str, Any]:
+    def load(
+        self, learners: Mapping[str, Learner | SharedLearner], path: Path | None = None
+    ) -> dict[str, Any]:
         """Restore learners and random states, and return the trainer's state. Default: the latest.
 
         Raises ``CheckpointError``; a file that is missing or cut short is found before anything is restored.

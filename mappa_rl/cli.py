@@ -19,6 +19,7 @@ from mappa_rl.launch import (
     plan_seeds,
     plan_shapings,
     run_all,
+    run_processes,
     write_config,
 )
 from mappa_rl.overrides import keys
@@ -198,7 +199,10 @@ def _one(config: Config, out: Path, resume: bool, console: Console) -> int:
     from mappa_rl.trainer import train
 
     try:
-        train(config, out, resume)
+        if config.run.processes > 1:
+            run_processes(config, out)
+        else:
+            train(config, out, resume)
     except KeyboardInterrupt:
         raise Interrupted(out) from None
     return _finish([out], out, console)

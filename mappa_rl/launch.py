@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from mappa_rl.runs import CONFIG
 from mappa_rl.summary import SUMMARY
 
 COMMAND = (sys.executable, "-m", "mappa_rl.cli", "train", "--resume")
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")
 GRACE_S = 20.0
 """Seconds that interrupted runs have to put their things away."""
 
@@ -101,6 +103,33 @@ def run_all(folders: Sequence[Path], console: Console, parallel: int = 1) -> Non
         raise RunError(
             f"{len(failed)} of {len(folders)} runs failed: {', '.join(map(str, failed))}. Their last lines "
             f"above say why; `mappa-rl train --resume {folders[0].parent}` goes on with what is unfinished."
+        )
+
+
+def run_processes(config: Config, out: Path) -> None:
+    """Carry the run in ``out`` to its end in several processes of this machine. Raises RunError.
+
+    The warm start is made here, in one process.
+    """
+    from mappa_rl.progress import Progress
+    from mappa_rl.warmstart import warm_start
+
+    with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
+        warm_start(config, out, progress)
+    command = [*TORCHRUN, "--nproc-per-node", str(config.run.processes), "-m", "mappa_rl.worker", str(out)]
+    process = subprocess.Popen(command, env={"OMP_NUM_THREADS": "1", **os.environ})
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:  # the processes have heard it too
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        raise
+    if code:
+        raise RunError(
+            f"a process of the run in {out} failed, the lines above say why; `mappa-rl train --resume {out}` "
+            "goes on with it."
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mappa_rl.backend import all_max, all_sum, gathered, make_engine, world
+from mappa_rl.backend import all_max, all_states, all_sum, gathered, make_engine, world
 from mappa_rl.errors import CheckpointError, LearnerError
 from mappa_rl.lora import is_adapted, keep_trained, merged
 from mappa_rl.losses import Loss, Objective, likelihood_loss
@@ -159,13 +159,14 @@ class Learner:
         self._engine.save_checkpoint(
             str(folder), tag="engine", save_latest=False, exclude_frozen_parameters=self._adapted
         )
+        random = all_states(self._random.bit_generator.state)
         if world()[0] == 0:
             state = {
                 "updates": self.updates,
                 "zero_stage": self._stage,
                 "processes": world()[1],
                 "adapter": self._adapter(),
-                "random": self._random.bit_generator.state,
+                "random": random,
             }
             (folder / "learner.json").write_text(json.dumps(state), encoding="utf-8")
 
@@ -201,7 +202,7 @@ class Learner:
         if found is None:
             raise CheckpointError(f"{folder} has no engine state that can be read.")
         self.updates = state["updates"]
-        self._random.bit_generator.state = state["random"]
+        self._random.bit_generator.state = state["random"][world()[0]]
 
     def _adapter(self) -> dict[str, list[int]] | None:
         """Shapes of an adapter's parameters by name; None where the whole model is trained."""

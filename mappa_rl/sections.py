@@ -334,6 +334,8 @@ class Run(Section):
     """Training steps between checkpoints; 0: only after the last."""
     keep: Count = 2
     """Checkpoints to keep, the newest first."""
+    processes: Count = 1
+    """Processes that train, each on a GPU of its own where there are GPUs; the first plays the episodes."""
     torch_threads: Annotated[int, Field(ge=0)] = 1
     """Threads of torch; 0: as many as torch likes."""
     tensorboard: bool = True

@@ -38,6 +38,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
         checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep)
         watch = progress.watch
         with (
+            parts.processes,
             collector(config, parts.policies, "train", watch) as training,
             collector(config, parts.policies, "train", watch, judged=False) as calibrating,
             collector(config, parts.policies, "eval", watch) as judged,

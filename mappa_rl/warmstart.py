@@ -12,6 +12,7 @@ from typing import Any, Literal
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
+from mappa_rl.backend import device
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
 from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
@@ -40,12 +41,7 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
     Raises RunError when a folder that was named holds no model.
     """
     disable_progress_bar()  # transformers shows one per file; the run has its own
-    if config.warmstart.path:
-        folder = Path(config.warmstart.path)
-        if not (folder / "config.json").is_file():
-            raise RunError(f"warmstart.path={config.warmstart.path!r} holds no model (no config.json).")
-        return folder
-    folder = out / FOLDER
+    folder = start_folder(config, out)
     if folder.is_dir():
         return folder
     episodes = _demonstrations(config, progress)
@@ -64,11 +60,21 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
     return folder
 
 
+def start_folder(config: Config, out: Path) -> Path:
+    """Where the run in ``out`` has its warm start, or will have it. Raises RunError for a wrong folder."""
+    if not config.warmstart.path:
+        return out / FOLDER
+    folder = Path(config.warmstart.path)
+    if not (folder / "config.json").is_file():
+        raise RunError(f"warmstart.path={config.warmstart.path!r} holds no model (no config.json).")
+    return folder
+
+
 def load_policy(folder: Path, dtype: Literal["fp32", "bf16"] = "fp32") -> tuple[Any, Any]:
     """The model and the tokenizer of a plain Hugging Face folder."""
     disable_progress_bar()
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype])
-    return model, AutoTokenizer.from_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype])
+    return model.to(device()), AutoTokenizer.from_pretrained(folder)
 
 
 def demonstrated(episode: DemonstrationEpisode, chat: ChatTokenizer) -> Iterator[Sample]:
