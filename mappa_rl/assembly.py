@@ -13,16 +13,17 @@ import mappa_env  # noqa: F401  (registers the environments)
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.algos import Algorithm
 from mappa_rl.chat import ChatTokenizer
+from mappa_rl.collector import Collector
 from mappa_rl.config import Config
 from mappa_rl.errors import RunError
 from mappa_rl.learner import Learner
 from mappa_rl.lora import LoraShape
 from mappa_rl.parallel import Processes, SharedLearner, SharedReference
 from mappa_rl.policies import Policies, PolicyMap
-from mappa_rl.rollout import Collector
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
 from mappa_rl.stopwatch import Stopwatch
+from mappa_rl.stream import Stream
 from mappa_rl.warmstart import load_policy
 
 _REFERENCE = "the reference"  # no policy has spaces in its name
@@ -30,7 +31,8 @@ _REFERENCE = "the reference"  # no policy has spaces in its name
 
 @dataclass(slots=True)
 class Parts:
-    """Everything that learns or is learned from. The engines share the learners' weights."""
+    """Everything that learns or is learned from. The engines share the learners' weights, or copies of them
+    with ``rollout.staleness``."""
 
     policies: Policies
     learners: Mapping[str, Learner | SharedLearner]
@@ -52,8 +54,9 @@ def assemble(config: Config, start: Path) -> Parts:
     policy_map.check_trainable(config.policies.lr, "policies.lr")
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
     policies = Policies.from_model(
-        policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed
-    )
+        policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed,
+        shared=not config.rollout.staleness,
+    )  # fmt: skip
     optim, temperature = config.optim, config.rollout.temperature
     own = {
         name: Learner(
@@ -89,8 +92,9 @@ def collector(
     watch: Stopwatch | None = None,
     *,
     judged: bool = True,
-) -> Collector:
-    """Environments of one split, enough for a training step's episodes in flight.
+) -> Collector | Stream:
+    """Environments of one split, enough for a training step's episodes in flight (and ``rollout.staleness``
+    more of them).
 
     ``judged`` False: without the coach, whose look into files costs as much as the agents' own code, unless
     the agents hear what it says.
@@ -100,6 +104,11 @@ def collector(
         options |= {"coach": "off"}
     make: Callable[[], gym.Env[Any, str]] = lambda: gym.make(config.env.id, **options)  # noqa: E731
     rollout = config.rollout
+    if rollout.streamed:
+        return Stream(
+            make, policies, in_flight=rollout.episodes_per_step * (1 + rollout.staleness),
+            max_episode_s=rollout.max_episode_s, retries=rollout.retries, watch=watch,
+        )  # fmt: skip
     return Collector(
         make, policies, in_flight=rollout.episodes_per_step, groups=rollout.groups, workers=rollout.workers,
         watch=watch,

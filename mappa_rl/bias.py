@@ -101,8 +101,10 @@ class CoachBias:
                     action = dataclasses.replace(action, verdict=verdict)
                     means[f"score_corrected/{action.stratum[0]}/{action.role}"].append(verdict.score or 0.0)
                 actions.append(action)
-            credit = self._shaping.credit(dataclasses.replace(trajectory, actions=tuple(actions)))
             rollout = collected.rollouts[index]
+            if rollout.ended != "over":
+                continue
+            credit = self._shaping.credit(dataclasses.replace(trajectory, actions=tuple(actions)))
             turns = []
             for turn, (reward, valid) in zip(rollout.turns, credit, strict=True):
                 turns.append(dataclasses.replace(turn, reward=reward, valid=valid))

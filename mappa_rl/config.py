@@ -69,6 +69,11 @@ class Config(Section):
                 f"rollout.samples_per_task={rollout.samples_per_task} must divide rollout.episodes_per_step="
                 f"{rollout.episodes_per_step}."
             )
+        if rollout.staleness and self.algo.correction == "none":
+            raise ValueError(
+                f"rollout.staleness={rollout.staleness} trains on actions that older weights sampled; "
+                "without a correction its gradient is biased. Use algo.correction=tis, or icepop."
+            )
         if self.algo.drop_flat_groups and rollout.samples_per_task == 1:
             raise ValueError(
                 "algo.drop_flat_groups compares episodes of one task, and rollout.samples_per_task=1 plays "

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mappa_env.types import Trajectory
-from mappa_rl.rollout import Collector, Job, Sampling
+from mappa_rl.errors import RunError
+from mappa_rl.rollout import Job, Player, Sampling
 from mappa_rl.types import Rollout
 
 
@@ -36,7 +37,7 @@ class Evaluation:
 
 
 def evaluate(
-    collector: Collector,
+    collector: Player,
     task_ids: Sequence[str],
     sampling: Sampling,
     *,
@@ -46,11 +47,17 @@ def evaluate(
     """Play one episode per task id. Seeds depend on (seed, position) alone."""
     jobs = [Job(seed * 1_000_003 + i, task_id) for i, task_id in enumerate(task_ids)]
     done = collector.collect(jobs, sampling, on_done=on_done)
+    ended = [rollout.ended for rollout in done.rollouts]
+    if "failed" in ended:
+        raise RunError(
+            f"{ended.count('failed')} of {len(jobs)} episodes of an evaluation failed; none may be missing"
+            f": {done.reasons[ended.index('failed')]} Mend the cause and go on with --resume."
+        )
     return Evaluation(sampling.temperature, tuple(done.rollouts), tuple(done.trajectories))
 
 
 def best_temperature(
-    collector: Collector,
+    collector: Player,
     task_ids: Sequence[str],
     sampling: Sequence[Sampling],
     *,

@@ -12,7 +12,7 @@ from mappa_rl.config import Config
 from mappa_rl.evaluate import Evaluation, best_temperature, evaluate
 from mappa_rl.progress import Progress
 from mappa_rl.results import load_results, save_evaluation
-from mappa_rl.rollout import Collector, Sampling
+from mappa_rl.rollout import Player, Sampling
 
 CALIBRATION = "calibration.json"
 CALIBRATION_SEED, EVALUATION_SEED = 7_001, 9_001
@@ -28,12 +28,12 @@ class HeldOut:
     config: Config
     out: Path
     progress: Progress
-    judged: Collector
-    plain: Collector
+    judged: Player
+    plain: Player
     best: float | None = None
     calibration: dict[float, float] = field(default_factory=dict)
 
-    def calibrate(self, collector: Collector) -> None:
+    def calibrate(self, collector: Player) -> None:
         """Find ``best`` on training tasks, so that held-out tasks have no say in it."""
         path = self.out / CALIBRATION
         wanted = self.config.eval

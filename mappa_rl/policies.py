@@ -139,10 +139,12 @@ class Policies(Mapping[str, Policy]):
         *,
         lora: LoraShape | None = None,
         seed: int = 0,
+        shared: bool = True,
     ) -> Policies:
         """Start every policy as its own copy of ``model``, with an engine that shares the copy's weights.
 
-        With ``policy_map.lora`` as an adapter of shape ``lora`` on ``model`` itself, which is frozen.
+        With ``policy_map.lora`` as an adapter of shape ``lora`` on ``model`` itself, which is frozen. Not
+        ``shared``: engines have copies of what is trained, to generate while it is being trained.
         """
         from mappa_rl.engines.hf import HFEngine  # torch only where it is used
 
@@ -155,7 +157,10 @@ class Policies(Mapping[str, Policy]):
             models = {name: adapted(model, lora, seed + k) for k, name in enumerate(policy_map.names)}
         else:
             models = {name: copy.deepcopy(model) for name in policy_map.names}
-        return cls(policy_map, [Policy(n, m, chat, HFEngine(m, max_batch)) for n, m in models.items()])
+        played = models if shared else {name: _twin(trained) for name, trained in models.items()}
+        return cls(
+            policy_map, [Policy(n, m, chat, HFEngine(played[n], max_batch)) for n, m in models.items()]
+        )
 
     def of(self, agent: str) -> str:
         """Name of the policy that plays ``agent``."""
@@ -191,6 +196,12 @@ class Policies(Mapping[str, Policy]):
             for sample in samples:
                 out[sample.policy].append(sample)
         return out
+
+
+def _twin(module: Any) -> Any:
+    """A copy; what is frozen is shared."""
+    frozen = [tensor for tensor in module.parameters() if not tensor.requires_grad]
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in frozen})
 
 
 def check_fidelity(turns: Sequence[Turn], samples: Sequence[Sample]) -> None:

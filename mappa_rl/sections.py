@@ -141,10 +141,21 @@ class Rollout(Section):
     """Episodes per training step."""
     samples_per_task: Count = 1
     """Episodes of each drawn task; algorithms that compare episodes of one task need 2 or more."""
+    schedule: Literal["auto", "groups", "stream"] = "auto"
+    """``groups``: fixed groups in step, repeatable bit for bit; ``stream``: every episode on its own;
+    ``auto``: ``stream`` where ``staleness``, ``max_episode_s`` or ``retries`` need it."""
     groups: Count = 2
-    """Groups of episodes that take turns: one generates while the others run code."""
+    """Groups of episodes that take turns: one generates while the others run code (not in a stream)."""
     workers: Count = 8
-    """Threads that step environments."""
+    """Threads that step environments (a stream has as many as it needs)."""
+    staleness: Annotated[int, Field(ge=0)] = 0
+    """Training steps that may lie between sampling an action and training on it; 0: on policy."""
+    update_between_turns: bool = True
+    """With ``staleness``: new weights at once, also within episodes; false: when those under way are over."""
+    max_episode_s: NotNegative = 0.0
+    """Seconds that an episode may take; later it is ended and its actions are masked. 0: any."""
+    retries: Annotated[int, Field(ge=0)] = 0
+    """Further tries of an episode that engine, sandbox or coach spoiled; after the last it is masked."""
     temperature: Positive = 1.0
     """Sampling temperature."""
     max_new_tokens: Count = 96
@@ -153,6 +164,25 @@ class Rollout(Section):
     """Longest context with its action, in tokens; at most ``model.max_len``."""
     max_masked: Fraction = 0.5
     """Largest share of a step's actions without a valid reward; a run with more stops, and can be resumed."""
+
+    @property
+    def streamed(self) -> bool:
+        """Whether episodes are played by a ``Stream``."""
+        return self.schedule == "stream" or (self.schedule == "auto" and bool(self._need_stream))
+
+    @property
+    def _need_stream(self) -> list[str]:
+        keys = ("staleness", "max_episode_s", "retries")
+        return [f"rollout.{key}={getattr(self, key):g}" for key in keys if getattr(self, key)]
+
+    @model_validator(mode="after")
+    def _schedule(self) -> Self:
+        if self.schedule == "groups" and self._need_stream:
+            raise ValueError(
+                f"rollout.schedule=groups plays every episode of a step once and to its end, so it does not "
+                f"go with {' '.join(self._need_stream)}. Use rollout.schedule=stream."
+            )
+        return self
 
 
 class Algo(Section):

@@ -13,9 +13,10 @@ def rollout_stats(collected: Collected) -> dict[str, float]:
     rollouts = collected.rollouts
     groups: dict[str, list[float]] = defaultdict(list)
     for rollout in rollouts:
-        groups["success"].append(float(rollout.success))
-        groups["score"].append(rollout.score)
-        groups[f"success/{rollout.topic}"].append(float(rollout.success))
+        if rollout.ended != "failed":  # that says nothing of the team
+            groups["success"].append(float(rollout.success))
+            groups["score"].append(rollout.score)
+            groups[f"success/{rollout.topic}"].append(float(rollout.success))
         for turn in rollout.turns:
             groups["masked"].append(float(not turn.valid))
             groups["truncated"].append(float(turn.stopped == "length"))
@@ -26,17 +27,23 @@ def rollout_stats(collected: Collected) -> dict[str, float]:
                 groups[f"stratum/{family}/{role}/{index}"].append(turn.reward)
     values = {name: sum(found) / len(found) for name, found in groups.items() if found}
     seconds = {f"time/{name}": spent for name, spent in collected.seconds.items()}
-    return {**values, "episodes": float(len(rollouts)), "tokens": float(collected.tokens), **seconds}
+    counts = {"episodes": float(len(rollouts)), "tokens": float(collected.tokens)}
+    return {**values, **counts, **seconds, **collected.stats}
 
 
 def check_masked(collected: Collected, most: float, step: int) -> None:
-    """Raises RunError where more than the share ``most`` of all actions have no valid reward."""
-    valid = [turn.valid for rollout in collected.rollouts for turn in rollout.turns]
+    """Raises RunError where more than the share ``most`` of all actions have no valid reward.
+
+    An episode that ended before its first action counts as one without.
+    """
+    turns = [[turn.valid for turn in rollout.turns] or [False] for rollout in collected.rollouts]
+    valid = [each for episode in turns for each in episode]
     share = 1 - sum(valid) / len(valid)
     if share > most:
         verdicts = [action.verdict for each in collected.trajectories for action in each.actions]
         counts = Counter(verdict.status for verdict in verdicts)
-        why = Counter(v.reasoning[:200] for v in verdicts if v.status != "ok").most_common(1)
+        said = (*collected.reasons, *(v.reasoning for v in verdicts if v.status not in ("ok", "pending")))
+        why = Counter(reason[:200] for reason in said if reason).most_common(1)
         raise RunError(
             f"step {step}: {share:.0%} of the actions have no valid reward, more than rollout.max_masked="
             f"{most:.0%}. Verdicts: {dict(counts)}; most often: {why[0][0] if why else 'none'!r}. Mend the "

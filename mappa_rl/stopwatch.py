@@ -18,8 +18,9 @@ class Stopwatch:
 
     The run's own thread is at one kind at a time, or waits for environments; then the time is divided among
     what their threads are at in that moment. So ``seconds`` (phase -> kind -> seconds) adds up to the wall
-    time, and sandbox time behind which something else was generated counts as generation. ``busy`` counts
-    it all: seconds in which at least one thread was at the kind. Time outside of a phase is not kept.
+    time, and sandbox time behind which something else was generated counts as generation, also where an
+    engine generates by itself while the run waits. ``busy`` counts it all: seconds in which at least one
+    thread was at the kind. Time outside of a phase is not kept.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -55,6 +56,12 @@ class Stopwatch:
             yield
         finally:
             self._move(kind, before)
+
+    def count(self, kind: str, change: int) -> None:
+        """So many more (or fewer, below 0) are at ``kind``, on threads that are not ours."""
+        with self._lock:
+            self._settle()
+            self._threads[kind] += change
 
     def attach(self, env: Any) -> None:
         """Time the sandbox and the coach of an environment of ours from now on."""
@@ -99,6 +106,8 @@ class Stopwatch:
         at_work = {kind: count for kind, count in self._threads.items() if count}
         if self._run != WAIT:
             cells[self._run] += spent
+        elif "generation" in at_work:
+            cells["generation"] += spent
         elif at_work:
             for kind, count in at_work.items():
                 cells[kind] += spent * count / sum(at_work.values())

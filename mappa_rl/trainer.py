@@ -8,6 +8,7 @@ import torch
 
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.assembly import assemble, collector
+from mappa_rl.batches import batches_of
 from mappa_rl.bias import CoachBias
 from mappa_rl.checkpoint import Checkpoints
 from mappa_rl.checks import check_coach
@@ -50,18 +51,22 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             state = checkpoints.load(parts.learners) if resume and checkpoints.latest() else {}
             done = state.get("step", 0)
             parts.algorithm.load(state.get("algorithm", {}))
+            batches = batches_of(config, parts.policies, training, state.get("rollouts", {}), done)
             with (
                 CoachBias(config, out, progress, state.get("bias")) as bias,
                 Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics,
             ):
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
-                    values = train_step(config, parts, training, step, watch, bias)
+                    values = train_step(config, parts, batches, step, watch, bias)
                     metrics.log(step, values)
                     progress.update(step, values)
                     every = config.run.checkpoint_every
                     if step == config.run.steps or (every and step % every == 0):
-                        state = {"step": step, "bias": bias.state(), "algorithm": parts.algorithm.state()}
+                        state = {
+                            "step": step, "bias": bias.state(), "algorithm": parts.algorithm.state(),
+                            "rollouts": batches.state(),
+                        }  # fmt: skip
                         checkpoints.save(step, parts.learners, state, tokenizers=tokenizers)
                     if config.eval.every and step % config.eval.every == 0:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)

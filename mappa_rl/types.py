@@ -24,7 +24,7 @@ class Turn:
     exactly what the engine consumed, ``action_ids`` exactly what it sampled, with the end token if that was
     sampled. ``logprobs``: one natural logarithm per action id, under the distribution sampled from (after
     temperature). ``reward`` is on the environment's scale (0-10); where ``valid`` is False there is none and
-    the action is never trained on.
+    the action is never trained on. ``version`` counts the updates of the weights that sampled it.
     """
 
     agent: str
@@ -38,11 +38,16 @@ class Turn:
     reward: float
     valid: bool
     stratum: tuple[str, str, int]
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One finished episode. ``score`` in [0, 1]; ``metrics`` are those of the outcome."""
+    """One episode. ``score`` in [0, 1]; ``metrics`` are those of the outcome.
+
+    ``ended``: ``over`` (by itself), ``overdue`` (its time was up) or ``failed`` (by the infrastructure, not
+    by the team); of these two no turn is valid.
+    """
 
     turns: tuple[Turn, ...]
     task_id: str
@@ -51,6 +56,7 @@ class Rollout:
     success: bool
     score: float
     metrics: Mapping[str, float] = field(default_factory=dict)
+    ended: Literal["over", "overdue", "failed"] = "over"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,123 @@
+"""Training steps get every episode once, none older than the bound, also after a kill."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated import SimulatedEngine, SimulatedEnv, policies, unit
+
+from mappa_rl.batches import OwnBatches, StreamedBatches
+from mappa_rl.config import load_config
+from mappa_rl.errors import ConfigError
+from mappa_rl.rollout import Collected, Job, Sampling
+from mappa_rl.stream import Stream
+
+SAMPLING = Sampling(1.0, 8, 512)
+
+
+class Run:
+    """The rollouts of a training run whose learner does nothing; ``kill`` after a step, then go on."""
+
+    def __init__(self, steps: int, per_step: int, salt: int, **options: Any) -> None:
+        self.steps, self.per_step, self.salt, self.options = steps, per_step, salt, options
+        self.taken: list[Collected] = []
+
+    def jobs_of(self, step: int) -> Sequence[Job]:
+        return [Job((step - 1) * self.per_step + i) for i in range(self.per_step)]
+
+    def play(self, first: int, last: int, state: str) -> str:
+        """Steps ``first`` to ``last``, and the state that a checkpoint keeps after them."""
+        slow = [0.0, 0.0, 0.0, 0.003, 0.03]
+        engine = SimulatedEngine(lambda seed: unit(self.salt, seed).choice(slow))
+        played = policies(engine)
+        with Stream(SimulatedEnv, played, in_flight=24, retries=1) as stream:
+            batches = StreamedBatches(
+                stream, played, self.jobs_of, SAMPLING, steps=self.steps, per_step=self.per_step,
+                state=json.loads(state), **self.options,
+            )  # fmt: skip
+            batches.update(first - 1)
+            for step in range(first, last + 1):
+                self.taken.append(batches.take(step))
+                batches.update(step)
+            return json.dumps(batches.state())
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    steps=st.integers(1, 5), groups=st.integers(1, 3), each=st.integers(1, 2), staleness=st.integers(0, 3),
+    between=st.booleans(), salt=st.integers(0, 10**6), data=st.data(),
+)  # fmt: skip
+def test_every_episode_is_learned_from_once_and_fresh_enough(
+    steps: int, groups: int, each: int, staleness: int, between: bool, salt: int, data: st.DataObject
+) -> None:
+    """Killed after any step, with what was under way lost."""
+    run = Run(
+        steps, groups * each, salt, samples_per_task=each, staleness=staleness, update_between_turns=between
+    )
+    killed = data.draw(st.integers(0, steps))
+    state = run.play(1, killed, "null") if killed else "null"
+    run.play(killed + 1, steps, state)
+    assert len(run.taken) == steps
+    seeds = [[rollout.seed for rollout in taken.rollouts] for taken in run.taken]
+    assert sorted(seed for step in seeds for seed in step) == list(range(steps * run.per_step))
+    for step, (own, taken) in enumerate(zip(seeds, run.taken, strict=True), start=1):
+        assert own == sorted(own)
+        assert len({seed // each for seed in own}) == groups, "a task's episodes go together"
+        assert max(own) < (step + staleness) * run.per_step
+        for rollout in taken.rollouts:
+            versions = [turn.version for turn in rollout.turns]
+            assert versions == sorted(versions)
+            assert 0 <= step - 1 - versions[0] <= staleness
+            assert between or len(set(versions)) == 1
+        assert taken.stats["staleness_max"] <= staleness
+
+
+def test_a_step_does_not_wait_for_a_slow_episode_that_may_be_learned_from_later() -> None:
+    """Until the bound: with k = 2 an episode that began before the first update is due in step 3."""
+    release = threading.Event()
+
+    def faults(kind: str, seed: int, step: int) -> None:
+        assert seed or kind == "coach" or release.wait(120)
+
+    played = policies(SimulatedEngine())
+    jobs = Run(4, 2, 0).jobs_of
+    with Stream(lambda: SimulatedEnv(faults=faults), played, in_flight=8) as stream:
+        batches = StreamedBatches(stream, played, jobs, SAMPLING, steps=4, per_step=2, staleness=2)
+        seeds = []
+        for step in range(4):
+            batches.update(step)
+            if step == 2:
+                assert batches.state() == {"first": 0, "beyond": sorted(seeds)}
+                release.set()
+            seeds += [rollout.seed for rollout in batches.take(step + 1).rollouts]
+    assert 0 not in seeds[:4]
+    assert 0 in seeds[4:6]
+    assert sorted(seeds) == list(range(8))
+
+
+def test_on_policy_a_step_plays_its_own_episodes() -> None:
+    played = policies(SimulatedEngine())
+    with Stream(SimulatedEnv, played) as stream:
+        batches = OwnBatches(stream, played, Run(2, 3, 0).jobs_of, SAMPLING)
+        batches.update(4)
+        taken = batches.take(2)
+    assert [rollout.seed for rollout in taken.rollouts] == [3, 4, 5]
+    assert {turn.version for rollout in taken.rollouts for turn in rollout.turns} == {4}
+    assert batches.state() == {}
+
+
+def test_the_config_says_what_goes_together() -> None:
+    assert not load_config("demo").rollout.streamed
+    for override in ("rollout.retries=1", "rollout.max_episode_s=30", "rollout.schedule=stream"):
+        assert load_config("demo", [override]).rollout.streamed
+    assert load_config("demo", ["rollout.staleness=1", "algo.correction=tis"]).rollout.streamed
+    with pytest.raises(ConfigError, match=r"staleness=1 trains on .* Use algo.correction=tis"):
+        load_config("demo", ["rollout.staleness=1"])
+    with pytest.raises(ConfigError, match=r"does not go with rollout.max_episode_s=9 rollout.retries=2"):
+        load_config("demo", ["rollout.schedule=groups", "rollout.retries=2", "rollout.max_episode_s=9"])
