@@ -11,7 +11,7 @@ import gymnasium as gym
 
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_rl.algorithm import algorithm_of
-from mappa_rl.algos import Algorithm
+from mappa_rl.algos import Algorithm, CriticAlgorithm
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
 from mappa_rl.learner import Learner
@@ -48,7 +48,7 @@ def assemble(config: Config, start: Path) -> Parts:
     policies = Policies.from_model(
         policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed
     )
-    optim, temperature = config.optim, config.rollout.temperature
+    optim, temperature, algorithm = config.optim, config.rollout.temperature, algorithm_of(config)
     learners = {
         name: Learner(
             policies[name].model,
@@ -59,12 +59,16 @@ def assemble(config: Config, start: Path) -> Parts:
             betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,
             tokens_per_micro_batch=optim.tokens_per_micro_batch, zero_stage=optim.zero_stage,
             offload=optim.offload, gradient_checkpointing=optim.gradient_checkpointing,
-            temperature=temperature, seed=config.run.seed + index,
+            temperature=temperature, attention=optim.attention,
+            critic=isinstance(algorithm, CriticAlgorithm), seed=config.run.seed + index,
         )
         for index, name in enumerate(policy_map.trainable)
     }  # fmt: skip
-    reference = Reference(model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch)
-    return Parts(policies, learners, reference, algorithm_of(config))
+    reference = Reference(
+        model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch,
+        attention=optim.attention,
+    )  # fmt: skip
+    return Parts(policies, learners, reference, algorithm)
 
 
 def collector(
