@@ -54,8 +54,8 @@ class ValueLoss:
         cut = torch.zeros_like(error, dtype=torch.bool)
         if self.clip:
             bound = (old + (values - old).clamp(-self.clip, self.clip) - returns).square()
-            cut = bound > error
-            error = torch.maximum(error, bound)
+            cut = ((values - old).abs() > self.clip) & (bound > error)  # rounding alone is no cut
+            error = torch.where(cut, bound, error)
         loss = (error * weights).sum() / 2
         sums = {"value_loss": loss.detach(), "value_clip_fraction": (cut * weights).sum()}
         return Loss(self.coef * loss / total, sums)
