@@ -11,7 +11,7 @@ import gymnasium as gym
 
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_rl.algorithm import algorithm_of
-from mappa_rl.algos import Algorithm
+from mappa_rl.algos import Algorithm, CriticAlgorithm
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.collector import Collector
 from mappa_rl.config import Config
@@ -57,7 +57,7 @@ def assemble(config: Config, start: Path) -> Parts:
         policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed,
         shared=not config.rollout.staleness,
     )  # fmt: skip
-    optim, temperature = config.optim, config.rollout.temperature
+    optim, temperature, algorithm = config.optim, config.rollout.temperature, algorithm_of(config)
     own = {
         name: Learner(
             policies[name].model,
@@ -68,11 +68,15 @@ def assemble(config: Config, start: Path) -> Parts:
             betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,
             tokens_per_micro_batch=optim.tokens_per_micro_batch, zero_stage=optim.zero_stage,
             offload=optim.offload, gradient_checkpointing=optim.gradient_checkpointing,
-            temperature=temperature, seed=config.run.seed + index,
+            temperature=temperature, attention=optim.attention,
+            critic=isinstance(algorithm, CriticAlgorithm), seed=config.run.seed + index,
         )
         for index, name in enumerate(policy_map.trainable)
     }  # fmt: skip
-    reference = Reference(model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch)
+    reference = Reference(
+        model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch,
+        attention=optim.attention,
+    )  # fmt: skip
     processes = Processes({**own, _REFERENCE: reference})
     if processes.count != config.run.processes:
         raise RunError(
@@ -80,9 +84,9 @@ def assemble(config: Config, start: Path) -> Parts:
             "starts as many as it needs."
         )
     if processes.count == 1:
-        return Parts(policies, own, reference, algorithm_of(config), processes)
+        return Parts(policies, own, reference, algorithm, processes)
     shared = {name: SharedLearner(name, processes, learner) for name, learner in own.items()}
-    return Parts(policies, shared, SharedReference(_REFERENCE, processes), algorithm_of(config), processes)
+    return Parts(policies, shared, SharedReference(_REFERENCE, processes), algorithm, processes)
 
 
 def collector(

@@ -1,17 +1,22 @@
-"""Attention over packed sequences: one call per segment, so that no token sees another sequence.
+"""Attention over packed sequences: causal within each segment, so that no token sees another sequence.
 
-Cost grows with the segments' own lengths: neither a padded row nor a block-diagonal mask is ever computed.
-Registered with transformers under ``VARLEN``; works wherever ``scaled_dot_product_attention`` does.
+Two kernels behind one interface, registered with transformers under their names. Neither computes a padded
+row or a block-diagonal mask, and their gradients are equal within rounding:
+
+    varlen_sdpa   one ``scaled_dot_product_attention`` a segment; works on every device, in every precision
+    varlen_flash  one call for all segments, flash attention as it comes with torch; CUDA, bf16 or fp16
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import AttentionInterface
@@ -20,8 +25,35 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from mappa_rl.errors import LearnerError
 
-VARLEN = "varlen_sdpa"
-"""Name of this attention in transformers' registry."""
+Kernel = Literal["auto", "sdpa", "flash"]
+_HALF = (torch.bfloat16, torch.float16)
+
+
+class Segments(NamedTuple):
+    """Where sequences lie in a pack: ``cu_seqlens`` [S+1] (int32, on the device) are their bounds.
+
+    ``lengths`` [S] and ``max_seqlen`` say the same on the host, so that no kernel waits for the device.
+    """
+
+    lengths: list[int]
+    cu_seqlens: Tensor
+    max_seqlen: int
+
+    @classmethod
+    def of(cls, bounds: NDArray[np.int32], device: torch.device) -> Segments:
+        lengths = np.diff(bounds).tolist()
+        return cls(lengths, torch.from_numpy(bounds).to(device), max(lengths))
+
+
+def kernel_of(asked: Kernel, device: torch.device, dtype: torch.dtype) -> str:
+    """The registered name of the kernel: with ``auto`` flash where it runs. Raises ``LearnerError``."""
+    runs = device.type == "cuda" and dtype in _HALF
+    if asked == "flash" and not runs:
+        raise LearnerError(
+            f"optim.attention=flash needs bf16 weights on a CUDA device, these are {dtype} on {device.type}. "
+            "Use optim.attention=auto, or optim.dtype=bf16 on a GPU."
+        )
+    return "varlen_sdpa" if asked == "sdpa" or not runs else "varlen_flash"
 
 
 def varlen_sdpa(
@@ -31,15 +63,25 @@ def varlen_sdpa(
     value: Tensor,
     attention_mask: Tensor | None,
     *,
-    segments: Sequence[int],
+    segments: Segments,
     scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Causal attention within each of ``segments`` (lengths that sum to N); query is [1, heads, N, dim].
+    """query [1, heads, N, dim], key and value [1, key-value heads, N, dim] -> [1, N, heads, dim].
 
     ``split`` and not slicing: the gradient of every slice would be a zero-filled tensor of full length.
     """
-    parts = zip(*(t.split(list(segments), dim=2) for t in (query, key, value)), strict=True)
+    _refuse(module, softcap, s_aux)
+    if sliding_window is not None and segments.max_seqlen > sliding_window:
+        raise LearnerError(
+            f"A sequence of {segments.max_seqlen} tokens is longer than the window of {sliding_window} that "
+            f"{type(module).__name__} attends to, which optim.attention=sdpa does not know. Shorten "
+            "rollout.max_context, or use optim.attention=flash on a GPU."
+        )
+    parts = zip(*(t.split(segments.lengths, dim=2) for t in (query, key, value)), strict=True)
     out = [
         F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scaling, enable_gqa=True)
         for q, k, v in parts
@@ -47,12 +89,49 @@ def varlen_sdpa(
     return torch.cat(out, dim=2).transpose(1, 2), None
 
 
+def varlen_flash(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    segments: Segments,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """As ``varlen_sdpa``. A window of W tokens holds the token itself and the W - 1 before it."""
+    from torch.nn.attention import varlen  # registers operators; only where it is used
+
+    _refuse(module, softcap, s_aux)
+    bounds, longest = segments.cu_seqlens, segments.max_seqlen
+    q, k, v = (t[0].transpose(0, 1) for t in (query, key, value))
+    out = varlen.varlen_attn(
+        q, k, v, bounds, bounds, longest, longest, scale=scaling, enable_gqa=key.size(1) != query.size(1),
+        window_size=(-1 if sliding_window is None else sliding_window - 1, 0),
+    )  # fmt: skip
+    assert isinstance(out, Tensor)
+    return out[None], None
+
+
+def _refuse(module: nn.Module, softcap: float | None, sinks: Tensor | None) -> None:
+    for name, given in (("soft-capped scores", softcap), ("attention sinks", sinks)):
+        if given is not None:
+            raise LearnerError(
+                f"{type(module).__name__} has {name}, which attention over packed sequences does not know. "
+                "Choose another model."
+            )
+
+
 @contextmanager
-def packed_attention(model: nn.Module) -> Iterator[None]:
-    """Use ``VARLEN`` in ``model`` for the time of a forward pass; other users of the module see no change."""
+def packed_attention(model: nn.Module, kernel: str = "varlen_sdpa") -> Iterator[None]:
+    """Use ``kernel`` in ``model`` for the time of a forward pass; other users of the module see no change."""
     config: Any = model.config
     before = config._attn_implementation
-    config._attn_implementation = VARLEN
+    config._attn_implementation = kernel
     try:
         yield
     finally:
@@ -60,7 +139,7 @@ def packed_attention(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def recomputed(model: nn.Module) -> Iterator[None]:
+def recomputed(model: nn.Module, kernel: str = "varlen_sdpa") -> Iterator[None]:
     """Decoder layers called in here keep their inputs alone and compute the rest again in the backward pass.
 
     Layers recompute in training mode only, which would also turn dropout on, so it is on for the outer call
@@ -76,7 +155,7 @@ def recomputed(model: nn.Module) -> Iterator[None]:
     def run(call: Any, *args: Any) -> Any:
         def compute(*inputs: Any) -> Any:
             call.func.__self__.training = False
-            with packed_attention(model):
+            with packed_attention(model, kernel):
                 return call(*inputs)
 
         return checkpoint(compute, *args, use_reentrant=False, preserve_rng_state=False)
@@ -91,5 +170,6 @@ def recomputed(model: nn.Module) -> Iterator[None]:
             layer.gradient_checkpointing, layer.training = False, False
 
 
-AttentionInterface.register(VARLEN, varlen_sdpa)
-AttentionMaskInterface.register(VARLEN, lambda *_, **__: None)
+for _name, _function in (("varlen_sdpa", varlen_sdpa), ("varlen_flash", varlen_flash)):
+    AttentionInterface.register(_name, _function)
+    AttentionMaskInterface.register(_name, lambda *_, **__: None)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from mappa_rl.attention import Segments
 from mappa_rl.errors import LearnerError
 
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 2e-3}
@@ -52,7 +54,7 @@ class Head:
             "input_ids": ids[None, :2],
             "position_ids": torch.arange(len(ids[:2]), device=ids.device)[None],
             "use_cache": False,
-            "segments": [len(ids[:2])],
+            "segments": Segments.of(np.array([0, len(ids[:2])], np.int32), ids.device),
         }
         with torch.no_grad():
             own = self._model(**inputs).logits.float()

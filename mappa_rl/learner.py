@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mappa_rl.attention import Kernel
 from mappa_rl.backend import all_max, all_states, all_sum, gathered, make_engine, world
+from mappa_rl.critic import Criticism
 from mappa_rl.errors import CheckpointError, LearnerError
 from mappa_rl.lora import is_adapted, keep_trained, merged
 from mappa_rl.losses import Loss, Objective, likelihood_loss
@@ -38,16 +40,17 @@ class _Term(NamedTuple):
     coef: float = 1.0
     name: str = ""
     reference: Sequence[Floats] | None = None
+    criticism: Criticism | None = None
 
 
 class Learner:
     """Trains ``model`` in place (dropout off) with AdamW under DeepSpeed.
 
     ``tokens_per_micro_batch`` and ``gradient_checkpointing`` bound memory and never change a gradient; for
-    ``zero_stage`` and ``offload`` see ``make_engine``. ``temperature`` is the one that
-    actions are sampled with. ``updates`` counts optimizer updates, which is what ``schedule`` is a function
-    of. With several processes, each calls every method with its own share of the samples, which may be none;
-    counts and gradients are those of all shares together.
+    ``zero_stage`` and ``offload`` see ``make_engine``. ``temperature`` is the one that actions are sampled
+    with; ``critic``: with a value head, which ``step`` trains too. ``updates`` counts optimizer updates,
+    which is what ``schedule`` is a function of. With several processes, each calls every method with its own
+    share of the samples, which may be none; counts and gradients are those of all shares together.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class Learner:
         offload: bool = False,
         gradient_checkpointing: bool = False,
         temperature: float = 1.0,
+        attention: Kernel = "auto",
+        critic: bool = False,
         seed: int = 0,
     ) -> None:
         self.model: Any = model.eval()
@@ -71,7 +76,11 @@ class Learner:
         self._budget = tokens_per_micro_batch
         self._random = np.random.default_rng(seed)
         self._adapted = is_adapted(model)
-        scorer = Scorer(model, temperature, gradient_checkpointing=gradient_checkpointing)
+        self._critic = critic
+        scorer = Scorer(
+            model, temperature, gradient_checkpointing=gradient_checkpointing, attention=attention,
+            critic=critic,
+        )  # fmt: skip
         if self._adapted:
             scorer.register_state_dict_post_hook(keep_trained)
         self._engine = make_engine(
@@ -83,6 +92,12 @@ class Learner:
         """Log-probs [T] of every sample's action tokens under the current weights, 0 elsewhere."""
         return score(self._engine.module, samples, self._budget, together=self._stage == 3)
 
+    def values(self, samples: Sequence[Sample]) -> list[Floats]:
+        """What the critic expects before every sample's action tokens, [T] each, 0 elsewhere."""
+        if not self._critic:
+            raise LearnerError("This learner has no critic: make it with Learner(..., critic=True).")
+        return score(self._engine.module, samples, self._budget, together=self._stage == 3, what="values")
+
     def step(
         self,
         samples: Sequence[Sample],
@@ -91,6 +106,7 @@ class Learner:
         *,
         objective: Objective = _PPO,
         reference: Sequence[Floats] | None = None,
+        criticism: Criticism | None = None,
         epochs: int = 1,
         minibatches: int = 1,
         demonstrations: Demonstrations | None = None,
@@ -98,12 +114,14 @@ class Learner:
         """``epochs * minibatches`` updates with the objective; ``samples[i].logprobs`` are the old policy.
 
         ``reference``: log-probs [T] of each sample under the reference, for an objective with a KL penalty.
+        ``criticism``: what a critic learns from in the same backward pass; its loss is added to the policy's.
 
         Stats: ``loss``, ``grad_norm`` (before clipping), ``entropy`` (nats per token), ``clip_fraction``,
-        ``kl`` (old to new, nats per token), ``kl_loss`` (where the objective has one), ``lr``: means over
-        updates; ``mismatch``: mean absolute difference between learner and old policy per token in the first
-        minibatch, before any update; ``tokens`` and ``action_tokens`` (per pass), ``updates``. Without a
-        weighted token nothing changes and the stats are ``{"skipped": 1.0}``.
+        ``kl`` (old to new, nats per token), ``kl_loss`` (where the objective has one), ``value_loss`` and
+        ``value_clip_fraction`` (with a critic), ``lr``: means over updates; ``mismatch``: mean absolute
+        difference between learner and old policy per token in the first minibatch, before any update;
+        ``tokens`` and ``action_tokens`` (per pass), ``updates``. Without a weighted token nothing changes and
+        the stats are ``{"skipped": 1.0}``.
 
         ``demonstrations`` add ``coef`` times the sum of their tokens' negative log-likelihoods, divided like
         the rest by the minibatch's action tokens: a few weigh little. Stats: ``sft_loss`` (nats per
@@ -115,13 +133,23 @@ class Learner:
             far, actions = self._tensors(batch.reference, batch.actions)
             found = objective(scores.logprobs, old, values, mass, total=total, actions=actions, reference=far)
             found.sums["entropy"] = (scores.entropy * mass).sum()
-            return found
+            if criticism is None:
+                return found
+            before, returns = self._tensors(batch.values, batch.returns)
+            assert scores.values is not None
+            value = criticism.loss(scores.values, before, returns, mass, total=total)
+            return Loss(found.value + value.value, found.sums | value.sums)
 
         kept = [i for i, mass in enumerate(weights) if mass.any()]
         (total,) = all_sum(sum(float(weights[i].sum()) for i in kept))
         if total == 0:
             return StepStats(skipped=1.0)
-        terms = [_Term(samples, weights, loss, advantages, reference=reference)]
+        if (criticism is not None) != self._critic:
+            raise LearnerError(
+                f"This learner has {'a' if self._critic else 'no'} critic, and the step has "
+                f"{'nothing' if criticism is None else 'something'} for one to learn from: both, or neither."
+            )
+        terms = [_Term(samples, weights, loss, advantages, reference=reference, criticism=criticism)]
         pool = [kept]
         if demonstrations is not None:
             terms.append(
@@ -166,6 +194,7 @@ class Learner:
                 "zero_stage": self._stage,
                 "processes": world()[1],
                 "adapter": self._adapter(),
+                "critic": self._critic,
                 "random": random,
             }
             (folder / "learner.json").write_text(json.dumps(state), encoding="utf-8")
@@ -193,6 +222,11 @@ class Learner:
                 raise CheckpointError(f"{folder} was saved with {key}={state[key]}, not {own}: use that.")
         if state.get("adapter") != self._adapter():
             raise CheckpointError(f"{folder} does not fit this model: it holds another adapter, or none.")
+        if state.get("critic", False) != self._critic:
+            raise CheckpointError(
+                f"{folder} was saved {'without' if self._critic else 'with'} a critic: it belongs to another "
+                "algorithm. Use the algo.name that it was made with."
+            )
         try:
             found, _ = self._engine.load_checkpoint(
                 str(folder), tag="engine", load_module_strict=not self._adapted
@@ -228,7 +262,7 @@ class Learner:
         rounds: list[tuple[int, PackedBatch]] = []
         for k, (term, mine) in enumerate(zip(terms, picked, strict=True)):
             parts = [
-                pack(*_pick(term, [mine[i] for i in part]))
+                _pick(term, [mine[i] for i in part])
                 for part in split_by_tokens([len(term.samples[i]) for i in mine], self._budget)
             ]
             padding = all_max(len(parts)) - len(parts)  # every process goes as many rounds
@@ -281,12 +315,15 @@ class Learner:
         return [torch.from_numpy(array).to(device) for array in arrays]
 
 
-def _pick(
-    term: _Term, chosen: Sequence[int]
-) -> tuple[list[Sample], list[Floats], list[Floats] | None, list[Floats] | None]:
-    values = None if term.advantages is None else [term.advantages[i] for i in chosen]
-    reference = None if term.reference is None else [term.reference[i] for i in chosen]
-    return [term.samples[i] for i in chosen], [term.weights[i] for i in chosen], values, reference
+def _pick(term: _Term, chosen: Sequence[int]) -> PackedBatch:
+    def of(arrays: Sequence[Floats] | None) -> list[Floats] | None:
+        return None if arrays is None else [arrays[i] for i in chosen]
+
+    critic = term.criticism
+    return pack(
+        [term.samples[i] for i in chosen], [term.weights[i] for i in chosen], of(term.advantages),
+        of(term.reference), *(() if critic is None else (of(critic.values), of(critic.returns))),
+    )  # fmt: skip
 
 
 def _mean(history: Sequence[StepStats]) -> StepStats:

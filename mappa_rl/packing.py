@@ -98,6 +98,8 @@ def pack(
     weights: Sequence[NDArray[np.generic]],
     advantages: Sequence[Floats] | None = None,
     reference: Sequence[Floats] | None = None,
+    values: Sequence[Floats] | None = None,
+    returns: Sequence[Floats] | None = None,
 ) -> PackedBatch:
     """Lay samples end to end; the tokens with a weight (one array [T] per sample) other than 0 are scored.
 
@@ -111,7 +113,10 @@ def pack(
         raise ContextError("The first token of a sample has a weight, but nothing before it predicts it.")
     ids = np.concatenate([sample.ids for sample in samples])
     none = np.zeros(len(ids), np.float32)
-    values = none if advantages is None else np.concatenate(advantages)
+
+    def of(arrays: Sequence[Floats] | None) -> Floats:
+        return (none if arrays is None else np.concatenate(arrays))[scored]
+
     actions, counter = np.zeros(len(ids), np.int64), itertools.count()
     for sample, at in zip(samples, bounds[:-1], strict=True):
         for span in sample.spans:
@@ -123,10 +128,12 @@ def pack(
         rows=scored - 1,
         targets=ids[scored],
         logprobs=np.concatenate([sample.logprobs for sample in samples])[scored],
-        advantages=values[scored],
+        advantages=of(advantages),
         weights=flat[scored],
-        reference=(none if reference is None else np.concatenate(reference))[scored],
+        reference=of(reference),
         actions=actions[scored],
+        values=of(values),
+        returns=of(returns),
     )
 
 
@@ -141,5 +148,7 @@ DUMMY = PackedBatch(
     weights=np.zeros(1, np.float32),
     reference=np.zeros(1, np.float32),
     actions=np.zeros(1, np.int64),
+    values=np.zeros(1, np.float32),
+    returns=np.zeros(1, np.float32),
 )
 """What a process without samples runs, so that collectives meet: no weight, no gradient."""

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import torch.distributed as dist
 
 from mappa_rl.backend import gathered, join, world
+from mappa_rl.critic import Criticism
 from mappa_rl.learner import Learner
 from mappa_rl.types import Demonstrations, Floats, Sample, StepStats
 
@@ -98,8 +99,11 @@ class SharedReference:
 
     def logprobs(self, samples: Sequence[Sample]) -> list[Floats]:
         """See ``Reference.logprobs``."""
+        return self._scores("logprobs", samples)
+
+    def _scores(self, method: str, samples: Sequence[Sample]) -> list[Floats]:
         chosen = shares([len(sample) for sample in samples], self._processes.count)
-        answers = self._call("logprobs", [{"samples": _pick(samples, mine)} for mine in chosen])
+        answers = self._call(method, [{"samples": _pick(samples, mine)} for mine in chosen])
         places, rows = chain.from_iterable(chosen), chain.from_iterable(answers)
         found = dict(zip(places, rows, strict=True))
         return [found[i] for i in range(len(samples))]
@@ -119,6 +123,10 @@ class SharedLearner(SharedReference):
     def updates(self) -> int:
         return self._own.updates
 
+    def values(self, samples: Sequence[Sample]) -> list[Floats]:
+        """See ``Learner.values``."""
+        return self._scores("values", samples)
+
     def step(
         self,
         samples: Sequence[Sample],
@@ -127,6 +135,7 @@ class SharedLearner(SharedReference):
         *,
         reference: Sequence[Floats] | None = None,
         demonstrations: Demonstrations | None = None,
+        criticism: Criticism | None = None,
         **options: Any,
     ) -> StepStats:
         """See ``Learner.step``. A minibatch is made of one from each process's share."""
@@ -139,6 +148,7 @@ class SharedLearner(SharedReference):
                 "weights": _pick(weights, mine),
                 "reference": None if reference is None else _pick(reference, mine),
                 "demonstrations": some,
+                "criticism": None if criticism is None else _criticised(criticism, mine),
                 **options,
             }
             for mine, some in zip(shares([len(sample) for sample in samples], count), told, strict=True)
@@ -179,6 +189,10 @@ def _dealt(demonstrations: Demonstrations, count: int) -> list[Demonstrations]:
         Demonstrations(_pick(samples, mine), _pick(weights, mine), demonstrations.coef)
         for mine in shares([len(sample) for sample in samples], count)
     ]
+
+
+def _criticised(whole: Criticism, mine: Sequence[int]) -> Criticism:
+    return Criticism(_pick(whole.values, mine), _pick(whole.returns, mine), whole.loss)
 
 
 def _pick(values: Sequence[_T], chosen: Sequence[int]) -> list[_T]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mappa_rl.attention import packed_attention, recomputed
+from mappa_rl.attention import Kernel, Segments, kernel_of, packed_attention, recomputed
 from mappa_rl.backend import all_max, scattered
+from mappa_rl.critic import ValueHead
 from mappa_rl.head import Head
 from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.types import Floats, PackedBatch, Sample
@@ -23,10 +24,14 @@ _CHUNK = {"cpu": 2**24, "cuda": 2**27}
 
 
 class Scores(NamedTuple):
-    """``logprobs`` [M] of the targets (fp32, with gradient) and ``entropy`` [M] in nats (without)."""
+    """``logprobs`` [M] of the targets (fp32, with gradient) and ``entropy`` [M] in nats (without).
+
+    ``values`` [M]: what a critic expects before each target (fp32, with gradient).
+    """
 
     logprobs: Tensor
     entropy: Tensor
+    values: Tensor | None = None
 
 
 class Scorer(nn.Module):
@@ -35,7 +40,7 @@ class Scorer(nn.Module):
     Logits exist for scored rows alone, and for at most ``chunk`` numbers (rows times vocabulary) at once: a
     longer batch has its hidden states first, then logits and softmax chunk by chunk, again in the backward
     pass. The softmax is in fp32 whatever the model's dtype. ``gradient_checkpointing`` keeps only the inputs
-    of decoder layers for the backward pass.
+    of decoder layers for the backward pass. ``critic``: with a value head on the last hidden states.
     """
 
     def __init__(
@@ -45,6 +50,8 @@ class Scorer(nn.Module):
         *,
         gradient_checkpointing: bool = False,
         chunk: int | None = None,
+        attention: Kernel = "auto",
+        critic: bool = False,
     ) -> None:
         super().__init__()
         self.model: Any = model
@@ -52,6 +59,8 @@ class Scorer(nn.Module):
         self._recompute = gradient_checkpointing
         self._head = Head(model)
         self._chunk = chunk
+        self._attention: Kernel = attention
+        self.critic = ValueHead(model) if critic else None
 
     def forward(self, batch: PackedBatch) -> Scores:
         device = next(self.model.parameters()).device
@@ -63,26 +72,33 @@ class Scorer(nn.Module):
             "input_ids": ids[None],
             "position_ids": positions[None],
             "use_cache": False,
-            "segments": np.diff(batch.cu_seqlens).tolist(),
+            "segments": Segments.of(batch.cu_seqlens, device),
         }
         step = max(1, (self._chunk or _CHUNK[device.type]) // self._head.vocabulary)
         chunks = max(1, -(-len(rows) // step))
         if scattered(self.model):  # every use of a weight then takes all processes, so all use it as often
             chunks = all_max(chunks)
-        layers = recomputed(self.model) if self._recompute and torch.is_grad_enabled() else nullcontext()
-        with packed_attention(self.model):
-            if chunks == 1:
+        kernel = kernel_of(self._attention, device, self.model.dtype)
+        recompute = self._recompute and torch.is_grad_enabled()
+        layers = recomputed(self.model, kernel) if recompute else nullcontext()
+        with packed_attention(self.model, kernel):
+            if chunks == 1 and self.critic is None:
                 with layers:
                     logits = self.model(**inputs, logits_to_keep=rows).logits[0]
                 return Scores(*_score(logits, targets, self.temperature))
             self._head.check(ids)
             with layers:
                 hidden = self._head.hidden(**inputs)[0, rows]
+        values = None if self.critic is None else self.critic(hidden)
+        if chunks == 1:
+            logprobs, entropy = self._part(hidden, targets)
+            return Scores(logprobs, entropy, values)
         parts = [
             checkpoint(self._part, some, wanted, use_reentrant=False, preserve_rng_state=False)
             for some, wanted in zip(hidden.tensor_split(chunks), targets.tensor_split(chunks), strict=True)
         ]
-        return Scores(*(torch.cat(part) for part in zip(*parts, strict=True)))
+        logprobs, entropy = (torch.cat(part) for part in zip(*parts, strict=True))
+        return Scores(logprobs, entropy, values)
 
     def _part(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return _score(self._head.logits(hidden), targets, self.temperature)
@@ -92,9 +108,14 @@ class Reference:
     """A frozen model that scores samples, for KL penalties. One may serve several policies."""
 
     def __init__(
-        self, model: nn.Module, *, temperature: float = 1.0, tokens_per_micro_batch: int = 8192
+        self,
+        model: nn.Module,
+        *,
+        temperature: float = 1.0,
+        tokens_per_micro_batch: int = 8192,
+        attention: Kernel = "auto",
     ) -> None:
-        self._scorer = Scorer(model.eval().requires_grad_(False), temperature)
+        self._scorer = Scorer(model.eval().requires_grad_(False), temperature, attention=attention)
         self._budget = tokens_per_micro_batch
 
     def logprobs(self, samples: Sequence[Sample]) -> list[Floats]:
@@ -103,9 +124,14 @@ class Reference:
 
 
 def score(
-    scorer: nn.Module, samples: Sequence[Sample], budget: int, *, together: bool = False
+    scorer: nn.Module,
+    samples: Sequence[Sample],
+    budget: int,
+    *,
+    together: bool = False,
+    what: Literal["logprobs", "values"] = "logprobs",
 ) -> list[Floats]:
-    """Log-probs [T] of every sample's action tokens, 0 elsewhere, without gradients; ``budget`` in tokens.
+    """``what`` [T] of every sample's action tokens, 0 elsewhere, without gradients; ``budget`` in tokens.
 
     ``together``: all processes go as many rounds, because each forward pass needs all of them (ZeRO 3).
     """
@@ -117,7 +143,7 @@ def score(
     for chosen in parts:
         batch = pack([samples[i] for i in chosen], [samples[i].action_mask for i in chosen])
         with torch.no_grad():  # not inference mode: ZeRO 3 would train on tensors that were gathered in it
-            found = scorer(batch).logprobs.cpu().numpy()
+            found = getattr(scorer(batch), what).cpu().numpy()
         ends = np.cumsum([int(samples[i].action_mask.sum()) for i in chosen])
         for i, values in zip(chosen, np.split(found, ends[:-1]), strict=True):
             out[i][samples[i].action_mask] = values

@@ -283,6 +283,9 @@ class Optim(Section):
     """Most tokens in one forward pass; changes memory and speed, never the gradient."""
     dtype: Literal["fp32", "bf16"] = "fp32"
     """Precision of weights and gradients; ``bf16`` keeps fp32 weights for the optimizer (ZeRO 1 or 2)."""
+    attention: Literal["auto", "sdpa", "flash"] = "auto"
+    """Kernel of attention in the learner: ``sdpa`` runs everywhere, ``flash`` with ``dtype: bf16`` on a GPU;
+    ``auto`` takes flash where it runs."""
     gradient_checkpointing: bool = False
     """Keep only the inputs of decoder layers for the backward pass and compute the rest again."""
     zero_stage: Literal[0, 1, 2, 3] = 0
@@ -298,6 +301,10 @@ class Optim(Section):
                     f"optim.{key} needs optim.zero_stage of 1 or 2: stage 0 leaves the optimizer's state "
                     "in the weights' precision and place."
                 )
+        if self.attention == "flash" and self.dtype == "fp32":
+            raise ValueError(
+                "optim.attention=flash has no fp32: use optim.attention=auto, or optim.dtype=bf16 with a GPU."
+            )
         if self.zero_stage == 3:
             raise ValueError(
                 "optim.zero_stage=3 scatters weights that the hf engine reads whole while it generates; use "

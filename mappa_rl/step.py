@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+from mappa_rl.algos import Algorithm, Credit, CriticAlgorithm
 from mappa_rl.assembly import Parts
 from mappa_rl.batches import Batches
 from mappa_rl.bias import CoachBias
 from mappa_rl.config import Config
 from mappa_rl.corrections import correction_stats, corrections
+from mappa_rl.critic import Criticism, ValueLoss
+from mappa_rl.errors import ConfigError
 from mappa_rl.filters import choose
+from mappa_rl.learner import Learner
 from mappa_rl.mismatch import correct
 from mappa_rl.objective import objective_of
+from mappa_rl.parallel import SharedLearner
 from mappa_rl.rollout import Collected
 from mappa_rl.statistics import check_masked, rollout_stats
 from mappa_rl.stopwatch import Stopwatch
-from mappa_rl.types import StepStats
+from mappa_rl.types import Floats, Sample, StepStats
 
 
 def train_step(
@@ -50,10 +56,10 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
         samples, chosen = choose(played, algo, config.rollout)
         reference = parts.reference.logprobs(samples) if wanted else None
         mended = correct(samples, learner, algo)
-        credit = parts.algorithm.credit(mended.samples, reference)
+        credit, criticism = _credit(parts.algorithm, learner, mended.samples, reference)
         done = learner.step(
             mended.samples, mended.weigh(credit.advantages), credit.weights,
-            objective=objective, reference=reference,
+            objective=objective, reference=reference, criticism=criticism,
             epochs=config.optim.epochs, minibatches=config.optim.minibatches,
             demonstrations=corrected.get(policy),
         )  # fmt: skip
@@ -61,3 +67,19 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
         credited = {k: v for k, v in own.items() if k != "reward"}  # logged by agent
         stats[policy] = {**chosen, **credited, **done, **mended.stats}
     return stats
+
+
+def _credit(
+    algorithm: Algorithm,
+    learner: Learner | SharedLearner,
+    samples: Sequence[Sample],
+    reference: Sequence[Floats] | None,
+) -> tuple[Credit, Criticism | None]:
+    if not isinstance(algorithm, CriticAlgorithm):
+        return algorithm.credit(samples, reference), None
+    values = learner.values(samples)
+    credit = algorithm.credit(samples, reference, values)
+    if credit.returns is None:
+        raise ConfigError(f"{type(algorithm).__name__} has a critic, so its credit() has to say the returns.")
+    loss = ValueLoss(algorithm.vf_coef, algorithm.value_clip)
+    return credit, Criticism(values, credit.returns, loss)

@@ -128,7 +128,8 @@ class PackedBatch:
     is ``cu_seqlens[i]:cu_seqlens[i+1]``; ``rows`` [M]: where in the N a scored token is predicted, one before
     the token itself; ``targets`` [M]: the scored tokens. The others [M] belong to the targets: ``logprobs``
     of the old policy and of the ``reference`` (0 where there is none), ``advantages``, ``weights`` in the
-    loss, and ``actions``: which action of the batch a token is of (only for tokens of actions).
+    loss, ``actions``: which action of the batch a token is of (only for tokens of actions), and for a critic
+    the old ``values`` and the ``returns`` (0 without one).
     """
 
     ids: Ints
@@ -141,6 +142,8 @@ class PackedBatch:
     weights: Floats
     reference: Floats
     actions: Ints
+    values: Floats
+    returns: Floats
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -21,12 +21,13 @@ _METHODS: Mapping[str, tuple[int, tuple[str, ...]]] = {"credit": (2, ()), "state
 class Credit:
     """Per sample, in order: ``advantages`` [T] and ``weights`` [T] in the loss, 0 on tokens not trained on.
 
-    ``stats`` maps a policy to its metrics.
+    ``stats`` maps a policy to its metrics. ``returns`` [T]: what a critic should have said.
     """
 
     advantages: list[Floats]
     weights: list[Floats]
     stats: dict[str, StepStats]
+    returns: list[Floats] | None = None
 
 
 class Algorithm:
@@ -58,6 +59,25 @@ class Algorithm:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Become the algorithm whose ``state`` this was."""
+
+
+class CriticAlgorithm(Algorithm):
+    """Base of algorithms with a critic: every policy gets a value head, which learns with this loss.
+
+    ``credit`` gets the critic's ``values`` [T] of every sample before the update, and has to say ``returns``.
+    """
+
+    __slots__ = ()
+    vf_coef: float
+    value_clip: float
+
+    def credit(
+        self,
+        samples: Sequence[Sample],
+        reference: Sequence[Floats] | None = None,
+        values: Sequence[Floats] | None = None,
+    ) -> Credit:
+        raise NotImplementedError(f"{type(self).__name__} has to say what it credits: write credit().")
 
 
 _A = TypeVar("_A", bound=type)

@@ -53,9 +53,16 @@ class Returns(Algorithm):
         return float(np.clip(self.reward_scale * reward, -self.reward_clip, self.reward_clip))
 
     def returns(
-        self, samples: Sequence[Sample], kl: Sequence[NDArray[np.float64]]
+        self,
+        samples: Sequence[Sample],
+        kl: Sequence[NDArray[np.float64]],
+        values: Sequence[Floats] | None = None,
+        trust: float = 1.0,
     ) -> list[NDArray[np.float64]]:
-        """``G`` [T] of every sample, 0 outside valid actions. ``kl`` [T]: only action tokens count."""
+        """``G`` [T] of every sample, 0 outside valid actions. ``kl`` [T]: only action tokens count.
+
+        With a critic's ``values`` V [T], the next action counts ``trust * G + (1 - trust) * V``.
+        """
         out = [np.zeros(len(sample)) for sample in samples]
         later = 0.0
         for i in reversed(range(len(samples))):
@@ -66,6 +73,8 @@ class Returns(Algorithm):
                     penalty = self.kl_coef * kl[i][part][::-1].cumsum()[::-1]
                     out[i][part] = self.paid(span.reward) - penalty + later
                     later = out[i][span.start]
+                    if values is not None:
+                        later = trust * later + (1 - trust) * float(values[i][span.start])
                 later = self.gamma * later if self.mode == "return_to_go" else 0.0
             if sample.part == 0:
                 later = 0.0

@@ -1,0 +1,455 @@
+"""Throughput of one optimizer step on the same recorded rollouts: our learner, TRL, padded loops and a floor.
+
+A random Qwen3 (width 192, 4 layers, vocabulary 4,096, fp32) on a CPU, 64 rollouts of a 48-token prompt and
+one action, in 8 groups of 8, with random rewards. Two sets: long-tailed action lengths, and equal ones.
+``--rollouts DIR`` writes them there.
+
+    floor                 forward and backward pass of our packs with cross entropy: no ratio, no clip, no
+                          entropy, no statistics, no optimizer
+    ours                  ``Learner.step``: pack, PPO loss, entropy, backward, clip, AdamW
+    padded, as they come  micro-batches of 8 rollouts, padded to their longest; loss, backward, clip, AdamW
+    padded, by length     the same, rollouts sorted by length first
+    TRL, N at a time      ``GRPOTrainer`` through its ``rollout_func``, from there to the end of the optimizer
+                          step, in a process of its own; the best of ``--trl-batches`` counts
+
+All see the same weights (the learning rate is 0), advantages (TRL's own formula) and policy (the ratio is 1),
+so loss and gradient norm must agree, and are compared. Logits are made for the actions alone, everywhere. TRL
+has neither padding-free batches for this trainer nor Liger kernels on a CPU (they need Triton); gradient
+checkpointing, which it turns on by default, is off here.
+
+Repeats go round robin, and the first is not counted. Seconds are the processor's: with one thread that is
+what the clock of an idle machine shows, and other work on the machine hardly counts. ``clock`` is the wall's.
+Tokens are those that are not padding.
+
+    python benchmarks/learner.py [--quick] [--json PATH]
+
+TRL is left out where it is not installed: pip install trl==1.16.0 datasets
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib.util
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from mappa_rl.attention import Segments, packed_attention
+from mappa_rl.learner import Learner
+from mappa_rl.packing import pack, split_by_tokens
+from mappa_rl.schedule import Schedule
+from mappa_rl.scoring import Reference
+from mappa_rl.types import Floats, Sample, Span
+
+PROMPT, GROUP, BUDGET, EPS = 48, 8, 8192, 1e-4  # EPS: what TRL adds to a group's standard deviation
+
+
+_ENVIRONMENT = dict(os.environ)  # before DeepSpeed adds what launchers set
+
+
+class Outcome(NamedTuple):
+    """One step: seconds of the processor and of the clock, and what all must agree on."""
+
+    seconds: float
+    clock: float
+    loss: float
+    norm: float
+
+
+class Stopwatch:
+    """Started when made."""
+
+    def __init__(self) -> None:
+        self._processor, self._clock = time.process_time(), time.perf_counter()
+
+    def read(self) -> tuple[float, float]:
+        """Seconds of the processor, and of the clock."""
+        return time.process_time() - self._processor, time.perf_counter() - self._clock
+
+
+class Rollouts(NamedTuple):
+    """``advantages`` and ``weights`` [T] per sample; ``rewards`` one per sample."""
+
+    samples: list[Sample]
+    advantages: list[Floats]
+    weights: list[Floats]
+    rewards: list[float]
+
+    @property
+    def tokens(self) -> int:
+        return sum(map(len, self.samples))
+
+    @property
+    def actions(self) -> int:
+        return int(sum(weight.sum() for weight in self.weights))
+
+
+def make_model(vocabulary: int) -> Any:
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=vocabulary, hidden_size=192, num_hidden_layers=4, num_attention_heads=6,
+        num_key_value_heads=2, head_dim=32, intermediate_size=512, max_position_embeddings=2048,
+        tie_word_embeddings=True, attn_implementation="sdpa", eos_token_id=1, pad_token_id=0,
+    )  # fmt: skip
+    return Qwen3ForCausalLM(config).float().eval()
+
+
+def action_lengths(kind: str, count: int, longest: int) -> list[int]:
+    """``long-tailed``: lognormal (median 110, sigma 0.9), cut at ``longest``, which one has; ``equal``: the
+    same number of tokens, in equal parts."""
+    rng = np.random.default_rng(0)
+    drawn = np.exp(rng.normal(math.log(110 * longest / 768), 0.9, count))
+    lengths = np.clip(drawn, 8, longest).astype(int)
+    lengths[int(rng.integers(count))] = longest
+    return lengths.tolist() if kind == "long-tailed" else [round(lengths.mean())] * count
+
+
+def make_rollouts(model: Any, lengths: Sequence[int]) -> Rollouts:
+    """Random tokens with the model's own log-probs; advantages (r - mean) / (std + 1e-4) within a group."""
+    rng = np.random.default_rng(1)
+    prompts = rng.integers(2, model.config.vocab_size, (len(lengths) // GROUP, PROMPT))
+    samples, rewards = [], rng.uniform(0, 1, len(lengths))
+    for k, size in enumerate(lengths):
+        ids = np.concatenate([prompts[k // GROUP], rng.integers(2, model.config.vocab_size, size)])
+        mask = np.arange(len(ids)) >= PROMPT
+        span = Span(PROMPT, len(ids), float(rewards[k]), True)
+        samples.append(Sample(ids, mask, np.zeros(len(ids), np.float32), (span,), "p", "a_0"))
+    for sample, own in zip(samples, Reference(copy.deepcopy(model)).logprobs(samples), strict=True):
+        sample.logprobs[:] = own
+    groups = torch.from_numpy(rewards).float().view(-1, GROUP)
+    worth = (groups - groups.mean(1, True)) / (groups.std(1, keepdim=True) + EPS)
+    advantages = [
+        (sample.action_mask * float(value)).astype(np.float32)
+        for sample, value in zip(samples, worth.flatten(), strict=True)
+    ]
+    weights = [sample.action_mask.astype(np.float32) for sample in samples]
+    return Rollouts(samples, advantages, weights, rewards.tolist())
+
+
+def ours(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
+    learner = Learner(model, Schedule(0.0), zero_stage=0, tokens_per_micro_batch=BUDGET)
+
+    def step() -> Outcome:
+        watch = Stopwatch()
+        stats = learner.step(rollouts.samples, rollouts.advantages, rollouts.weights)
+        return Outcome(*watch.read(), stats["loss"], stats["grad_norm"])
+
+    return step
+
+
+def floor(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
+    """The loss is the likelihood weighed by advantages, whose gradient is that of PPO's at ratio 1."""
+    lengths = [len(sample) for sample in rollouts.samples]
+    packs = [
+        pack(
+            *([every[i] for i in part] for every in (rollouts.samples, rollouts.weights, rollouts.advantages))
+        )
+        for part in split_by_tokens(lengths, BUDGET)
+    ]
+    ready = [
+        (
+            torch.from_numpy(p.ids)[None], torch.from_numpy(p.position_ids)[None], torch.from_numpy(p.rows),
+            torch.from_numpy(p.targets), torch.from_numpy(p.advantages),
+            Segments.of(p.cu_seqlens, torch.device("cpu")),
+        )
+        for p in packs
+    ]  # fmt: skip
+
+    def step() -> Outcome:
+        watch = Stopwatch()
+        model.zero_grad()
+        for ids, positions, rows, targets, advantages, segments in ready:
+            with packed_attention(model):
+                logits = model(
+                    input_ids=ids, position_ids=positions, use_cache=False, segments=segments,
+                    logits_to_keep=rows,
+                ).logits[0]  # fmt: skip
+            entropy = F.cross_entropy(logits, targets, reduction="none")
+            ((entropy * advantages).sum() / rollouts.actions).backward()
+        return Outcome(*watch.read(), -_mean_advantage(rollouts), _norm(model))
+
+    return step
+
+
+def padded(model: Any, rollouts: Rollouts, *, by_length: bool, batch: int = 8) -> Callable[[], Outcome]:
+    samples = rollouts.samples
+    order = list(range(len(samples)))
+    if by_length:
+        order.sort(key=lambda i: len(samples[i]))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
+
+    def step() -> Outcome:
+        watch, loss = Stopwatch(), 0.0
+        for at in range(0, len(order), batch):
+            chosen = order[at : at + batch]
+            longest = max(len(samples[i]) for i in chosen)
+
+            def rows(arrays: Sequence[Any], chosen: Any = chosen, longest: int = longest) -> torch.Tensor:
+                return torch.from_numpy(
+                    np.stack([np.pad(arrays[i], (0, longest - len(arrays[i]))) for i in chosen])
+                )
+
+            ids, seen = rows([s.ids for s in samples]), rows([np.ones(len(s), np.int64) for s in samples])
+            old, values, weights = (
+                rows(each)[:, PROMPT:]
+                for each in ([s.logprobs for s in samples], rollouts.advantages, rollouts.weights)
+            )
+            logits = model(
+                input_ids=ids, attention_mask=seen, use_cache=False, logits_to_keep=longest - PROMPT + 1
+            ).logits[:, :-1]
+            logprobs = logits.log_softmax(-1).gather(2, ids[:, PROMPT:, None])[..., 0]
+            ratio = (logprobs - old).exp()
+            gain = torch.minimum(ratio * values, ratio.clamp(0.8, 1.2) * values)
+            part = -(gain * weights).sum() / rollouts.actions
+            part.backward()
+            loss += float(part.detach())
+        norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
+        optimizer.step()
+        optimizer.zero_grad()
+        return Outcome(*watch.read(), loss, norm)
+
+    return step
+
+
+def trl(model: Any, rollouts: Rollouts, batch: int, threads: int, folder: str) -> Callable[[], Outcome]:
+    """Each call is a ``train()`` of one optimizer step; what TRL does before and after it is not counted."""
+    os.environ |= {"TRL_EXPERIMENTAL_SILENCE": "1", "HF_HUB_OFFLINE": "1", "WANDB_DISABLED": "true"}
+    from datasets import Dataset
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast, TrainerCallback
+    from transformers.utils import logging
+    from trl import GRPOConfig, GRPOTrainer
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    words = {f"w{k}": k for k in range(model.config.vocab_size)}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w0")), pad_token="w0", eos_token="w1"
+    )
+    samples = rollouts.samples
+    seen: dict[str, Any] = {}
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            seen["seconds"] = seen["watch"].read()
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            seen.update({key: float(logs[key]) for key in ("loss", "grad_norm") if key in logs})
+
+    def recorded(prompts: list[Any], trainer: Any) -> dict[str, Any]:
+        seen["watch"] = Stopwatch()
+        return {
+            "prompt_ids": [s.ids[:PROMPT].tolist() for s in samples],
+            "completion_ids": [s.ids[PROMPT:].tolist() for s in samples],
+            "logprobs": [s.logprobs[PROMPT:].tolist() for s in samples],
+        }
+
+    arguments = GRPOConfig(
+        output_dir=folder, use_cpu=True, bf16=False, learning_rate=0.0, max_steps=1, adam_beta2=0.95,
+        per_device_train_batch_size=batch, gradient_accumulation_steps=len(samples) // batch,
+        num_generations=GROUP, max_completion_length=max(map(len, samples)), loss_type="dapo", beta=0.0,
+        gradient_checkpointing=False, shuffle_dataset=False, disable_dropout=True, max_grad_norm=1.0,
+        report_to=[], logging_steps=1, save_strategy="no", disable_tqdm=True, dataloader_pin_memory=False,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer = GRPOTrainer(
+            model=model, args=arguments, processing_class=tokenizer, rollout_func=recorded,
+            reward_funcs=lambda completions, **_: rollouts.rewards, callbacks=[Clock()],
+            train_dataset=Dataset.from_dict({"prompt": [f"w{k + 2}" for k in range(len(samples) // GROUP)]}),
+        )  # fmt: skip
+
+    def step() -> Outcome:
+        torch.set_num_threads(threads)  # accelerate has another opinion
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            trainer.train()
+        return Outcome(*seen["seconds"], seen["loss"], seen["grad_norm"])
+
+    return step
+
+
+class TRL:
+    """``trl`` in a process of its own: in ours DeepSpeed has started a process group, which would cost it a
+    wrapper for several processes."""
+
+    def __init__(self, sizes: Sequence[object]) -> None:
+        command = [sys.executable, __file__, "--worker", *map(str, sizes)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=_ENVIRONMENT,
+        )
+
+    def __call__(self) -> Outcome:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print("step", file=self._process.stdin, flush=True)
+        for line in self._process.stdout:
+            if line.startswith("outcome "):
+                return Outcome(*json.loads(line.removeprefix("outcome ")))
+        raise SystemExit(f"TRL ended: try {' '.join(map(str, self._process.args))} and say 'step'.")  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def worker(kind: str, count: int, longest: int, vocabulary: int, batch: int, threads: int) -> None:
+    """One TRL step for every line of the standard input."""
+    torch.set_num_threads(threads)
+    model = make_model(vocabulary)
+    rollouts = make_rollouts(model, action_lengths(kind, count, longest))
+    with tempfile.TemporaryDirectory() as folder:
+        step = trl(model, rollouts, batch, threads, folder)
+        for _ in sys.stdin:
+            print("outcome", json.dumps(step()), flush=True)
+
+
+def _mean_advantage(rollouts: Rollouts) -> float:
+    return float(sum(a.sum(dtype=np.float64) for a in rollouts.advantages)) / rollouts.actions
+
+
+def _norm(model: Any) -> float:
+    return float(torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="16 short rollouts, one repeat, TRL with one size"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument(
+        "--rollouts", type=Path, metavar="DIR", help="write the rollouts there, one JSON a line"
+    )
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="of torch")
+    parser.add_argument("--trl-batches", type=int, nargs="+", default=[4, 8, 64], metavar="N")
+    parser.add_argument("--worker", nargs=6, help=argparse.SUPPRESS)  # what TRL's processes are started with
+    args = parser.parse_args()
+    if args.worker:
+        kind, *numbers = args.worker
+        worker(kind, *map(int, numbers))
+        return
+    count, longest, vocabulary, repeats, sizes = 64, 768, 4096, args.repeats, args.trl_batches
+    if args.quick:
+        count, longest, vocabulary, repeats, sizes = 16, 192, 512, 1, [8]
+    torch.set_num_threads(args.threads)
+    with_trl = all(importlib.util.find_spec(name) for name in ("trl", "datasets"))
+    if not with_trl:
+        print("TRL is left out, it is not installed here: pip install trl==1.16.0 datasets")
+    found = {}
+    for kind in ("long-tailed", "equal"):
+        model = make_model(vocabulary)
+        rollouts = make_rollouts(model, action_lengths(kind, count, longest))
+        if args.rollouts:
+            _publish(args.rollouts, kind, rollouts)
+        steps: dict[str, Callable[[], Outcome]] = {
+            "floor": floor(copy.deepcopy(model), rollouts),
+            "ours": ours(copy.deepcopy(model), rollouts),
+            "padded, as they come": padded(copy.deepcopy(model), rollouts, by_length=False),
+            "padded, by length": padded(copy.deepcopy(model), rollouts, by_length=True),
+        }
+        rivals = {
+            f"TRL, {size} at a time": TRL([kind, count, longest, vocabulary, size, args.threads])
+            for size in (sizes if with_trl else [])
+        }
+        steps |= rivals
+        outcomes: dict[str, list[Outcome]] = {name: [] for name in steps}
+        for repeat in range(repeats + 1):
+            for name, step in steps.items():
+                outcome = step()
+                if repeat:
+                    outcomes[name].append(outcome)
+        for rival in rivals.values():
+            rival.close()
+        found[kind] = _figures(rollouts, outcomes)
+        _show(kind, rollouts, found[kind], args.threads, repeats)
+    if args.json:
+        facts = {"threads": args.threads, "repeats": repeats, "torch": torch.__version__, "found": found}
+        args.json.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _figures(rollouts: Rollouts, outcomes: dict[str, list[Outcome]]) -> dict[str, dict[str, float]]:
+    out = {}
+    right = outcomes["padded, as they come"][0]
+    for name, mine in outcomes.items():
+        seconds = statistics.median(outcome.seconds for outcome in mine)
+        loss, norm = mine[0].loss, mine[0].norm
+        out[name] = {
+            "seconds": seconds, "clock": statistics.median(o.clock for o in mine),
+            "tokens_per_s": rollouts.tokens / seconds, "least": min(o.seconds for o in mine),
+            "most": max(o.seconds for o in mine), "action_tokens_per_s": rollouts.actions / seconds,
+            "loss": loss, "norm": norm,
+        }  # fmt: skip
+        close = 2e-3 if name.startswith("TRL") else 1e-4  # TRL logs rounded figures
+        if not (math.isclose(norm, right.norm, rel_tol=close) and abs(loss - right.loss) < close):
+            raise SystemExit(f"{name} computes another thing: {mine[0]}, not {right}")
+    return out
+
+
+def _show(
+    kind: str, rollouts: Rollouts, found: dict[str, dict[str, float]], threads: int, repeats: int
+) -> None:
+    longest = max(int(weight.sum()) for weight in rollouts.weights)
+    table = Table(
+        title=f"{kind}: {len(rollouts.samples)} rollouts, {rollouts.tokens:,} tokens, {rollouts.actions:,} "
+        f"of actions (longest {longest}); threads {threads}, median of {repeats}"
+    )
+    columns = (
+        "tokens/s",
+        "action tokens/s",
+        "seconds",
+        "least-most",
+        "clock",
+        "ours is x",
+        "loss",
+        "grad norm",
+    )
+    for column in ("", *columns):
+        table.add_column(column, justify="right" if column else "left")
+    for name, row in found.items():
+        table.add_row(
+            name, f"{row['tokens_per_s']:,.0f}", f"{row['action_tokens_per_s']:,.0f}",
+            f"{row['seconds']:.2f}", f"{row['least']:.2f}-{row['most']:.2f}", f"{row['clock']:.2f}",
+            f"{row['seconds'] / found['ours']['seconds']:.2f}", f"{row['loss']:.5f}", f"{row['norm']:.4f}",
+        )  # fmt: skip
+    Console(width=140).print(table)
+    rivals = {name: row["seconds"] for name, row in found.items() if name.startswith("TRL")}
+    best = f"{min(rivals.values()) / found['ours']['seconds']:.1f} x TRL's best, " if rivals else ""
+    print(f"ours: {best}{found['floor']['seconds'] / found['ours']['seconds']:.2f} of the floor")
+
+
+def _publish(folder: Path, kind: str, rollouts: Rollouts) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [
+        json.dumps({"prompt": s.ids[:PROMPT].tolist(), "action": s.ids[PROMPT:].tolist(), "reward": reward})
+        for s, reward in zip(rollouts.samples, rollouts.rewards, strict=True)
+    ]
+    (folder / f"{kind}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
