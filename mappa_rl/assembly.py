@@ -12,7 +12,7 @@ import gymnasium as gym
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.algos import Algorithm
-from mappa_rl.chat import ChatTokenizer
+from mappa_rl.chat import ChatTokenizer, declared_stops
 from mappa_rl.config import Config
 from mappa_rl.learner import Learner
 from mappa_rl.lora import LoraShape
@@ -45,9 +45,8 @@ def assemble(config: Config, start: Path) -> Parts:
     env.close()
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
-    policies = Policies.from_model(
-        policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed
-    )
+    chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
+    policies = Policies.from_model(policy_map, model, chat, lora=shape, seed=config.run.seed)
     optim, temperature = config.optim, config.rollout.temperature
     learners = {
         name: Learner(
