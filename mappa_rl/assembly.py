@@ -18,6 +18,7 @@ from mappa_rl.learner import Learner
 from mappa_rl.lora import LoraShape
 from mappa_rl.policies import Policies, PolicyMap
 from mappa_rl.rollout import Collector
+from mappa_rl.sampling import policy_temperatures
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
 from mappa_rl.stopwatch import Stopwatch
@@ -26,11 +27,14 @@ from mappa_rl.warmstart import load_policy
 
 @dataclass(slots=True)
 class Parts:
-    """Everything that learns or is learned from. The engines share the learners' weights."""
+    """Everything that learns or is learned from. The engines share the learners' weights.
+
+    ``references``: trainable policy -> the frozen start, at the temperature that the policy is sampled with.
+    """
 
     policies: Policies
     learners: dict[str, Learner]
-    reference: Reference
+    references: dict[str, Reference]
     algorithm: Algorithm
 
 
@@ -47,7 +51,7 @@ def assemble(config: Config, start: Path) -> Parts:
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
     chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
     policies = Policies.from_model(policy_map, model, chat, lora=shape, seed=config.run.seed)
-    optim, temperature = config.optim, config.rollout.temperature
+    optim, temperatures = config.optim, policy_temperatures(config, policy_map)
     learners = {
         name: Learner(
             policies[name].model,
@@ -58,12 +62,16 @@ def assemble(config: Config, start: Path) -> Parts:
             betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,
             tokens_per_micro_batch=optim.tokens_per_micro_batch, zero_stage=optim.zero_stage,
             offload=optim.offload, gradient_checkpointing=optim.gradient_checkpointing,
-            temperature=temperature, seed=config.run.seed + index,
+            temperature=temperatures[name], seed=config.run.seed + index,
         )
         for index, name in enumerate(policy_map.trainable)
     }  # fmt: skip
-    reference = Reference(model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch)
-    return Parts(policies, learners, reference, algorithm_of(config))
+    scorers = {
+        t: Reference(model, temperature=t, tokens_per_micro_batch=optim.tokens_per_micro_batch)
+        for t in set(temperatures.values())
+    }
+    references = {name: scorers[t] for name, t in temperatures.items()}
+    return Parts(policies, learners, references, algorithm_of(config))
 
 
 def collector(

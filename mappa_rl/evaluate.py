@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mappa_env.types import Trajectory
-from mappa_rl.rollout import Collector, Job, Sampling
+from mappa_rl.rollout import Collector, Job
+from mappa_rl.sampling import Sampling
 from mappa_rl.types import Rollout
 
 

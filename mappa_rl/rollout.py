@@ -21,6 +21,7 @@ from mappa_env.types import Message, Trajectory
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import ContextError, EngineError
 from mappa_rl.policies import Policies
+from mappa_rl.sampling import Sampling
 from mappa_rl.stopwatch import WAIT, Stopwatch
 from mappa_rl.types import Rollout, Turn
 
@@ -31,15 +32,6 @@ class Job:
 
     seed: int
     task_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """``temperature`` 0 is greedy; ``max_new_tokens`` bounds an action, ``max_context`` both together."""
-
-    temperature: float = 1.0
-    max_new_tokens: int = 64
-    max_context: int = 512
 
 
 @dataclass(slots=True)
@@ -184,7 +176,7 @@ class Collector:
         slot.messages = messages
 
     def _request(self, slot: _Slot, sampling: Sampling) -> Request:
-        policy = self._policies[self._policies.of(slot.info["agent"])]
+        policy, own = self._policies[self._policies.of(slot.info["agent"])], sampling.of(slot.info["agent"])
         room = min(sampling.max_context, policy.engine.max_len) - len(slot.context)
         if room < 1:
             raise ContextError(
@@ -195,9 +187,10 @@ class Collector:
         return Request(
             ids=slot.context,
             seed=_seed(slot.job.seed, len(slot.turns)),
-            max_tokens=min(sampling.max_new_tokens, room),
-            temperature=sampling.temperature,
+            max_tokens=min(own.max_new_tokens, room),
+            temperature=own.temperature,
             stop_ids=policy.chat.stop_ids,
+            top_p=own.top_p,
         )
 
     def _step(self, slot: _Slot, generation: Generation) -> bool:
@@ -248,6 +241,7 @@ def _finish(slot: _Slot) -> tuple[Rollout, Trajectory]:
     return Rollout(
         turns=tuple(turns), task_id=trajectory.task.id, topic=trajectory.task.topic, seed=slot.job.seed,
         success=outcome.success, score=outcome.score, metrics=dict(outcome.metrics),
+        answer=face.episode.answer,
     ), trajectory  # fmt: skip
 
 

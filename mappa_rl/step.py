@@ -10,9 +10,11 @@ from mappa_rl.bias import CoachBias
 from mappa_rl.config import Config
 from mappa_rl.corrections import correction_stats, corrections
 from mappa_rl.filters import choose
+from mappa_rl.held_out import training_tasks
 from mappa_rl.mismatch import correct
 from mappa_rl.objective import objective_of
-from mappa_rl.rollout import Collected, Collector, Job, Sampling
+from mappa_rl.rollout import Collected, Collector, Job
+from mappa_rl.sampling import training_sampling
 from mappa_rl.statistics import check_masked, rollout_stats
 from mappa_rl.stopwatch import Stopwatch
 from mappa_rl.types import StepStats
@@ -25,8 +27,7 @@ def train_step(
     started = time.perf_counter()
     rollout = config.rollout
     jobs = jobs_of(config, training, step)
-    sampling = Sampling(rollout.temperature, rollout.max_new_tokens, rollout.max_context)
-    collected = training.collect(jobs, sampling)
+    collected = training.collect(jobs, training_sampling(config))
     values = rollout_stats(collected) | correction_stats(collected)
     check_masked(collected, rollout.max_masked, step)
     values |= bias.step(step, collected)
@@ -49,7 +50,7 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
     for policy, played in parts.policies.samples(collected.rollouts).items():
         learner = parts.learners[policy]
         samples, chosen = choose(played, algo, config.rollout)
-        reference = parts.reference.logprobs(samples) if wanted else None
+        reference = parts.references[policy].logprobs(samples) if wanted else None
         mended = correct(samples, learner, algo)
         credit = parts.algorithm.credit(mended.samples, reference)
         done = learner.step(
@@ -65,12 +66,15 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
 
 
 def jobs_of(config: Config, training: Collector, step: int) -> list[Job]:
-    """A step's episodes; with ``samples_per_task``, so many of each task in a row."""
+    """A step's episodes; with ``samples_per_task``, so many of each task in a row.
+
+    Tasks for validation are not among them.
+    """
     each, run = config.rollout.samples_per_task, config.run.seed
     seeds = [_seed(run, step, i) for i in range(config.rollout.episodes_per_step)]
-    if each == 1:
+    if each == 1 and not config.eval.validation:
         return [Job(seed) for seed in seeds]
-    ids = training.task_ids
+    ids = training_tasks(config, training.task_ids)
     return [Job(seed, ids[_seed(run, step, "task", i // each) % len(ids)]) for i, seed in enumerate(seeds)]
 
 

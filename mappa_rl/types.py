@@ -42,7 +42,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One finished episode. ``score`` in [0, 1]; ``metrics`` are those of the outcome."""
+    """One finished episode. ``score`` in [0, 1]; ``metrics`` are those of the outcome.
+
+    ``answer`` is the final answer where the environment has a discrete one and the team gave it.
+    """
 
     turns: tuple[Turn, ...]
     task_id: str
@@ -51,6 +54,7 @@ class Rollout:
     success: bool
     score: float
     metrics: Mapping[str, float] = field(default_factory=dict)
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
