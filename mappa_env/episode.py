@@ -164,6 +164,11 @@ class Episode:
         )  # fmt: skip
 
     @property
+    def answer(self) -> str | None:
+        """The final answer of an episode that is over, where the environment has discrete ones."""
+        return self._execution.answer(self._actions) if self.over else None
+
+    @property
     def credit(self) -> list[tuple[float, bool]]:
         """(reward, valid) of every action as the shaping hands it to a learner once the episode is over."""
         if not self.over:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mappa_env.cards import Card
 from mappa_env.coach.evidence import missing_inputs, unbacked_claims
-from mappa_env.grading.base import Grader
+from mappa_env.grading.base import Answers, Grader
 from mappa_env.parsing import parse
 from mappa_env.probing import probe
 from mappa_env.sandbox.base import Limits, Sandbox
@@ -76,6 +76,10 @@ class Execution:
     def outcome(self, at: Place, draft: ActionRecord, workspace: Workspace | None) -> Outcome | None:
         """How the episode ends with ``draft``; None: it goes on."""
         return self._grade(at, draft, workspace) if at.last_seat and draft.last_turn else None
+
+    def answer(self, actions: Sequence[ActionRecord]) -> str | None:
+        """The final answer, where the grader knows such a thing."""
+        return self._grader.answer(actions) if isinstance(self._grader, Answers) else None
 
     def evidence(
         self, at: Place, draft: ActionRecord, workspace: Workspace | None, outcome: Outcome | None

@@ -12,7 +12,7 @@ import gymnasium as gym
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.algos import Algorithm, CriticAlgorithm
-from mappa_rl.chat import ChatTokenizer
+from mappa_rl.chat import ChatTokenizer, declared_stops
 from mappa_rl.collector import Collector
 from mappa_rl.config import Config
 from mappa_rl.errors import RunError
@@ -20,23 +20,25 @@ from mappa_rl.learner import Learner
 from mappa_rl.lora import LoraShape
 from mappa_rl.parallel import Processes, SharedLearner, SharedReference
 from mappa_rl.policies import Policies, PolicyMap
+from mappa_rl.sampling import policy_temperatures
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
 from mappa_rl.stopwatch import Stopwatch
 from mappa_rl.stream import Stream
 from mappa_rl.warmstart import load_policy
 
-_REFERENCE = "the reference"  # no policy has spaces in its name
-
 
 @dataclass(slots=True)
 class Parts:
     """Everything that learns or is learned from. The engines share the learners' weights, or copies of them
-    with ``rollout.staleness``."""
+    with ``rollout.staleness``.
+
+    ``references``: trainable policy -> the frozen start, at the temperature that the policy is sampled with.
+    """
 
     policies: Policies
     learners: Mapping[str, Learner | SharedLearner]
-    reference: Reference | SharedReference
+    references: Mapping[str, Reference | SharedReference]
     algorithm: Algorithm
     processes: Processes
 
@@ -53,12 +55,17 @@ def assemble(config: Config, start: Path) -> Parts:
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
     policy_map.check_trainable(config.policies.lr, "policies.lr")
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
+    chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
     policies = Policies.from_model(
-        policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed,
+        policy_map, model, chat, lora=shape, seed=config.run.seed,
         shared=not config.rollout.staleness,
     )  # fmt: skip
-    optim, temperature, algorithm = config.optim, config.rollout.temperature, algorithm_of(config)
-    own = {
+    optim, algorithm, temperatures = (
+        config.optim,
+        algorithm_of(config),
+        policy_temperatures(config, policy_map),
+    )
+    learners = {
         name: Learner(
             policies[name].model,
             Schedule(
@@ -68,25 +75,39 @@ def assemble(config: Config, start: Path) -> Parts:
             betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,
             tokens_per_micro_batch=optim.tokens_per_micro_batch, zero_stage=optim.zero_stage,
             offload=optim.offload, gradient_checkpointing=optim.gradient_checkpointing,
-            temperature=temperature, attention=optim.attention,
+            temperature=temperatures[name], attention=optim.attention,
             critic=isinstance(algorithm, CriticAlgorithm), seed=config.run.seed + index,
         )
         for index, name in enumerate(policy_map.trainable)
     }  # fmt: skip
-    reference = Reference(
-        model, temperature=temperature, tokens_per_micro_batch=optim.tokens_per_micro_batch,
-        attention=optim.attention,
-    )  # fmt: skip
-    processes = Processes({**own, _REFERENCE: reference})
+    scorers = {
+        t: Reference(
+            model, temperature=t, tokens_per_micro_batch=optim.tokens_per_micro_batch,
+            attention=optim.attention,
+        )
+        for t in sorted(set(temperatures.values()))
+    }  # fmt: skip
+    references = {name: scorers[t] for name, t in temperatures.items()}
+    processes = Processes({**learners, **{_reference(t): scorer for t, scorer in scorers.items()}})
     if processes.count != config.run.processes:
         raise RunError(
             f"run.processes={config.run.processes}, but {processes.count} were started: `mappa-rl train` "
             "starts as many as it needs."
         )
     if processes.count == 1:
-        return Parts(policies, own, reference, algorithm, processes)
-    shared = {name: SharedLearner(name, processes, learner) for name, learner in own.items()}
-    return Parts(policies, shared, SharedReference(_REFERENCE, processes), algorithm, processes)
+        return Parts(policies, learners, references, algorithm, processes)
+    return Parts(
+        policies,
+        {name: SharedLearner(name, processes, learner) for name, learner in learners.items()},
+        {name: SharedReference(_reference(t), processes) for name, t in temperatures.items()},
+        algorithm,
+        processes,
+    )
+
+
+def _reference(temperature: float) -> str:
+    """A name that no policy can have."""
+    return f"the reference at {temperature}"
 
 
 def collector(

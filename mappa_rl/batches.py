@@ -22,7 +22,8 @@ from mappa_rl.config import Config
 from mappa_rl.finished import Finished, gather
 from mappa_rl.jobs import jobs_of
 from mappa_rl.policies import Policies
-from mappa_rl.rollout import Collected, Job, Player, Sampling
+from mappa_rl.rollout import Collected, Job, Player
+from mappa_rl.sampling import Sampling, training_sampling
 from mappa_rl.stopwatch import WAIT
 from mappa_rl.stream import Stream
 
@@ -170,7 +171,7 @@ def batches_of(
 ) -> Batches:
     """As ``config.rollout`` says, after ``done`` steps; ``state``: that of their checkpoint, or empty."""
     rollout = config.rollout
-    sampling = Sampling(rollout.temperature, rollout.max_new_tokens, rollout.max_context)
+    sampling = training_sampling(config)
     task_ids = player.task_ids
     jobs: JobsOf = lambda step: jobs_of(config, task_ids, step)  # noqa: E731
     batches: Batches = OwnBatches(player, policies, jobs, sampling)

@@ -5,41 +5,86 @@ stay is tokenised once (``open``), and every later prompt is *grown* from the id
 (``extend``): sampled ids are never decoded and tokenised again. Where the chat template rewrites the past
 (Qwen3 drops earlier ``<think>`` blocks), growing would train on a context the template never produces;
 ``extend`` then answers ``None`` and the caller opens a new context, which starts a new training sample.
+
+Some templates begin the reply themselves, with ``<think>`` (DeepSeek-R1-Distill, Qwen3-Thinking). What they
+begin with belongs to the text of the action, or nobody could tell thinking from answer, but to the ids of the
+prompt: ``decode`` puts it in front, and no id is added to the action.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from jinja2 import TemplateError
 
 from mappa_env.types import Message
 from mappa_rl.errors import TokenizerError
 
 _PROBE = "assistantreplyprobe"
-"""Stands in for the assistant's text to find what the template puts after it; no template touches it."""
+"""Stands in for the assistant's text to find what the template puts around it; no template touches it."""
+_USER: Message = {"role": "user", "content": _PROBE}
+_ASSISTANT: Message = {"role": "assistant", "content": _PROBE}
+_OPENED = re.compile(r"<think>\s*\Z")
+_MARKS = {"<think>": "<think>", "</think>": "</think>", "[THINK]": "<think>", "[/THINK]": "</think>"}
+"""Marks around thinking that some tokenizers declare special, and how an action's text has them."""
+_TODAY = datetime.date(2025, 1, 1)
+"""The date for templates that tell the model one (Llama 3.2): prompts must not change over night."""
 
 
 class ChatTokenizer:
     """A Hugging Face tokenizer with a chat template, seen as two functions: messages to ids, ids to text.
 
-    ``stop_ids`` end a generation (default: the tokenizer's end token). Texts of messages can never produce
-    special tokens: a special token's spelling inside a message is broken by a space after its first letter,
-    so an agent cannot forge a turn of somebody else. Raises ``TokenizerError`` without template or end token.
+    ``stop_ids`` end a generation. By default: what the template puts after a reply, the tokenizer's end token
+    and ``more_stop_ids`` (those of the model's generation config). ``opened`` is what the template begins
+    every reply with (``"<think>\\n"``, mostly nothing). Texts of messages can never produce special tokens,
+    nor others that the template marks turns with: their spelling inside a message is broken by a space after
+    its first letter, so an agent cannot forge a turn of somebody else. Raises ``TokenizerError`` without
+    template or end token.
     """
 
-    def __init__(self, tokenizer: Any, stop_ids: Sequence[int] = ()) -> None:
+    def __init__(
+        self, tokenizer: Any, stop_ids: Sequence[int] = (), *, more_stop_ids: Sequence[int] = ()
+    ) -> None:
         if not getattr(tokenizer, "chat_template", None):
             raise TokenizerError("This tokenizer has no chat template; set tokenizer.chat_template first.")
-        if not stop_ids and tokenizer.eos_token_id is None:
-            raise TokenizerError("This tokenizer has no end token; pass stop_ids.")
         self.tokenizer = tokenizer
-        self.stop_ids: tuple[int, ...] = tuple(stop_ids) or (tokenizer.eos_token_id,)
-        self._specials = tuple(sorted((t for t in tokenizer.all_special_tokens if t), key=len, reverse=True))
+        added = {i: str(token) for i, token in tokenizer.added_tokens_decoder.items()}
+        declared = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+        self._special_ids = {*declared, *tokenizer.all_special_ids}
+        self._marks = {i: added[i] for i in declared if added[i] in _MARKS}
+        specials = {*(added[i] for i in declared), *tokenizer.all_special_tokens}
+        self._broken = _any_of(specials)
+        around = self.render([_USER, _ASSISTANT, _USER])  # some declare the marks of turns as no specials
+        self._broken = _any_of({*specials, *(t for t in added.values() if t in around and t not in _MARKS)})
+        opened = _OPENED.search(self.render([_USER]))
+        self.opened = opened.group() if opened else ""
+        self._closing = self.encode("\n</think>\n\n") if opened else []
+        found = stop_ids or [*self._turn_end(), tokenizer.eos_token_id, *more_stop_ids]
+        self.stop_ids: tuple[int, ...] = tuple(dict.fromkeys(i for i in found if i is not None))
+        if not self.stop_ids:
+            raise TokenizerError(
+                "This tokenizer has no end token, nor does its template end replies with one: pass stop_ids."
+            )
 
     def render(self, messages: Sequence[Message], prompt: bool = True) -> str:
-        """Render messages through the chat template; ``prompt`` adds the opening of the assistant's turn."""
+        """Render messages through the chat template; ``prompt`` adds the opening of the assistant's turn.
+
+        Raises ``TokenizerError`` where the template refuses them.
+        """
         clean = [{**m, "content": self.readable(m["content"])} for m in messages]
-        text: str = self.tokenizer.apply_chat_template(clean, tokenize=False, add_generation_prompt=prompt)
+        try:
+            text: str = self.tokenizer.apply_chat_template(
+                clean, tokenize=False, add_generation_prompt=prompt, strftime_now=_TODAY.strftime
+            )
+        except TemplateError as error:
+            roles = [message["role"] for message in messages]
+            raise TokenizerError(
+                f"The chat template refuses messages of the roles {roles}: {error}. Use a template that "
+                "takes user and assistant in turn."
+            ) from error
         return text
 
     def encode(self, text: str) -> list[int]:
@@ -61,24 +106,26 @@ class ChatTokenizer:
         """Ids of the next prompt of the same stay, or ``None`` where the past no longer is a prefix.
 
         ``ids`` is the previous prompt and ``before`` its messages; ``action_ids`` was sampled on it;
-        ``after`` is ``before`` + the assistant's reply + what is new. The answer starts with ``ids`` +
-        ``action_ids``, followed by the end of the assistant's turn (unless sampled), the new messages and
-        the next opening. White space around the reply may differ: the sampled ids hold the truth.
+        ``after`` is ``before`` + the assistant's reply (as ``decode`` gives it) + what is new. The answer
+        starts with ``ids`` + ``action_ids``, followed by the end of the assistant's turn (unless sampled),
+        the new messages and the next opening. White space around the reply may differ: the sampled ids hold
+        the truth.
         """
         start = len(before)
         if len(after) <= start or list(after[:start]) != list(before) or after[start]["role"] != "assistant":
             return None
         head = self.render(before)
-        probe = [*before, {**after[start], "content": _PROBE}, *after[start + 1 :]]
-        probed = self.render(probe)
-        if not probed.startswith(head + _PROBE):
+        probed = self.render(
+            [*before, {**after[start], "content": self.opened + _PROBE}, *after[start + 1 :]]
+        )
+        space, found, tail = probed[len(head) :].partition(_PROBE)
+        if not (probed.startswith(head) and head.endswith(self.opened) and found) or space.strip():
             return None
-        tail = probed[len(head) + len(_PROBE) :]
         reply = self.readable(self.decode(action_ids))
         full = self.render(after)
         if not (full.startswith(head) and full.endswith(tail) and len(full) >= len(head) + len(tail)):
             return None
-        if full[len(head) : len(full) - len(tail)].strip() != reply.strip():
+        if full[len(head) - len(self.opened) : len(full) - len(tail)].strip() != reply.strip():
             return None
         new = self.encode(tail)
         if action_ids and new and action_ids[-1] in self.stop_ids and action_ids[-1] == new[0]:
@@ -86,27 +133,59 @@ class ChatTokenizer:
         return [*ids, *action_ids, *new]
 
     def decode(self, action_ids: Sequence[int]) -> str:
-        """Text of an action without special tokens. Any ids decode; bad UTF-8 becomes U+FFFD."""
-        text: str = self.tokenizer.decode(
-            list(action_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        return text
+        """Text of an action without special tokens, with what the template began it with.
+
+        Any ids decode; bad UTF-8 becomes U+FFFD. Marks around thinking stay, as ``<think>``, ``</think>``.
+        """
+        ids, skip = list(action_ids), not self._marks
+        if not skip:
+            ids = [i for i in ids if i in self._marks or i not in self._special_ids]
+        text: str = self.tokenizer.decode(ids, skip_special_tokens=skip, clean_up_tokenization_spaces=False)
+        for mark in self._marks.values():
+            text = text.replace(mark, _MARKS[mark])
+        return self.opened + text
 
     def reply(self, text: str) -> list[int]:
-        """Ids of a demonstrated reply as the model should have produced it: the text and the end token."""
-        return [*self.encode(self.readable(text)), self.stop_ids[0]]
+        """Ids of a demonstrated reply as the model should have produced it: the text and the end token.
+
+        Where the template opened the thinking, it is closed first, empty.
+        """
+        return [*self._closing, *self.encode(self.readable(text)), self.stop_ids[0]]
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Where each token of ``encode(text)`` begins and ends in ``text``, in characters."""
+        """Where each token of ``reply(text)`` begins and ends in the readable ``text``, in characters.
+
+        (0, 0) for those that are not of the text: what closes the thinking, and the end token.
+        """
         found: list[tuple[int, int]] = self.tokenizer(
-            text, add_special_tokens=False, return_offsets_mapping=True
+            self.readable(text), add_special_tokens=False, return_offsets_mapping=True
         )["offset_mapping"]
-        return found
+        return [*[(0, 0)] * len(self._closing), *found, (0, 0)]
 
     def readable(self, text: str) -> str:
         """``text`` as it is tokenised inside a message: without surrogates and spellings of specials."""
         text = text.encode("utf-8", "replace").decode("utf-8")  # tokenizers refuse lone surrogates
-        for special in self._specials:
-            while special in text:
-                text = text.replace(special, f"{special[0]} {special[1:]}")
+        while self._broken.search(text):
+            text = self._broken.sub(_apart, text)
         return text
+
+    def _turn_end(self) -> list[int]:
+        """The special token that the template ends a reply with, if it does so."""
+        tail = self.encode(self.render([_USER, _ASSISTANT], prompt=False).rpartition(_PROBE)[2])
+        return [i for i in tail if i in self._special_ids][:1]
+
+
+def declared_stops(model: Any) -> list[int]:
+    """The end tokens in a model's generation config: often more than the tokenizer's one."""
+    found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    return [found] if isinstance(found, int) else list(found or [])
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Finds any of ``texts``, the longest first."""
+    return re.compile("|".join(re.escape(t) for t in sorted(texts, key=len, reverse=True) if t) or r"(?!)")
+
+
+def _apart(match: re.Match[str]) -> str:
+    text = match.group()
+    return f"{text[0]} {text[1:]}" if len(text) > 1 else " "

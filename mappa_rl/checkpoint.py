@@ -2,7 +2,8 @@
 
 ``<root>/step-000010/`` holds ``state.json`` (the trainer's), ``random.json`` (Python, NumPy, torch),
 ``policies/<name>/`` (a learner: weights, optimizer, schedule, its own random state) with ``model/`` in it (a
-plain Hugging Face folder with the tokenizer), and ``manifest.json``, which lists every file and the score.
+plain Hugging Face folder with the tokenizer) and for an adapter ``adapter/`` (PEFT's format), and
+``manifest.json``, which lists every file and the score.
 ``<root>/latest`` names the newest. Loading unpickles optimizer states: load only what you saved yourself.
 """
 
@@ -23,6 +24,7 @@ import torch
 
 from mappa_rl.errors import CheckpointError
 from mappa_rl.learner import Learner
+from mappa_rl.lora import is_adapted
 from mappa_rl.parallel import SharedLearner
 
 _FORMAT = 1
@@ -56,6 +58,8 @@ class Checkpoints:
             folder.mkdir(parents=True)
             learner.save(folder)
             learner.export(folder / "model", (tokenizers or {}).get(name))
+            if is_adapted(learner.model):
+                learner.export_adapter(folder / "adapter")
         _write(staging / "state.json", state, indent=None)
         _write(staging / "random.json", _random_state())
         self._publish(staging, final, step, score)
@@ -78,6 +82,27 @@ class Checkpoints:
         scored = [(score, path) for score, path in scores if score is not None]
         return max(scored)[1] if scored else None
 
+    def find(self, name: str) -> Path:
+        """``latest``, ``best`` or a step's number -> that checkpoint. Raises ``CheckpointError``."""
+        steps = [str(int(path.name.removeprefix("step-"))) for path in self._complete()]
+        if name in ("latest", "best"):
+            found = self.latest() if name == "latest" else self.best()
+        else:
+            found = next((p for p, step in zip(self._complete(), steps, strict=True) if step == name), None)
+        if found is None:
+            why = " None has a score: train with eval.validation." if name == "best" and steps else ""
+            there = ", ".join(steps) or "(none)"
+            raise CheckpointError(
+                f"{self.root} has no checkpoint {name!r}; there are the steps {there}.{why}"
+            )
+        return found
+
+    def intact(self, name: str) -> Path:
+        """``find``, with every file of the checkpoint there in its full size."""
+        path = self.find(name)
+        _whole(path)
+        return path
+
     def load(
         self, learners: Mapping[str, Learner | SharedLearner], path: Path | None = None
     ) -> dict[str, Any]:
@@ -88,11 +113,7 @@ class Checkpoints:
         path = path or self.latest()
         if path is None:
             raise CheckpointError(f"{self.root} holds no checkpoint; start the run anew.")
-        manifest = _manifest(path)
-        for name, size in manifest["files"].items():
-            found = (path / name).stat().st_size if (path / name).is_file() else None
-            if found != size:
-                raise CheckpointError(f"{path / name} should have {size} bytes, found {found}: damaged.")
+        manifest = _whole(path)
         if sorted(learners) != sorted(manifest["policies"]):
             raise CheckpointError(
                 f"{path} has policies {manifest['policies']}, the run has {sorted(learners)}."
@@ -159,6 +180,16 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is no complete checkpoint: {error}") from error
     if manifest.get("format") != _FORMAT:
         raise CheckpointError(f"{path} has format {manifest.get('format')}, this version reads {_FORMAT}.")
+    return manifest
+
+
+def _whole(path: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint without missing or cut files."""
+    manifest = _manifest(path)
+    for name, size in manifest["files"].items():
+        found = (path / name).stat().st_size if (path / name).is_file() else None
+        if found != size:
+            raise CheckpointError(f"{path / name} should have {size} bytes, found {found}: damaged.")
     return manifest
 
 

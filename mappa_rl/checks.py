@@ -6,8 +6,20 @@ import gymnasium as gym
 
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_env.episode import Episode
+from mappa_env.registration import card_of, find_card
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
+from mappa_rl.policies import PolicyMap
+from mappa_rl.sampling import policy_temperatures
+
+
+def check_sampling(config: Config) -> None:
+    """Raises ConfigError where the sampling of single agents does not fit the team or its policies."""
+    if config.rollout.agents or config.eval.agents:
+        team = find_card(card_of(config.env.id)).team.names
+        policy_temperatures(
+            config, PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
+        )  # fmt: skip
 
 
 def check_coach(config: Config) -> None:

@@ -1,4 +1,4 @@
-"""``mappa-rl train | eval | shape | report | recipes``."""
+"""``mappa-rl train | eval | shape | export | report | recipes``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from mappa_rl.overrides import keys
 from mappa_rl.runs import CONFIG, combine, find_runs, headline, read_run, versus_first
 
 SHAPINGS = ("process", "outcome", "mixed")
+CHECKPOINT_HELP = "default: latest; best: by success on the training tasks of eval.validation"
 INTERRUPTED = 130
 WIDTH = 130
 """Columns of tables that do not go to a terminal."""
@@ -79,8 +80,18 @@ def _parser() -> argparse.ArgumentParser:
 
     evaluate = commands.add_parser("eval", help="evaluate a finished run once more")
     evaluate.add_argument("folder", type=Path, metavar="RUN")
+    evaluate.add_argument("--checkpoint", default="latest", metavar="latest|best|STEP", help=CHECKPOINT_HELP)
     evaluate.add_argument("overrides", nargs="*", metavar="key=value")
     evaluate.set_defaults(run=_eval)
+
+    export = commands.add_parser("export", help="write a run's policies as Hugging Face folders")
+    export.add_argument("folder", type=Path, metavar="RUN")
+    export.add_argument("--checkpoint", default="latest", metavar="latest|best|STEP", help=CHECKPOINT_HELP)
+    export.add_argument("--to", type=Path, metavar="DIR", help="default: RUN/export-<checkpoint>")
+    export.add_argument(
+        "--adapter", action="store_true", help="with policies.map=lora: in PEFT's format, alone"
+    )
+    export.set_defaults(run=_export)
 
     report = commands.add_parser("report", help="rebuild report.html of one run, or of several together")
     report.add_argument("folders", type=Path, nargs="+", metavar="RUN")
@@ -171,8 +182,19 @@ def _eval(args: argparse.Namespace, console: Console) -> int:
         raise ConfigError(f"only env.*, eval.* and rollout.* can change here, not {', '.join(wrong)}.")
     config = load_config(args.folder / CONFIG, args.overrides)
     out = next_folder(args.folder / "again")
-    reevaluate(config, args.folder, out)
+    reevaluate(config, args.folder, out, args.checkpoint)
     return _finish([out], out, console)
+
+
+def _export(args: argparse.Namespace, console: Console) -> int:
+    from mappa_rl.export import export
+
+    if find_runs([args.folder]) != [args.folder]:
+        raise RunError(f"{args.folder} holds several runs: export one of them at a time.")
+    default = next_folder(args.folder / f"export-{args.checkpoint}")
+    for path in export(args.folder, args.to or default, args.checkpoint, adapter=args.adapter):
+        _say(console, str(path))
+    return 0
 
 
 def _report(args: argparse.Namespace, console: Console) -> int:

@@ -18,7 +18,8 @@ import gymnasium as gym
 from mappa_rl.engines.base import Generation
 from mappa_rl.environments import Environments
 from mappa_rl.policies import Policies
-from mappa_rl.rollout import Chain, Collected, Job, Sampling
+from mappa_rl.rollout import Chain, Collected, Job
+from mappa_rl.sampling import Sampling
 from mappa_rl.stopwatch import WAIT, Stopwatch
 
 

@@ -54,11 +54,7 @@ class Config(Section):
             raise ValueError(
                 f"rollout.max_context={rollout.max_context} exceeds model.max_len={self.model.max_len}."
             )
-        if rollout.max_new_tokens >= rollout.max_context:
-            raise ValueError(
-                f"rollout.max_new_tokens={rollout.max_new_tokens} leaves no room for a prompt in "
-                f"rollout.max_context={rollout.max_context}."
-            )
+        self._lengths_fit()
         if rollout.groups > rollout.episodes_per_step:
             raise ValueError(
                 f"rollout.groups={rollout.groups} needs at least as many rollout.episodes_per_step, "
@@ -79,10 +75,9 @@ class Config(Section):
                 "algo.drop_flat_groups compares episodes of one task, and rollout.samples_per_task=1 plays "
                 "one. Set rollout.samples_per_task=8, or algo.drop_flat_groups=false."
             )
-        if self.algo.overlong_penalty and self.algo.overlong_buffer >= rollout.max_new_tokens:
+        if self.eval.episodes % self.eval.samples:
             raise ValueError(
-                f"algo.overlong_buffer={self.algo.overlong_buffer} must be below rollout.max_new_tokens="
-                f"{rollout.max_new_tokens}."
+                f"eval.samples={self.eval.samples} must divide eval.episodes={self.eval.episodes}."
             )
         shaping = self.env.shaping
         paid = shaping if isinstance(shaping, str) else shaping.get("name")
@@ -104,6 +99,25 @@ class Config(Section):
                 "of the run (run.steps x optim.epochs x optim.minibatches)."
             )
         return self
+
+    def _lengths_fit(self) -> None:
+        """Every bound on actions leaves room for a prompt, and a penalty for length some to rise in."""
+        rollout, wanted, buffer = self.rollout, self.eval, self.algo.overlong_buffer
+        limits = {
+            "rollout.max_new_tokens": rollout.max_new_tokens,
+            "eval.max_new_tokens": wanted.max_new_tokens,
+        }
+        for section, agents in (("rollout", rollout.agents), ("eval", wanted.agents)):
+            limits |= {
+                f"{section}.agents.{a}.max_new_tokens": s.max_new_tokens or 0 for a, s in agents.items()
+            }
+        for key, limit in limits.items():
+            if limit >= rollout.max_context:
+                raise ValueError(
+                    f"{key}={limit} leaves no room for a prompt in rollout.max_context={rollout.max_context}."
+                )
+            if self.algo.overlong_penalty and key.startswith("rollout") and 0 < limit <= buffer:
+                raise ValueError(f"algo.overlong_buffer={buffer} must be below {key}={limit}.")
 
     def _bias_fits(self, paid: Any) -> None:
         coach, bias = self.env.coach, self.bias

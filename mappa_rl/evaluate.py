@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from mappa_env.types import Trajectory
 from mappa_rl.errors import RunError
-from mappa_rl.rollout import Job, Player, Sampling
+from mappa_rl.rollout import Job, Player
+from mappa_rl.sampling import Sampling
 from mappa_rl.types import Rollout
 
 

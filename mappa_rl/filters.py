@@ -23,10 +23,10 @@ def choose(samples: Sequence[Sample], algo: Algo, rollout: Rollout) -> tuple[lis
     if algo.mask_truncated:
         out = [_changed(s, lambda span: dataclasses.replace(span, valid=False), _cut) for s in out]
     if algo.overlong_penalty:
-        limit, buffer = rollout.max_new_tokens, algo.overlong_buffer
-        spans = [span for sample in out for span in sample.spans]
-        stats["overlong"] = float(np.mean([overlong(s, limit, buffer) > 0 for s in spans])) if spans else 0.0
-        out = [_fined(sample, limit, buffer, algo.overlong_penalty) for sample in out]
+        buffer = algo.overlong_buffer
+        pays = [overlong(s, rollout.longest(own.agent), buffer) > 0 for own in out for s in own.spans]
+        stats["overlong"] = float(np.mean(pays)) if pays else 0.0
+        out = [_fined(own, rollout.longest(own.agent), buffer, algo.overlong_penalty) for own in out]
     if rollout.samples_per_task > 1:
         flat, groups = flat_groups(out)
         stats["flat_groups"] = len(flat) / groups if groups else 0.0

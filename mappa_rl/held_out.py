@@ -9,13 +9,30 @@ from pathlib import Path
 
 from mappa_env.trace.record import TraceStore
 from mappa_rl.config import Config
+from mappa_rl.errors import ConfigError
 from mappa_rl.evaluate import Evaluation, best_temperature, evaluate
 from mappa_rl.progress import Progress
 from mappa_rl.results import load_results, save_evaluation
-from mappa_rl.rollout import Player, Sampling
+from mappa_rl.rollout import Player
+from mappa_rl.sampling import Sampling, evaluation_sampling
 
 CALIBRATION = "calibration.json"
-CALIBRATION_SEED, EVALUATION_SEED = 7_001, 9_001
+CALIBRATION_SEED, EVALUATION_SEED, VALIDATION_SEED = 7_001, 9_001, 8_001
+
+
+def training_tasks(config: Config, ids: Sequence[str]) -> Sequence[str]:
+    """Of the ids of the training split, those that are trained on."""
+    return ids[: len(ids) - len(validation_tasks(config, ids))]
+
+
+def validation_tasks(config: Config, ids: Sequence[str]) -> Sequence[str]:
+    """Of the ids of the training split, the last ``eval.validation``. Raises ConfigError if that is all."""
+    kept = config.eval.validation
+    if kept >= len(ids):
+        raise ConfigError(
+            f"eval.validation={kept} leaves none of the {len(ids)} training tasks to train on: lower it."
+        )
+    return ids[len(ids) - kept :]
 
 
 @dataclass(slots=True)
@@ -68,9 +85,14 @@ class HeldOut:
         todo = [t for t in temperatures if (phase, t) not in known]
         if not todo:
             return
-        total = self.config.eval.episodes
+        total, samples = self.config.eval.episodes, self.config.eval.samples
         ids = self.plain.task_ids
-        tasks = [ids[i % len(ids)] for i in range(total)]
+        if samples > 1 and total > samples * len(ids):
+            raise ConfigError(
+                f"eval.episodes={total} with eval.samples={samples} asks for {total // samples} tasks, and "
+                f"there are {len(ids)}: use eval.episodes={samples * len(ids)}."
+            )
+        tasks = [ids[i // samples % len(ids)] for i in range(total)]
         for temperature in todo:
             self.progress.phase(f"{phase}, T={temperature:g}", total, "episodes")
             traced = trace and temperature == temperatures[0]
@@ -80,12 +102,23 @@ class HeldOut:
             )  # fmt: skip
             if traced:
                 self._trace(phase, done)
-            save_evaluation(self.out, phase, done, self.config.run.seed)
+            save_evaluation(self.out, phase, done, self.config.run.seed, answers=samples > 1)
             self.progress.note(f"{phase}, T={temperature:g}: success {done.rate:.1%} of {total}")
 
+    def validate(self, collector: Player) -> float | None:
+        """Success, at the first temperature, on the training tasks kept for this; None where none are.
+
+        Held-out tasks have no say in which checkpoint is the best: a choice among many by the tasks that are
+        reported on would make the report too good.
+        """
+        tasks = validation_tasks(self.config, collector.task_ids)
+        if not tasks:
+            return None
+        sampling = self._sampling(self.config.eval.temperatures[0])
+        return evaluate(collector, tasks, sampling, seed=VALIDATION_SEED).rate
+
     def _sampling(self, temperature: float) -> Sampling:
-        rollout = self.config.rollout
-        return Sampling(temperature, rollout.max_new_tokens, rollout.max_context)
+        return evaluation_sampling(self.config, temperature)
 
     def _trace(self, phase: str, done: Evaluation) -> None:
         path = self.out / "traces" / f"{phase}.jsonl"

@@ -16,7 +16,7 @@ from mappa_rl.attention import Kernel
 from mappa_rl.backend import all_max, all_states, all_sum, gathered, make_engine, world
 from mappa_rl.critic import Criticism
 from mappa_rl.errors import CheckpointError, LearnerError
-from mappa_rl.lora import is_adapted, keep_trained, merged
+from mappa_rl.lora import is_adapted, keep_trained, merged, save_adapter
 from mappa_rl.losses import Loss, Objective, likelihood_loss
 from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.schedule import Schedule
@@ -210,6 +210,12 @@ class Learner:
                 self.model.save_pretrained(folder, state_dict=state)
                 if tokenizer is not None:
                     tokenizer.save_pretrained(folder)
+
+    def export_adapter(self, folder: Path) -> None:
+        """Write the adapter as a PEFT folder. All processes call it."""
+        with gathered(self.model):
+            if world()[0] == 0:
+                save_adapter(self.model, folder)
 
     def load(self, folder: Path) -> None:
         """Become exactly the learner that was saved. Raises ``CheckpointError``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -69,6 +70,31 @@ def merged(module: nn.Module) -> dict[str, Tensor]:
         plain = name.replace(".base_layer.", ".")
         state[plain] = value + deltas[plain] if plain in deltas else value
     return state
+
+
+def save_adapter(module: nn.Module, folder: Path) -> None:
+    """Write the adapter alone, as PEFT does: ``peft.PeftModel.from_pretrained(base, folder)`` reads it."""
+    from peft import LoraConfig
+    from safetensors.torch import save_file
+
+    layers: list[tuple[str, Any]] = [
+        (name, part) for name, part in module.named_modules() if hasattr(part, "lora_A")
+    ]
+    state = {
+        f"base_model.model.{name}.{side}.weight": getattr(layer, side)[_NAME]
+        .weight.detach()
+        .contiguous()
+        .cpu()
+        for name, layer in layers
+        for side in ("lora_A", "lora_B")
+    }
+    first = layers[0][1]
+    config = LoraConfig(
+        r=first.r[_NAME], lora_alpha=first.lora_alpha[_NAME], lora_dropout=0.0, task_type="CAUSAL_LM",
+        target_modules=sorted({name.rsplit(".", 1)[-1] for name, _ in layers}), inference_mode=True,
+    )  # fmt: skip
+    config.save_pretrained(str(folder))
+    save_file(state, folder / "adapter_model.safetensors", metadata={"format": "pt"})
 
 
 def keep_trained(module: nn.Module, state: dict[str, Tensor], prefix: str, _: Any) -> None:

@@ -76,4 +76,4 @@ def name_weights(action: Demonstration, chat: ChatTokenizer, weight: float) -> l
     return [
         weight if any(start < last and end > first for first, last in places) else 1.0
         for start, end in chat.offsets(text)
-    ] + [1.0]
+    ]

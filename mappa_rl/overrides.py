@@ -150,9 +150,12 @@ def _explain(model: type[BaseModel], entry: Any) -> tuple[str, str]:
             field = current.model_fields.get(part)
             current = field.annotation if field is not None else None  # type: ignore[assignment]
             inside = current is not None and not _is_section(current)
+        elif get_origin(current) is dict:  # a free key, of a section perhaps
+            key, current = f"{key}.{part}", get_args(current)[1]
+            inside = not _is_section(current)
         # any other part names the branch of a union
     if entry["type"] == "extra_forbidden" and not inside:
-        return unknown_key(model, key), ""
+        return _unknown(model, key), ""
     message = entry["msg"].removeprefix("Value error, ")
     if not inside:  # a rule over several keys: its message names them
         return message, ""
@@ -160,6 +163,19 @@ def _explain(model: type[BaseModel], entry: Any) -> tuple[str, str]:
         return f"{key} is missing", ""
     message = message.replace("Input should be", "it must be")
     return f"{key}={entry['input']!r} is not allowed", message[:1].lower() + message[1:]
+
+
+def _unknown(model: type[BaseModel], key: str) -> str:
+    """``unknown_key``, or below a free key what its section has."""
+    current: Any = model
+    for part in key.split("."):
+        if get_origin(current) is dict:
+            current = get_args(current)[1]
+        elif part in current.model_fields:
+            current = current.model_fields[part].annotation
+        elif current is not model and key.count(".") > 1:
+            return f"unknown key {key!r}. Its section has {', '.join(current.model_fields)}."
+    return unknown_key(model, key)
 
 
 def _is_section(annotation: Any) -> bool:

@@ -168,6 +168,10 @@ class SharedLearner(SharedReference):
         """See ``Learner.export``."""
         self._everywhere("export", folder=folder, tokenizer=tokenizer)
 
+    def export_adapter(self, folder: Path) -> None:
+        """See ``Learner.export_adapter``."""
+        self._everywhere("export_adapter", folder=folder)
+
     def _everywhere(self, method: str, **options: Any) -> None:
         self._call(method, [options] * self._processes.count)
 

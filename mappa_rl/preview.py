@@ -17,10 +17,11 @@ from mappa_env.cards import Card
 from mappa_env.errors import MappaError
 from mappa_env.registration import card_of, find_card
 from mappa_rl.algorithm import algorithm_of
-from mappa_rl.checks import check_coach
+from mappa_rl.checks import check_coach, check_sampling
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError, PolicyError
 from mappa_rl.policies import PolicyMap
+from mappa_rl.sampling import evaluation_sampling, training_sampling
 from mappa_rl.sections import Model
 
 NEEDED = ("torch", "transformers", "deepspeed")
@@ -81,10 +82,11 @@ def missing(config: Config) -> Iterator[str]:
         except (MappaError, gym.error.Error) as error:
             yield f"the environment ({split}): {error}"
             return
-    try:
-        check_coach(config)
-    except ConfigError as error:
-        yield str(error)
+    for check in (check_coach, check_sampling):
+        try:
+            check(config)
+        except (ConfigError, PolicyError) as error:
+            yield str(error)
 
 
 def count_parameters(model: Model) -> int:
@@ -106,7 +108,8 @@ def count_parameters(model: Model) -> int:
 
 def work(config: Config, turns: int) -> list[Work]:
     """The phases of a run of one seed; ``turns`` is the most actions that an episode can take."""
-    action = turns * config.rollout.max_new_tokens
+    longest = (training_sampling(config).longest, evaluation_sampling(config, 1.0).longest)
+    action, evaluated = (turns * tokens for tokens in longest)
     phases = []
     if config.warmstart.steps and not config.warmstart.path:
         phases.append(Work("demonstrations", config.warmstart.episodes, 0, None))
@@ -114,17 +117,21 @@ def work(config: Config, turns: int) -> list[Work]:
     if config.eval.calibration_temperatures:
         tried = {*config.eval.calibration_temperatures, *config.eval.temperatures}
         episodes = config.eval.calibration_episodes * len(tried)
-        phases.append(Work("calibration", episodes, 0, episodes * action))
+        phases.append(Work("calibration", episodes, 0, episodes * evaluated))
     best = bool(config.eval.calibration_temperatures)
     held_out = config.eval.episodes * (len(config.eval.temperatures) + best)
-    phases.append(Work("evaluation before", held_out, 0, held_out * action))
+    phases.append(Work("evaluation before", held_out, 0, held_out * evaluated))
     episodes = config.run.steps * config.rollout.episodes_per_step
     phases.append(Work("training", episodes, config.run.steps, episodes * action))
+    if config.eval.validation:
+        every = config.run.checkpoint_every or config.run.steps or 1
+        episodes = config.eval.validation * -(-config.run.steps // every)
+        phases.append(Work("validation", episodes, 0, episodes * evaluated))
     if config.eval.every:
         times = max(config.run.steps - 1, 0) // config.eval.every
         between = times * config.eval.episodes * len(config.eval.temperatures)
-        phases.append(Work("evaluation on the way", between, 0, between * action))
-    phases.append(Work("evaluation after", held_out, 0, held_out * action))
+        phases.append(Work("evaluation on the way", between, 0, between * evaluated))
+    phases.append(Work("evaluation after", held_out, 0, held_out * evaluated))
     return phases
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mappa_rl.checks import check_sampling
 from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
 from mappa_rl.errors import RunError
@@ -12,11 +13,11 @@ from mappa_rl.progress import Progress
 from mappa_rl.summary import read_summary, summarise
 
 
-def reevaluate(config: Config, run: Path, out: Path) -> Path:
+def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest") -> Path:
     """Evaluate the run in ``run`` under ``config`` (its own, changed) and write the result to ``out``.
 
-    ``out`` becomes a folder with the form of a run, without training. Raises RunError where there is no
-    checkpoint.
+    ``out`` becomes a folder with the form of a run, without training; ``checkpoint`` is ``latest``, ``best``
+    or a step. Raises RunError where there is no checkpoint, CheckpointError where there is not this one.
     """
     if not (run / "checkpoints").is_dir():
         raise RunError(f"{run} has no checkpoint yet: go on with `mappa-rl train --resume {run}` first.")
@@ -24,6 +25,10 @@ def reevaluate(config: Config, run: Path, out: Path) -> Path:
     from mappa_rl.checkpoint import Checkpoints
     from mappa_rl.held_out import HeldOut
     from mappa_rl.warmstart import warm_start
+
+    check_sampling(config)
+    checkpoints = Checkpoints(run / "checkpoints")
+    path = checkpoints.find(checkpoint)
 
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         parts = assemble(config, warm_start(config, run, progress))
@@ -37,7 +42,7 @@ def reevaluate(config: Config, run: Path, out: Path) -> Path:
             evaluation = HeldOut(config, out, progress, judged, plain)
             evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
-            Checkpoints(run / "checkpoints").load(parts.learners)
+            checkpoints.load(parts.learners, path)
             evaluation.measure("after", evaluation.temperatures, trace=True)
     trained = read_summary(run)
     summarise(

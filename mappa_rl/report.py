@@ -12,7 +12,7 @@ import jinja2
 from mappa_rl.runs import RunData, find_runs, headline, read_run, variants, versus_first
 from mappa_rl.showcase import showcase
 from mappa_rl.stopwatch import KINDS
-from mappa_rl.tables import MEASURES_CAPTION, measure, measured
+from mappa_rl.tables import measure, measured, measures_caption
 
 REPORT = "report.html"
 TEMPLATE = "report.html.jinja"
@@ -102,7 +102,7 @@ def _context(runs: Sequence[RunData]) -> dict[str, Any]:
             (row, name, measure(m.before), measure(m.after), measure(m.delta, signed=True))
             for row, name, m in measured(rows)
         ],
-        "measures_caption": MEASURES_CAPTION,
+        "measures_caption": measures_caption(rows),
         "versus": versus_first(runs),
         "calibration": {
             run.seed: run.summary.calibration for run in runs if run.summary and run.summary.calibration

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mappa_rl.errors import RunError
 
@@ -23,6 +23,7 @@ class Result:
 
     ``phase`` is ``before``, ``after`` or ``step-<n>``; ``score`` is the outcome's, in [0, 1]; ``rewards`` are
     the summed valid rewards by agent, empty where no coach looked on; ``metrics`` are the outcome's.
+    ``answer`` is there where tasks are played several times and have discrete answers.
     """
 
     phase: str
@@ -35,9 +36,12 @@ class Result:
     score: float
     rewards: dict[str, float]
     metrics: dict[str, float] = field(default_factory=dict)
+    answer: str | None = None
 
 
-def save_evaluation(out: Path, phase: str, evaluation: Evaluation, run_seed: int) -> Path:
+def save_evaluation(
+    out: Path, phase: str, evaluation: Evaluation, run_seed: int, *, answers: bool = False
+) -> Path:
     """Write one evaluation's rows; an earlier file of the same phase and temperature is replaced."""
     rows = []
     for index, rollout in enumerate(evaluation.rollouts):
@@ -57,6 +61,7 @@ def save_evaluation(out: Path, phase: str, evaluation: Evaluation, run_seed: int
                 score=float(rollout.score),
                 rewards=rewards,
                 metrics=dict(rollout.metrics),
+                answer=rollout.answer if answers else None,
             )
         )
     return save_results(out, rows)
@@ -72,9 +77,15 @@ def save_results(out: Path, rows: Iterable[Result]) -> Path:
     path = out / FOLDER / f"{phase}-T{temperature:g}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".new")
-    draft.write_text("".join(json.dumps(dataclasses.asdict(row)) + "\n" for row in rows), encoding="utf-8")
+    draft.write_text("".join(json.dumps(_plain(row)) + "\n" for row in rows), encoding="utf-8")
     draft.replace(path)
     return path
+
+
+def _plain(row: Result) -> dict[str, Any]:
+    return {
+        key: value for key, value in dataclasses.asdict(row).items() if key != "answer" or value is not None
+    }
 
 
 def load_results(out: Path) -> dict[tuple[str, float], list[Result]]:

@@ -14,6 +14,7 @@ from mappa_env.types import Message, Trajectory
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import ContextError, EngineError
 from mappa_rl.policies import Policies
+from mappa_rl.sampling import Sampling
 from mappa_rl.stopwatch import Stopwatch
 from mappa_rl.types import Rollout, Turn
 
@@ -24,15 +25,6 @@ class Job:
 
     seed: int
     task_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """``temperature`` 0 is greedy; ``max_new_tokens`` bounds an action, ``max_context`` both together."""
-
-    temperature: float = 1.0
-    max_new_tokens: int = 64
-    max_context: int = 512
 
 
 @dataclass(slots=True)
@@ -110,7 +102,7 @@ class Chain:
     def request(self) -> Request:
         """What the policy is to continue. Raises ``ContextError`` where the prompt leaves no room."""
         self._read()
-        policy, sampling = self._policies[self.policy], self._sampling
+        policy, sampling = self._policies[self.policy], self._sampling.of(self._info["agent"])
         room = min(sampling.max_context, policy.engine.max_len) - len(self._context)
         if room < 1:
             raise ContextError(
@@ -124,6 +116,7 @@ class Chain:
             max_tokens=min(sampling.max_new_tokens, room),
             temperature=sampling.temperature,
             stop_ids=policy.chat.stop_ids,
+            top_p=sampling.top_p,
         )
 
     def step(self, generation: Generation) -> bool:
@@ -166,6 +159,7 @@ class Chain:
         return Rollout(
             turns=tuple(turns), task_id=trajectory.task.id, topic=trajectory.task.topic, seed=self._job.seed,
             success=outcome.success, score=outcome.score, metrics=dict(outcome.metrics),
+            answer=self._face.episode.answer,
         ), trajectory  # fmt: skip
 
     def cut(self, ended: Literal["overdue", "failed"]) -> tuple[Rollout, Trajectory]:

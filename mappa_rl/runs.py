@@ -206,7 +206,7 @@ def _rows(variant: str, fixed: float | None, pairs: Sequence[Pair]) -> list[Row]
     def row(members: Sequence[Pair], seed: int | None) -> Row:
         before = [result for pair in members for result in pair.before]
         after = [result for pair in members for result in pair.after]
-        arm = compare(before, after, best=best)
+        arm = compare(before, after, best=best, samples=members[0].run.config.eval.samples)
         shown = ", ".join(dict.fromkeys(str(pair.temperature) for pair in members))
         name = f"best T={shown}" if best else f"T={shown}"
         return Row(

@@ -134,6 +134,13 @@ class WarmStart(Section):
     """Further copies of each demonstration in which those names are exchanged for other training tasks'."""
 
 
+class AgentSampling(Section):
+    """What one agent has in place of the team's sampling; left out: as the team."""
+
+    temperature: NotNegative | None = None
+    max_new_tokens: Count | None = None
+
+
 class Rollout(Section):
     """How episodes are played for training."""
 
@@ -162,6 +169,9 @@ class Rollout(Section):
     """Longest action, in tokens."""
     max_context: Count = 512
     """Longest context with its action, in tokens; at most ``model.max_len``."""
+    agents: dict[str, AgentSampling] = {}
+    """Agent -> its own ``temperature`` and ``max_new_tokens`` (``agents.solver_0.temperature=0.8``); agents
+    that train one policy need one temperature."""
     max_masked: Fraction = 0.5
     """Largest share of a step's actions without a valid reward; a run with more stops, and can be resumed."""
 
@@ -183,6 +193,11 @@ class Rollout(Section):
                 f"go with {' '.join(self._need_stream)}. Use rollout.schedule=stream."
             )
         return self
+
+    def longest(self, agent: str) -> int:
+        """The bound of this agent's actions, in tokens."""
+        own = self.agents.get(agent)
+        return (own.max_new_tokens if own else None) or self.max_new_tokens
 
 
 class Algo(Section):
@@ -318,8 +333,17 @@ class Eval(Section):
 
     episodes: Count = 400
     """Episodes per evaluation; the task set starts again when it runs out."""
+    samples: Count = 1
+    """Episodes per task, a divisor of ``episodes``; with several, pass@k and the majority's success are
+    reported, and intervals are over tasks."""
     temperatures: Annotated[list[NotNegative], Field(min_length=1)] = [1.0]
     """Temperatures that are always evaluated; 0 is greedy."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Draw from the most likely tokens of this total probability; 1: from all."""
+    max_new_tokens: Annotated[int, Field(ge=0)] = 0
+    """Longest action in evaluations, in tokens; 0: as in training."""
+    agents: dict[str, AgentSampling] = {}
+    """Agent -> its own ``temperature`` (whatever ``temperatures`` says) and ``max_new_tokens``."""
     calibration_temperatures: list[NotNegative] = [0.2, 0.4, 0.6, 0.8]
     """Tried on the warm start, beside ``temperatures``, to find its own best one, which is evaluated too;
     empty: not."""
@@ -327,6 +351,9 @@ class Eval(Section):
     """Training tasks per calibration temperature."""
     every: Annotated[int, Field(ge=0)] = 0
     """Training steps between evaluations on the way; 0: none."""
+    validation: Annotated[int, Field(ge=0)] = 0
+    """Training tasks, the last ones, that training steps leave out; success on them scores every checkpoint,
+    and the best one is kept; 0: none."""
 
 
 class Bias(Section):

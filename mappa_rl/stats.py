@@ -5,6 +5,7 @@ Bootstrap intervals are percentile intervals from a fixed seed, so the same data
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
@@ -31,15 +32,27 @@ def mean_ci(
     confidence: float = 0.95,
     *,
     groups: Sequence[Hashable] | None = None,
+    problems: Sequence[Hashable] | None = None,
     resamples: int = 4000,
     seed: int = 0,
 ) -> Interval:
     """Mean with its percentile bootstrap interval.
 
     With ``groups`` (one label per value) values are redrawn within their group only, so that the make-up of
-    the sample (families, seeds) does not count as noise. Raises ``StatsError`` for no or non-finite values.
+    the sample (families, seeds) does not count as noise. Where one problem was tried several times, name the
+    ``problems`` (one id per value): repeats are averaged and problems are redrawn, for repeats are not
+    independent evidence; ``n`` then counts problems, and a problem must lie within one group. Raises
+    ``StatsError`` for no or non-finite values.
     """
     data = _finite(values)
+    if problems is not None:
+        ids = _labels(problems, len(data))
+        if groups is not None:
+            strata = dict(zip(ids.tolist(), groups, strict=True))
+            if any(strata[i] != g for i, g in zip(ids.tolist(), groups, strict=True)):
+                raise StatsError("a problem lies in more than one group; stratify by what problems share.")
+            groups = [strata[i] for i in range(len(strata))]
+        data = np.bincount(ids, weights=data) / np.bincount(ids)
     labels = _labels(groups, len(data)) if groups is not None else np.zeros(len(data), np.int64)
     rng = np.random.default_rng(seed)
     sums = np.zeros(resamples)
@@ -77,23 +90,24 @@ def paired_delta(
 ) -> Interval:
     """Mean of ``after - before``, entry by entry, with a bootstrap over what was paired.
 
-    Where one problem was tried several times, name the ``problems`` (one id per entry): repeats are averaged
-    and problems are redrawn, for repeats are not independent evidence; ``n`` then counts problems.
-    ``groups`` stratifies as in ``mean_ci``; a problem must lie within one group.
+    ``problems`` and ``groups`` as in ``mean_ci``.
     """
     first, second = _finite(before), _finite(after)
     if len(first) != len(second):
         raise StatsError(f"{len(first)} values before but {len(second)} after; pairs need both.")
-    delta = second - first
-    if problems is not None:
-        ids = _labels(problems, len(delta))
-        if groups is not None:
-            strata = dict(zip(ids.tolist(), groups, strict=True))
-            if any(strata[i] != g for i, g in zip(ids.tolist(), groups, strict=True)):
-                raise StatsError("a problem lies in more than one group; stratify by what problems share.")
-            groups = [strata[i] for i in range(len(strata))]
-        delta = np.bincount(ids, weights=delta) / np.bincount(ids)
-    return mean_ci(delta, confidence, groups=groups, resamples=resamples, seed=seed)
+    return mean_ci(
+        second - first, confidence, groups=groups, problems=problems, resamples=resamples, seed=seed
+    )
+
+
+def pass_at_k(n: int, successes: int, k: int) -> float:
+    """The chance that one of ``k`` episodes of a task succeeds, from ``n`` of which ``successes`` did.
+
+    Unbiased: 1 - C(n - c, k) / C(n, k), the share of all choices of k that hold a success (arXiv 2107.03374).
+    """
+    if not 1 <= k <= n or not 0 <= successes <= n:
+        raise StatsError(f"pass@{k} of {successes} successes in {n} episodes: needs 1 <= k <= n, c <= n.")
+    return 1.0 - math.comb(n - successes, k) / math.comb(n, k)
 
 
 def iqm(values: ArrayLike) -> float:

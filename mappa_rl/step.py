@@ -54,7 +54,7 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
     for policy, played in parts.policies.samples(collected.rollouts).items():
         learner = parts.learners[policy]
         samples, chosen = choose(played, algo, config.rollout)
-        reference = parts.reference.logprobs(samples) if wanted else None
+        reference = parts.references[policy].logprobs(samples) if wanted else None
         mended = correct(samples, learner, algo)
         credit, criticism = _credit(parts.algorithm, learner, mended.samples, reference)
         done = learner.step(

@@ -24,7 +24,8 @@ from mappa_rl.environments import Environments
 from mappa_rl.failures import is_infrastructure, spoiled
 from mappa_rl.finished import Finished, gather
 from mappa_rl.policies import Policies
-from mappa_rl.rollout import Chain, Collected, Job, Sampling
+from mappa_rl.rollout import Chain, Collected, Job
+from mappa_rl.sampling import Sampling
 from mappa_rl.stopwatch import WAIT, Stopwatch
 
 

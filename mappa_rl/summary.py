@@ -15,6 +15,7 @@ from mappa_env.scripted import load_script
 from mappa_rl import stats
 from mappa_rl.config import Config
 from mappa_rl.errors import RunError
+from mappa_rl.repeats import by_problem, repeated
 from mappa_rl.results import Result, load_results
 from mappa_rl.stopwatch import KINDS, Stopwatch
 
@@ -56,7 +57,8 @@ class Arm(Record):
     delta: Interval
     """Mean of the paired differences after - before."""
     measures: dict[str, Measure] = {}
-    """The Fair metrics (``mappa_env.grading.fair``), where the environment has them."""
+    """The Fair metrics (``mappa_env.grading.fair``), where the environment has them; with ``eval.samples``
+    pass@k and the majority's success."""
 
 
 class Fault(Record):
@@ -130,13 +132,13 @@ def summarise(
     """
     found = load_results(out)
     paired = [t for phase, t in found if phase == "before" and ("after", t) in found]
-    arms = {}
+    arms, samples = {}, config.eval.samples
     for temperature in sorted(paired, reverse=True):
         before, after = found["before", temperature], found["after", temperature]
         if temperature in config.eval.temperatures:
-            arms[f"{config.env.id} T={temperature}"] = compare(before, after)
+            arms[f"{config.env.id} T={temperature}"] = compare(before, after, samples=samples)
         if temperature == best:
-            arms[f"{config.env.id} best T={temperature}"] = compare(before, after, best=True)
+            arms[f"{config.env.id} best T={temperature}"] = compare(before, after, best=True, samples=samples)
     summary = Summary(
         arms=arms,
         seeds=[config.run.seed],
@@ -155,8 +157,13 @@ def summarise(
     return summary
 
 
-def compare(before: Sequence[Result], after: Sequence[Result], *, best: bool = False) -> Arm:
-    """The arm of paired rows, of one run or several; the bootstrap of the difference draws within seeds."""
+def compare(
+    before: Sequence[Result], after: Sequence[Result], *, best: bool = False, samples: int = 1
+) -> Arm:
+    """The arm of paired rows, of one run or several; the bootstrap of the difference draws within seeds.
+
+    With ``samples`` episodes per task all intervals are over tasks, and pass@k and majorities are measured.
+    """
     first = {(row.run_seed, row.index): row for row in before}
     second = {(row.run_seed, row.index): row for row in after}
     if first.keys() != second.keys() or len(first) != len(before) or len(second) != len(after):
@@ -174,17 +181,41 @@ def compare(before: Sequence[Result], after: Sequence[Result], *, best: bool = F
     n, old, new = len(pairs), [first[p].success for p in pairs], [second[p].success for p in pairs]
     seeds = [seed for seed, _ in pairs]
     problems = [(seed, first[seed, index].task_id) for seed, index in pairs]
+
+    def rate(won: Sequence[bool]) -> Interval:
+        if samples == 1:
+            return _interval(stats.wilson(sum(won), n), n)
+        return _interval(stats.mean_ci(won, problems=problems, groups=seeds), n)
+
+    measures = dict(_measures([(first[pair], second[pair]) for pair in pairs], samples))
+    if samples > 1:
+        measures |= _repeated(before, after)
     return Arm(
         temperature=before[0].temperature,
         best=best,
-        before=_interval(stats.wilson(sum(old), n), n),
-        after=_interval(stats.wilson(sum(new), n), n),
+        before=rate(old),
+        after=rate(new),
         delta=_interval(stats.paired_delta(old, new, problems=problems, groups=seeds), n),
-        measures=dict(_measures([(first[pair], second[pair]) for pair in pairs])),
+        measures=measures,
     )
 
 
-def _measures(pairs: Sequence[tuple[Result, Result]]) -> Iterator[tuple[str, Measure]]:
+def _repeated(before: Sequence[Result], after: Sequence[Result]) -> dict[str, Measure]:
+    """pass@k and majorities; ``n`` counts episodes, intervals are over tasks."""
+    old, new = repeated(before), repeated(after)
+    seeds = [seed for seed, _ in by_problem(before)]
+    return {
+        name: Measure(
+            before=_interval(stats.mean_ci(old[name], groups=seeds), len(before)),
+            after=_interval(stats.mean_ci(new[name], groups=seeds), len(before)),
+            delta=_interval(stats.paired_delta(old[name], new[name], groups=seeds), len(before)),
+        )
+        for name in old
+        if name in new
+    }
+
+
+def _measures(pairs: Sequence[tuple[Result, Result]], samples: int) -> Iterator[tuple[str, Measure]]:
     """The Fair metrics of the episodes that have them on both sides: failed runs have them too."""
     for key in FAIR:
         both = [(a, b) for a, b in pairs if key in a.metrics and key in b.metrics]
@@ -193,11 +224,12 @@ def _measures(pairs: Sequence[tuple[Result, Result]]) -> Iterator[tuple[str, Mea
         old, new = [a.metrics[key] for a, _ in both], [b.metrics[key] for _, b in both]
         seeds, n = [a.run_seed for a, _ in both], len(both)
         problems = [(a.run_seed, a.task_id) for a, _ in both]
+        tasks = problems if samples > 1 else None
         yield (
             key,
             Measure(
-                before=_interval(stats.mean_ci(old, groups=seeds), n),
-                after=_interval(stats.mean_ci(new, groups=seeds), n),
+                before=_interval(stats.mean_ci(old, groups=seeds, problems=tasks), n),
+                after=_interval(stats.mean_ci(new, groups=seeds, problems=tasks), n),
                 delta=_interval(stats.paired_delta(old, new, problems=problems, groups=seeds), n),
             ),
         )

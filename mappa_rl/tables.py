@@ -54,9 +54,19 @@ MEASURES = {
     "f1_fair": "F1 (Fair)",
     "rmse_fair": "RMSE (Fair), % of range",
 }
-MEASURES_CAPTION = (
-    "a run without a valid submission counts as 0.5 accuracy, 0 F1, 50 % RMSE; in brackets: 95 % intervals"
+FAIR_CAPTION = "a run without a valid submission counts as 0.5 accuracy, 0 F1, 50 % RMSE"
+REPEATS_CAPTION = (
+    "pass@k: one of k episodes of a task succeeds; maj@n: the most common of n answers is right, ties drawn; "
+    "ties@n: share of tasks with a tie"
 )
+
+
+def measures_caption(rows: Sequence[Row]) -> str:
+    """What the measures of these rows mean."""
+    found = {key for row in rows for key in row.measures}
+    parts = [FAIR_CAPTION] if found & MEASURES.keys() else []
+    parts += [REPEATS_CAPTION] if found - MEASURES.keys() else []
+    return "; ".join([*parts, "in brackets: 95 % intervals"])
 
 
 def measure(value: Interval, signed: bool = False) -> str:
@@ -78,8 +88,8 @@ def measures_table(rows: Sequence[Row]) -> Table | None:
     if not found:
         return None
     table = Table(
-        title="held-out quality", title_justify="left", box=SIMPLE_HEAD, caption=MEASURES_CAPTION,
-        caption_justify="left",
+        title="held-out quality", title_justify="left", box=SIMPLE_HEAD,
+        caption=measures_caption(rows), caption_justify="left",
     )  # fmt: skip
     several = len({row.variant for row, _, _ in found}) > 1
     for name in (*(["rewards"] if several else []), "temperature", "measure"):

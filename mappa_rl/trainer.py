@@ -11,7 +11,7 @@ from mappa_rl.assembly import assemble, collector
 from mappa_rl.batches import batches_of
 from mappa_rl.bias import CoachBias
 from mappa_rl.checkpoint import Checkpoints
-from mappa_rl.checks import check_coach
+from mappa_rl.checks import check_coach, check_sampling
 from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
 from mappa_rl.held_out import HeldOut
@@ -30,6 +30,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
     """
     algorithm_of(config)  # refuses what does not fit before anything long begins
     check_coach(config)
+    check_sampling(config)
     write_config(config, out)
     config = with_coach_files(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
@@ -59,15 +60,18 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
                     values = train_step(config, parts, batches, step, watch, bias)
+                    every = config.run.checkpoint_every
+                    saved = step == config.run.steps or bool(every and step % every == 0)
+                    score = evaluation.validate(calibrating) if saved else None
+                    values |= {} if score is None else {"validation": score}
                     metrics.log(step, values)
                     progress.update(step, values)
-                    every = config.run.checkpoint_every
-                    if step == config.run.steps or (every and step % every == 0):
+                    if saved:
                         state = {
                             "step": step, "bias": bias.state(), "algorithm": parts.algorithm.state(),
                             "rollouts": batches.state(),
                         }  # fmt: skip
-                        checkpoints.save(step, parts.learners, state, tokenizers=tokenizers)
+                        checkpoints.save(step, parts.learners, state, tokenizers=tokenizers, score=score)
                     if config.eval.every and step % config.eval.every == 0:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)
                         progress.phase("training", config.run.steps, "steps", step)

@@ -46,7 +46,8 @@ class Rollout:
     """One episode. ``score`` in [0, 1]; ``metrics`` are those of the outcome.
 
     ``ended``: ``over`` (by itself), ``overdue`` (its time was up) or ``failed`` (by the infrastructure, not
-    by the team); of these two no turn is valid.
+    by the team); of these two no turn is valid. ``answer`` is the final answer where the environment has a
+    discrete one and the team gave it.
     """
 
     turns: tuple[Turn, ...]
@@ -57,6 +58,7 @@ class Rollout:
     score: float
     metrics: Mapping[str, float] = field(default_factory=dict)
     ended: Literal["over", "overdue", "failed"] = "over"
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

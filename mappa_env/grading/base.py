@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from mappa_env.types import ActionRecord, Outcome, Task
 
@@ -18,4 +18,13 @@ class Grader(Protocol):
         ``actions`` holds every action of the episode, the closing one included (its verdict is a
         placeholder). ``workspace`` is None when no code ever ran.
         """
+        ...
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """A grader whose episodes end with an answer that can be compared with another's (for majorities)."""
+
+    def answer(self, actions: Sequence[ActionRecord]) -> str | None:
+        """The final answer in a canonical spelling; None where none was given. Right or not: no matter."""
         ...

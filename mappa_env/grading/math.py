@@ -96,11 +96,22 @@ class MathGrader:
         self._agent = agent
 
     def grade(self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None) -> Outcome:
-        last = next((a for a in reversed(actions) if self._agent in (None, a.agent)), None)
+        last = self._last(actions)
         gold = str(task.truth["answer"])
         grade = grade_answer(last.action if last else "", gold)
         score = float(grade.correct)
         return Outcome(score, grade.correct, grade.status, _reason(grade, gold), {"accuracy": score})
+
+    def answer(self, actions: Sequence[ActionRecord]) -> str | None:
+        """What stands in the last box: integers by value, all else as written but for decoration."""
+        last = self._last(actions)
+        box = last_boxed(split_thinking(last.action)[1]) if last else None
+        if box is None or len(box) > MAX_BOX:
+            return None
+        return _integer(box) or _DECORATION.sub("", box) or None
+
+    def _last(self, actions: Sequence[ActionRecord]) -> ActionRecord | None:
+        return next((a for a in reversed(actions) if self._agent in (None, a.agent)), None)
 
 
 def _reason(grade: MathGrade, gold: str) -> str:

@@ -156,5 +156,7 @@ def test_unusable_tokenizers_are_refused():
         ChatTokenizer(tokenizer)
     tokenizer = train_tokenizer(TEXTS, 300)
     tokenizer.eos_token = None
+    assert ChatTokenizer(tokenizer).stop_ids == (1,)  # what the template ends a reply with
+    tokenizer.chat_template = tokenizer.chat_template.replace("<|end|>", "")
     with pytest.raises(TokenizerError, match="end token"):
         ChatTokenizer(tokenizer)

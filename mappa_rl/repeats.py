@@ -1,0 +1,61 @@
+"""Several episodes of each task: pass@k, and what a majority of them would have answered."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from mappa_rl.errors import StatsError
+from mappa_rl.results import Result
+from mappa_rl.stats import pass_at_k
+
+Problem = tuple[int, str]
+"""(run seed, task id)"""
+
+
+def by_problem(rows: Sequence[Result]) -> dict[Problem, list[Result]]:
+    """The rows of every task, in order of (run seed, task id). Raises StatsError where some have more."""
+    found: defaultdict[Problem, list[Result]] = defaultdict(list)
+    for row in rows:
+        found[row.run_seed, row.task_id].append(row)
+    sizes = {len(mine) for mine in found.values()}
+    if len(sizes) > 1:
+        raise StatsError(
+            f"tasks have between {min(sizes)} and {max(sizes)} episodes: pass@k and majorities compare tasks "
+            "with equally many. Evaluate all again with one eval.samples."
+        )
+    return dict(sorted(found.items()))
+
+
+def repeated(rows: Sequence[Result]) -> dict[str, list[float]]:
+    """Name -> one value per task, in the order of ``by_problem``.
+
+    ``pass@k`` for k = 1, 2, 4, ... and n: the chance that one of k drawn episodes succeeds (unbiased).
+    Where episodes have answers also ``maj@n``: is the most common one right? Of several that are most common
+    one is drawn, so its value is their share that is right; ``ties@n`` is 1 for such a task. Who gives no
+    answer has no vote; a task without a vote is not solved.
+    """
+    problems = by_problem(rows)
+    n = len(next(iter(problems.values())))
+    values: dict[str, list[float]] = {}
+    for k in sorted({2**i for i in range(n.bit_length()) if 2**i <= n} | {n}):
+        values[f"pass@{k}"] = [pass_at_k(n, sum(r.success for r in mine), k) for mine in problems.values()]
+    if any(row.answer is not None for row in rows):
+        votes = [majority([(row.answer, row.success) for row in mine]) for mine in problems.values()]
+        values[f"maj@{n}"] = [right for right, _ in votes]
+        values[f"ties@{n}"] = [float(tied) for _, tied in votes]
+    return values
+
+
+def majority(answers: Sequence[tuple[str | None, bool]]) -> tuple[float, bool]:
+    """(answer, is it right) of one task's episodes -> the majority's expected success, and whether it tied.
+
+    Should one answer be judged right and wrong (a judgement ran out of time), its success is the mean.
+    """
+    counts = Counter(answer for answer, _ in answers if answer is not None)
+    if not counts:
+        return 0.0, False
+    most = max(counts.values())
+    first = [answer for answer, count in counts.items() if count == most]
+    rates = [sum(right for a, right in answers if a == answer) / most for answer in first]
+    return sum(rates) / len(rates), len(first) > 1

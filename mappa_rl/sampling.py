@@ -1,0 +1,107 @@
+"""How actions are sampled: the same for a whole team, or its own for single agents."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mappa_env.errors import nearest
+from mappa_rl.config import Config
+from mappa_rl.errors import ConfigError
+from mappa_rl.policies import PolicyMap
+from mappa_rl.sections import AgentSampling
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """``temperature`` 0 is greedy; ``max_new_tokens`` bounds an action, ``max_context`` both together.
+
+    ``top_p`` below 1 draws from the most likely tokens of that total probability (evaluation only).
+    ``agents``: what single agents have in place of the team's temperature and bound.
+    """
+
+    temperature: float = 1.0
+    max_new_tokens: int = 64
+    max_context: int = 512
+    top_p: float = 1.0
+    agents: Mapping[str, AgentSampling] = field(default_factory=dict)
+
+    @property
+    def longest(self) -> int:
+        """The longest action that any agent may take, in tokens."""
+        return max([self.max_new_tokens, *(own.max_new_tokens or 0 for own in self.agents.values())])
+
+    def of(self, agent: str) -> Sampling:
+        """The sampling of one agent."""
+        own = self.agents.get(agent)
+        if own is None:
+            return self
+        return dataclasses.replace(
+            self,
+            temperature=self.temperature if own.temperature is None else own.temperature,
+            max_new_tokens=own.max_new_tokens or self.max_new_tokens,
+        )
+
+
+def training_sampling(config: Config) -> Sampling:
+    rollout = config.rollout
+    return Sampling(
+        rollout.temperature, rollout.max_new_tokens, rollout.max_context, agents=rollout.agents
+    )  # fmt: skip
+
+
+def evaluation_sampling(config: Config, temperature: float) -> Sampling:
+    """Actions are as long as in training where ``eval`` says nothing else; temperatures are its own."""
+    rollout, wanted = config.rollout, config.eval
+    limits = {} if wanted.max_new_tokens else {a: own.max_new_tokens for a, own in rollout.agents.items()}
+    agents = {
+        agent: AgentSampling(
+            temperature=own.temperature, max_new_tokens=own.max_new_tokens or limits.get(agent)
+        )
+        for agent in dict.fromkeys([*limits, *wanted.agents])
+        for own in [wanted.agents.get(agent, AgentSampling())]
+    }  # fmt: skip
+    return Sampling(
+        temperature,
+        wanted.max_new_tokens or rollout.max_new_tokens,
+        rollout.max_context,
+        wanted.top_p,
+        agents,
+    )
+
+
+def policy_temperatures(config: Config, policy_map: PolicyMap) -> dict[str, float]:
+    """Trainable policy -> the temperature that its actions are sampled, and so scored, with.
+
+    Raises ConfigError for agents that are not on the team, for agents that train one policy at different
+    temperatures, and for a greedy one, which has nothing to learn from.
+    """
+    for section, named in (("rollout", config.rollout.agents), ("eval", config.eval.agents)):
+        for agent in named:
+            if agent not in policy_map.assignment:
+                team = list(policy_map.assignment)
+                raise ConfigError(
+                    f"{section}.agents names {agent!r}, the team is {team}.{nearest(agent, team)}"
+                )
+    sampling, found = training_sampling(config), dict[str, float]()
+    for policy in policy_map.trainable:
+        agents = [
+            agent
+            for agent, name in policy_map.assignment.items()
+            if name == policy and agent not in policy_map.frozen
+        ]
+        temperatures = {agent: sampling.of(agent).temperature for agent in agents}
+        if len(set(temperatures.values())) > 1:
+            raise ConfigError(
+                f"rollout.agents gives the agents of policy {policy!r} different temperatures "
+                f"({temperatures}), and it is trained at one: give them the same, or policies of their own "
+                "(policies.map=separate)."
+            )
+        found[policy] = next(iter(temperatures.values()))
+        if found[policy] == 0:
+            raise ConfigError(
+                f"rollout.agents gives {agents[0]} temperature 0, and a greedy agent cannot be trained: "
+                "raise it, or freeze the agent (policies.frozen)."
+            )
+    return found
