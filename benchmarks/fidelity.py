@@ -3,7 +3,7 @@
 Episodes are played by the real collector through the real environments; the engine notes every prompt it is
 given and every id it answers with, and the training sequences are compared with those notes. Two samplers:
 
-* ``model``: a small Qwen3 that imitated the scripted team with this family's tokenizer, for a few steps, at temperature 1;
+* ``model``: a small Qwen3 that imitated the scripted team for a few steps, with this family's tokenizer;
 * ``random``: no model at all, but what is hardest to get through unharmed: uniform ids, bytes that are no
   UTF-8, text cut into other tokens than the tokenizer's, spelled-out special tokens, thinking.
 
