@@ -95,6 +95,23 @@ def test_keeps_the_newest_and_the_best(tmp_path):
     assert store.latest() == tmp_path / "step-000005"
     assert store.best() == tmp_path / "step-000002"
     assert store.load({}, store.best()) == {"step": 2}
+
+
+def test_a_checkpoint_is_found_by_name_or_step(tmp_path):
+    store = Checkpoints(tmp_path, keep=2)
+    with pytest.raises(CheckpointError, match=r"no checkpoint 'latest'; there are the steps \(none\)"):
+        store.find("latest")
+    store.save(3, {}, {})
+    with pytest.raises(
+        CheckpointError, match=r"no checkpoint 'best'; there are the steps 3. None has a score"
+    ):
+        store.find("best")
+    store.save(5, {}, {}, score=0.5)
+    names = {name: store.intact(name).name for name in ("latest", "best", "3", "5")}
+    assert names == {"latest": "step-000005", "best": "step-000005", "3": "step-000003", "5": "step-000005"}
+    (tmp_path / "step-000003" / "state.json").write_text("{")
+    with pytest.raises(CheckpointError, match="damaged"):
+        store.intact("3")
     store.save(5, {}, {"step": 5, "second": True})
     assert store.load({})["second"]
 
