@@ -57,7 +57,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             ):
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
-                    values = train_step(config, parts, batches, step, watch, bias)
+                    values = train_step(config, parts, batches, step, progress, bias)
                     metrics.log(step, values)
                     progress.update(step, values)
                     every = config.run.checkpoint_every
