@@ -3,8 +3,8 @@
 A tiny synchronous run (6 steps of 8 episodes, checkpoints every 2) on the CPU is carried out whole, then
 killed and resumed again and again. The moments are drawn in turn from four phases (rollout, learner step,
 weight sync, writing a checkpoint), each uniform over the phase's calls and their length in the whole run;
-the process sends itself SIGKILL. Weights and metrics (without the clocks') are compared
-with the whole run's, byte by byte. The same --seed draws the same moments.
+the process (a fork of this one, which made the imports) sends itself SIGKILL. Weights and metrics, without
+the clocks', are compared with the whole run's, byte by byte. The same --seed draws the same moments.
 
     python benchmarks/kill_resume.py [--quick] [--json PATH] [--kills N] [--seed N]
 """
@@ -20,9 +20,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import deepspeed  # noqa: F401  (once, before the forks)
 import fakes
 from rich.console import Console
 from rich.table import Table
+
+import mappa_rl.trainer  # noqa: F401  (the same)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,13 +42,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     rng, rows = random.Random(args.seed), []
     with tempfile.TemporaryDirectory(prefix="mappa-kill-") as folder:
         whole, out = Path(folder) / "whole", Path(folder) / "killed"
-        times = killing.run_whole(whole)
+        times = killing.run_whole(whole, runner=killing.forked)
         expected = killing.outcome(whole)
         start = [f"warmstart.path={whole / 'warmstart'}"]
         for phase in phases:
             moment = killing.draw(times, phase, rng)
-            killing.run_killed(out, moment, start)
-            killing.resume(out)
+            killing.run_killed(out, moment, start, killing.forked)
+            if code := killing.forked(out, {"resume": True}):
+                sys.exit(f"the resumed run ended with {code}")
             found = killing.outcome(out)
             same = {
                 "metrics": found[0] == expected[0],

@@ -27,8 +27,8 @@ from mappa_rl.warmstart import load_policy
 
 @dataclass(slots=True)
 class Parts:
-    """Everything that learns or is learned from. The engines share the learners' weights, or copies of them
-    with ``rollout.staleness``."""
+    """Everything that learns or is learned from. The engines share the learners' weights, but for
+    those of a stream: they may be at work while a learner is."""
 
     policies: Policies
     learners: dict[str, Learner]
@@ -49,7 +49,7 @@ def assemble(config: Config, start: Path) -> Parts:
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
     policies = Policies.from_model(
         policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed,
-        shared=not config.rollout.staleness,
+        shared=not config.rollout.streamed,
     )  # fmt: skip
     optim, temperature = config.optim, config.rollout.temperature
     learners = {

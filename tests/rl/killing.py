@@ -2,7 +2,7 @@
 
 ``python killing.py OUT PLAN`` carries a run out. PLAN is JSON: ``overrides``; and either ``times``, a file
 for the seconds that every call of every phase took, or ``phase``, ``call`` (from 0) and ``after_s``: the
-moment, counted from the beginning of that call, at which the process sends itself SIGKILL.
+moment, counted from the beginning of that call, at which the process sends itself SIGKILL; or ``resume``.
 """
 
 from __future__ import annotations
@@ -49,21 +49,45 @@ def draw(times: dict[str, list[float]], phase: str, rng: random.Random) -> Momen
     return Moment(phase, call, rng.random() * calls[call])
 
 
-def run_whole(out: Path, overrides: Sequence[str] = ()) -> dict[str, list[float]]:
+def spawned(out: Path, plan: dict[str, Any]) -> int:
+    """A plan in a process of its own; its exit status, negative for a signal."""
+    command = [sys.executable, str(Path(__file__).resolve()), str(out), json.dumps(plan)]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, timeout=600).returncode
+
+
+def forked(out: Path, plan: dict[str, Any]) -> int:
+    """The same without the time that imports take, if the caller has made them. For one thread alone."""
+    if child := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        carry_out(out, plan)
+        code = 0
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+Runner = Callable[[Path, dict[str, Any]], int]
+
+
+def run_whole(out: Path, overrides: Sequence[str] = (), runner: Runner = spawned) -> dict[str, list[float]]:
     """An uninterrupted run; seconds of every call, by phase."""
     times = out.with_name(f"{out.name}-times.json")
-    code = _child(out, {"overrides": [*TINY, *overrides], "times": str(times)})
+    code = runner(out, {"overrides": [*TINY, *overrides], "times": str(times)})
     assert code == 0, f"the run ended with {code}"
     found: dict[str, list[float]] = json.loads(times.read_text())
     return found
 
 
-def run_killed(out: Path, moment: Moment, overrides: Sequence[str] = ()) -> None:
-    code = _child(out, {"overrides": [*TINY, *overrides], **moment._asdict()})
+def run_killed(out: Path, moment: Moment, overrides: Sequence[str] = (), runner: Runner = spawned) -> None:
+    code = runner(out, {"overrides": [*TINY, *overrides], **moment._asdict()})
     assert code == -signal.SIGKILL, f"the run ended with {code} before {moment}"
 
 
 def resume(out: Path) -> None:
+    """As a user does."""
     done = subprocess.run(
         [sys.executable, "-m", "mappa_rl.cli", "train", "--resume", str(out)],
         capture_output=True, text=True, timeout=600,
@@ -89,11 +113,6 @@ def outcome(out: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, bytes]
     return rows, weights
 
 
-def _child(out: Path, plan: dict[str, Any]) -> int:
-    command = [sys.executable, str(Path(__file__).resolve()), str(out), json.dumps(plan)]
-    return subprocess.run(command, stdout=subprocess.DEVNULL, timeout=600).returncode
-
-
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -114,14 +133,17 @@ def _hooked(
     return called
 
 
-def main() -> None:
-    out, plan = Path(sys.argv[1]), json.loads(sys.argv[2])
+def carry_out(out: Path, plan: dict[str, Any]) -> None:
+    """See above; in the process that calls."""
     from mappa_rl import batches
     from mappa_rl.checkpoint import Checkpoints
     from mappa_rl.config import load_config
     from mappa_rl.learner import Learner
     from mappa_rl.trainer import train
 
+    if plan.get("resume"):
+        train(load_config(out / "config.yaml"), out, resume=True)
+        return
     times: dict[str, list[float]] = {phase: [] for phase in PHASES}
     config = load_config("demo", [f"out={out}", *plan["overrides"]])
     kind: Any = batches.StreamedBatches if config.rollout.streamed else batches.OwnBatches
@@ -137,4 +159,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    carry_out(Path(sys.argv[1]), json.loads(sys.argv[2]))
