@@ -1,19 +1,19 @@
-"""The tests' fake model servers (real HTTP on loopback, scripted answers), for use without a network."""
+"""What the tests fake or simulate, for benchmarks: model servers, engines, runs that kill themselves."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
 
-_FOLDER = Path(__file__).resolve().parents[1] / "tests" / "env"
+_TESTS = Path(__file__).resolve().parents[1] / "tests"
 
 
-def load() -> ModuleType:
-    """``tests/env/fake_llm.py``. Ends the program where the tests are not beside the benchmarks."""
-    if not (_FOLDER / "fake_llm.py").is_file():
-        sys.exit(f"{_FOLDER}/fake_llm.py is missing: run this in a checkout of the repository.")
-    sys.path.insert(0, str(_FOLDER))
-    import fake_llm
-
-    return fake_llm
+def load(name: str = "fake_llm", part: str = "env") -> ModuleType:
+    """``tests/<part>/<name>.py``. Ends the program where the tests are not beside the benchmarks."""
+    folder = _TESTS / part
+    if not (folder / f"{name}.py").is_file():
+        sys.exit(f"{folder}/{name}.py is missing: run this in a checkout of the repository.")
+    sys.path.insert(0, str(folder))
+    return importlib.import_module(name)

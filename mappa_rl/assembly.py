@@ -30,8 +30,8 @@ from mappa_rl.warmstart import load_policy
 
 @dataclass(slots=True)
 class Parts:
-    """Everything that learns or is learned from. The engines share the learners' weights, or copies of them
-    with ``rollout.staleness``.
+    """Everything that learns or is learned from. The engines share the learners' weights, but for
+    those of a stream: they may be at work while a learner is.
 
     ``references``: trainable policy -> the frozen start, at the temperature that the policy is sampled with.
     """
@@ -58,7 +58,7 @@ def assemble(config: Config, start: Path) -> Parts:
     chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
     policies = Policies.from_model(
         policy_map, model, chat, lora=shape, seed=config.run.seed,
-        shared=not config.rollout.staleness,
+        shared=not config.rollout.streamed,
     )  # fmt: skip
     optim, algorithm, temperatures = (
         config.optim,

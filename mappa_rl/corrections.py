@@ -60,6 +60,8 @@ def correction_stats(collected: Collected) -> dict[str, float]:
 
 def _kept(collected: Collected) -> Iterator[tuple[Turn, ActionRecord]]:
     for rollout, trajectory in zip(collected.rollouts, collected.trajectories, strict=True):
+        if rollout.ended != "over":
+            continue
         for turn in rollout.turns:
             record = trajectory.actions[turn.step]
             if record.correction is not None and record.correction.kept:

@@ -18,7 +18,7 @@ class Environments:
         self._make, self._watch = make, watch
         self._all: list[gym.Env[Any, str]] = []
         self._free: list[gym.Env[Any, str]] = []
-        self._lock = threading.Lock()
+        self._lock, self._making = threading.Lock(), threading.Lock()
 
     @property
     def task_ids(self) -> Sequence[str]:
@@ -36,7 +36,8 @@ class Environments:
         with self._lock:
             if self._free:
                 return self._free.pop()
-        env = self._make()
+        with self._making:  # one at a time: what they share is loaded once
+            env = self._make()
         self._watch.attach(env)
         with self._lock:
             self._all.append(env)

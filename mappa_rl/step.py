@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 from mappa_rl.algos import Algorithm, Credit, CriticAlgorithm
@@ -18,23 +19,26 @@ from mappa_rl.learner import Learner
 from mappa_rl.mismatch import correct
 from mappa_rl.objective import objective_of
 from mappa_rl.parallel import SharedLearner
+from mappa_rl.progress import Progress
 from mappa_rl.rollout import Collected
 from mappa_rl.statistics import check_masked, rollout_stats
-from mappa_rl.stopwatch import Stopwatch
 from mappa_rl.types import Floats, Sample, StepStats
 
 
 def train_step(
-    config: Config, parts: Parts, batches: Batches, step: int, watch: Stopwatch, bias: CoachBias
+    config: Config, parts: Parts, batches: Batches, step: int, progress: Progress, bias: CoachBias
 ) -> dict[str, float]:
     """One step; on policy everything random in it follows from (run seed, step)."""
     started = time.perf_counter()
     collected = batches.take(step)
+    masked = Counter(reason[:200] for reason in collected.reasons if reason)
+    for reason, count in masked.most_common(3):
+        progress.note(f"step {step}: masked {count} of {len(collected.rollouts)} episodes: {reason}")
     values = rollout_stats(collected) | correction_stats(collected)
     check_masked(collected, config.rollout.max_masked, step)
     values |= bias.step(step, collected)
     played = time.perf_counter()
-    with watch.at("learner"):
+    with progress.watch.at("learner"):
         learnt = learn(config, parts, collected)
     values |= {f"{name}/{policy}": value for policy, stats in learnt.items() for name, value in stats.items()}
     learned = time.perf_counter()

@@ -12,8 +12,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ import gymnasium as gym
 
 from mappa_rl.engines.base import Generation
 from mappa_rl.environments import Environments
+from mappa_rl.errors import RunError
 from mappa_rl.failures import is_infrastructure, spoiled
 from mappa_rl.finished import Finished, gather
 from mappa_rl.policies import Policies
@@ -100,6 +101,8 @@ class Stream:
         """Play one job. A defect comes out of the future as it was raised."""
         attempt = _Try(job, sampling, Future())
         with self._changed:
+            if self._closed:
+                raise RunError("This stream of episodes is closed; make another.")
             self._waiting.append(attempt)
         self._fill()
         return attempt.finished
@@ -161,12 +164,16 @@ class Stream:
     def _carry(self, attempt: _Try, part: Callable[[_Try], None]) -> None:
         """On a worker thread: one part of the chain; what it raises is retried, or ends the job."""
         try:
-            part(attempt)
-        except BaseException as error:  # noqa: BLE001  (the future raises it where its result is asked for)
-            if is_infrastructure(error):
+            try:
+                part(attempt)
+            except Exception as error:
+                if not is_infrastructure(error):
+                    raise
                 self._fail(attempt, error)
-            elif self._leave(attempt):
-                attempt.finished.set_exception(error)
+        except BaseException as defect:  # noqa: BLE001  (the future raises it where its result is asked for)
+            self._leave(attempt)
+            with suppress(InvalidStateError):  # the job has ended without this try
+                attempt.finished.set_exception(defect)
 
     def _begin(self, attempt: _Try) -> None:
         attempt.chain = Chain(attempt.job, self._envs.lend(), self._policies, attempt.sampling, self.watch)
@@ -224,18 +231,15 @@ class Stream:
             rollout = dataclasses.replace(rollout, turns=turns, ended="failed")
         attempt.finished.set_result(Finished(rollout, trajectory, attempt.number, reason))
 
-    def _fail(self, attempt: _Try, error: BaseException) -> None:
-        chain, mine = attempt.chain, self._leave(attempt)
-        left = chain.cut("failed") if chain is not None and chain.begun else None
+    def _fail(self, attempt: _Try, error: Exception) -> None:
+        chain = attempt.chain
+        if self._leave(attempt) and not self._again(attempt):
+            if chain is None or not chain.begun:  # nothing is known of the episode, not even its task
+                raise error
+            reason = f"{type(error).__name__}: {error}"
+            attempt.finished.set_result(Finished(*chain.cut("failed"), attempt.number, reason))
         if chain is not None:
             self._envs.discard(chain.env)
-        if not mine or self._again(attempt):
-            return
-        if left is None:  # nothing is known of the episode, not even its task
-            attempt.finished.set_exception(error)
-        else:
-            reason = f"{type(error).__name__}: {error}"
-            attempt.finished.set_result(Finished(*left, attempt.number, reason))
 
     def _again(self, attempt: _Try) -> bool:
         """Make another try, before all that wait, if there is one left."""

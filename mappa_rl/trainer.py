@@ -59,7 +59,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             ):
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
-                    values = train_step(config, parts, batches, step, watch, bias)
+                    values = train_step(config, parts, batches, step, progress, bias)
                     every = config.run.checkpoint_every
                     saved = step == config.run.steps or bool(every and step % every == 0)
                     score = evaluation.validate(calibrating) if saved else None

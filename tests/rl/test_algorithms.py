@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from mappa_rl.algorithm import algorithm_of
 from mappa_rl.algos import GROUP, algorithm_names, make_algorithm
 from mappa_rl.config import load_config
 from mappa_rl.errors import ConfigError
-from mappa_rl.step import jobs_of
+from mappa_rl.jobs import jobs_of
 from mappa_rl.types import Sample
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_algorithm.py"
@@ -128,17 +127,17 @@ def test_comparing_episodes_needs_several(name: str) -> None:
 
 
 def test_samples_per_task_play_the_same_task_with_other_seeds() -> None:
-    training: Any = SimpleNamespace(task_ids=[f"t{i}" for i in range(50)])
+    ids = [f"t{i}" for i in range(50)]
     config = load_config("demo", ["rollout.episodes_per_step=12", "rollout.samples_per_task=4"])
-    jobs = jobs_of(config, training, 3)
+    jobs = jobs_of(config, ids, 3)
     assert len({job.seed for job in jobs}) == 12
     tasks = [job.task_id for job in jobs]
     assert [len(set(tasks[i : i + 4])) for i in (0, 4, 8)] == [1, 1, 1]
     assert len(set(tasks)) > 1
-    assert [job.task_id for job in jobs_of(config, training, 4)] != tasks
+    assert [job.task_id for job in jobs_of(config, ids, 4)] != tasks
     one = load_config("demo", ["rollout.episodes_per_step=12"])
-    assert [job.seed for job in jobs_of(one, training, 3)] == [job.seed for job in jobs]
-    assert {job.task_id for job in jobs_of(one, training, 3)} == {None}
+    assert [job.seed for job in jobs_of(one, ids, 3)] == [job.seed for job in jobs]
+    assert {job.task_id for job in jobs_of(one, ids, 3)} == {None}
     with pytest.raises(ConfigError, match=r"must divide rollout\.episodes_per_step"):
         load_config("demo", ["rollout.episodes_per_step=12", "rollout.samples_per_task=5"])
 

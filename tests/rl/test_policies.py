@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from mappa_rl.batches import load_weights
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.engines import Request
 from mappa_rl.errors import ContextError, PolicyError
+from mappa_rl.lora import LoraShape
 from mappa_rl.policies import Policies, Policy, PolicyMap, check_fidelity
 from mappa_rl.tiny import tiny_qwen3, train_tokenizer
 from mappa_rl.types import Rollout, Turn
@@ -179,6 +181,30 @@ def test_any_difference_at_the_border_is_an_error(chat, model, word, tamper):
     turns[2] = tamper(turns[2])
     with pytest.raises(ContextError, match=word):
         check_fidelity(turns, samples)
+
+
+@pytest.mark.parametrize("spec", ["separate", "lora"])
+def test_engines_with_weights_of_their_own_change_when_they_are_told_to(chat, model, spec):
+    base = tiny_qwen3(chat.tokenizer, hidden=32, heads=2, kv_heads=1, head_dim=16, mlp=32)
+    policies = Policies.from_model(
+        PolicyMap.from_spec(spec, TEAM), base, chat, lora=LoraShape(2, 4, ["q_proj"]), shared=False
+    )
+    for policy in policies.values():
+        assert policy.engine.model is not policy.model
+        own = dict(policy.engine.model.named_parameters())
+        trained = {n: p for n, p in policy.model.named_parameters() if p.requires_grad}
+        assert trained
+        for name, parameter in policy.model.named_parameters():
+            assert (own[name] is parameter) == (name not in trained), "what is frozen is there once"
+        with torch.no_grad():
+            for parameter in trained.values():
+                parameter += 1
+        assert not any(torch.equal(own[name], parameter) for name, parameter in trained.items())
+    load_weights(policies, 3)
+    for policy in policies.values():
+        assert policy.engine.version == 3
+        state = policy.engine.model.state_dict()
+        assert all(torch.equal(state[name], value) for name, value in policy.model.state_dict().items())
 
 
 def test_lost_and_doubled_turns_are_errors(chat, model):

@@ -105,6 +105,18 @@ def test_an_environments_sandbox_and_coach_are_timed(watch: Stopwatch, clock: Cl
     assert watch.seconds == {"before": {"sandbox": 3, "coach": 6, "rest": 1}}
 
 
+def test_while_an_engine_generates_by_itself_waiting_is_generation(watch: Stopwatch, clock: Clock) -> None:
+    watch.phase("training")
+    with watch.at(WAIT), watch.working("sandbox"):
+        watch.count("generation", 2)
+        clock.now += 3
+        watch.count("generation", -2)
+        clock.now += 1
+    watch.phase("")
+    assert watch.seconds["training"] == {"generation": 3, "sandbox": 1}
+    assert watch.busy["training"] == {"generation": 3, "sandbox": 4}
+
+
 def test_an_error_leaves_nobody_at_work(watch: Stopwatch, clock: Clock) -> None:
     watch.phase("training")
     with suppress(KeyError), watch.at(WAIT), watch.working("sandbox"):

@@ -1,0 +1,79 @@
+"""Does a run that was killed with SIGKILL and resumed leave what an uninterrupted one does?
+
+A tiny synchronous run (6 steps of 8 episodes, checkpoints every 2) on the CPU is carried out whole, then
+killed and resumed again and again. The moments are drawn in turn from four phases (rollout, learner step,
+weight sync, writing a checkpoint), each uniform over the phase's calls and their length in the whole run;
+the process (a fork of this one, which made the imports) sends itself SIGKILL. Weights and metrics, without
+the clocks', are compared with the whole run's, byte by byte. The same --seed draws the same moments.
+
+    python benchmarks/kill_resume.py [--quick] [--json PATH] [--kills N] [--seed N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import deepspeed  # noqa: F401  (once, before the forks)
+import fakes
+from rich.console import Console
+from rich.table import Table
+
+import mappa_rl.trainer  # noqa: F401  (the same)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="one kill, while a checkpoint is written")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+    parser.add_argument("--kills", type=int, default=20, metavar="N", help="how many (default: 20)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the moments (default: 0)")
+    args = parser.parse_args(argv)
+    killing = fakes.load("killing", "rl")
+    phases = [killing.PHASES[-1]] if args.quick else [killing.PHASES[i % 4] for i in range(args.kills)]
+    rng, rows = random.Random(args.seed), []
+    with tempfile.TemporaryDirectory(prefix="mappa-kill-") as folder:
+        whole, out = Path(folder) / "whole", Path(folder) / "killed"
+        times = killing.run_whole(whole, runner=killing.forked)
+        expected = killing.outcome(whole)
+        start = [f"warmstart.path={whole / 'warmstart'}"]
+        for phase in phases:
+            moment = killing.draw(times, phase, rng)
+            killing.run_killed(out, moment, start, killing.forked)
+            if code := killing.forked(out, {"resume": True}):
+                sys.exit(f"the resumed run ended with {code}")
+            found = killing.outcome(out)
+            same = {
+                "metrics": found[0] == expected[0],
+                "weights": found[1] == expected[1],
+                "summary": (out / "summary.json").is_file(),
+            }
+            rows.append({**moment._asdict(), "call_s": times[phase][moment.call], **same})
+            print(f"{len(rows)}/{len(phases)} {moment}: {same}", file=sys.stderr, flush=True)
+            shutil.rmtree(out)
+    table = Table(title="Runs killed with SIGKILL and resumed, against an uninterrupted one")
+    for column in ("killed in", "runs", "metrics equal", "weights equal", "finished"):
+        table.add_column(column, justify="left" if column == "killed in" else "right")
+    for phase in dict.fromkeys(phases):
+        of = [row for row in rows if row["phase"] == phase]
+        counts = [str(sum(row[name] for row in of)) for name in ("metrics", "weights", "summary")]
+        table.add_row(phase, str(len(of)), *counts)
+    Console(width=100).print(table)
+    equal = sum(row["metrics"] and row["weights"] and row["summary"] for row in rows)
+    print(f"{equal} of {len(rows)} equal")
+    if args.json:
+        document = {"seed": args.seed, "kills": len(rows), "equal": equal, "rows": rows}
+        args.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0 if equal == len(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

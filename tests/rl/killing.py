@@ -1,0 +1,162 @@
+"""Small runs that kill themselves at a chosen moment, and what an interrupted run must leave.
+
+``python killing.py OUT PLAN`` carries a run out. PLAN is JSON: ``overrides``; and either ``times``, a file
+for the seconds that every call of every phase took, or ``phase``, ``call`` (from 0) and ``after_s``: the
+moment, counted from the beginning of that call, at which the process sends itself SIGKILL; or ``resume``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+PHASES = ("rollout", "learner", "weight sync", "checkpoint")
+STEPS = 6
+TINY = [
+    "warmstart.episodes=60", "warmstart.steps=20", "warmstart.warmup_steps=2",
+    "model.hidden=32", "model.layers=1", "model.mlp=64",
+    "rollout.episodes_per_step=8", "rollout.max_new_tokens=16",
+    "env.sandbox=calculator", f"env.coach={HERE / 'length_coach.py'}:LengthCoach",
+    "eval.episodes=9", "eval.calibration_temperatures=[]",
+    f"run.steps={STEPS}", "run.checkpoint_every=2", "run.tensorboard=false",
+]  # fmt: skip
+ASYNC = ["rollout.staleness=1", "algo.correction=tis"]
+
+
+class Moment(NamedTuple):
+    """``after_s`` seconds into the ``call``-th call of a phase."""
+
+    phase: str
+    call: int
+    after_s: float
+
+
+def draw(times: dict[str, list[float]], phase: str, rng: random.Random) -> Moment:
+    """A moment of ``phase``, uniform over its calls and their lengths (but before the last checkpoint)."""
+    calls = times[phase][:-1] if phase == "checkpoint" else times[phase]
+    call = rng.randrange(len(calls))
+    return Moment(phase, call, rng.random() * calls[call])
+
+
+def spawned(out: Path, plan: dict[str, Any]) -> int:
+    """A plan in a process of its own; its exit status, negative for a signal."""
+    command = [sys.executable, str(Path(__file__).resolve()), str(out), json.dumps(plan)]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, timeout=600).returncode
+
+
+def forked(out: Path, plan: dict[str, Any]) -> int:
+    """The same without the time that imports take, if the caller has made them. For one thread alone."""
+    if child := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        carry_out(out, plan)
+        code = 0
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+Runner = Callable[[Path, dict[str, Any]], int]
+
+
+def run_whole(out: Path, overrides: Sequence[str] = (), runner: Runner = spawned) -> dict[str, list[float]]:
+    """An uninterrupted run; seconds of every call, by phase."""
+    times = out.with_name(f"{out.name}-times.json")
+    code = runner(out, {"overrides": [*TINY, *overrides], "times": str(times)})
+    assert code == 0, f"the run ended with {code}"
+    found: dict[str, list[float]] = json.loads(times.read_text())
+    return found
+
+
+def run_killed(out: Path, moment: Moment, overrides: Sequence[str] = (), runner: Runner = spawned) -> None:
+    code = runner(out, {"overrides": [*TINY, *overrides], **moment._asdict()})
+    assert code == -signal.SIGKILL, f"the run ended with {code} before {moment}"
+
+
+def resume(out: Path) -> None:
+    """As a user does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mappa_rl.cli", "train", "--resume", str(out)],
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def outcome(out: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, bytes]]]:
+    """Metrics without the clocks', and the weights at the end, policy by policy."""
+    from safetensors.numpy import load_file
+
+    from mappa_rl.sinks import read_metrics
+
+    clocks = ("time/", "tokens_per_s")
+    rows = [{k: v for k, v in row.items() if not k.startswith(clocks)} for row in read_metrics(out)]
+    final = out / "checkpoints" / f"step-{STEPS:06}" / "policies"
+    weights = {
+        policy.name: {
+            name: value.tobytes() for name, value in load_file(policy / "model" / "model.safetensors").items()
+        }
+        for policy in sorted(final.iterdir())
+    }
+    return rows, weights
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _hooked(
+    method: Callable[..., Any], phase: str, plan: dict[str, Any], times: dict[str, list[float]]
+) -> Any:
+    @functools.wraps(method)
+    def called(*args: Any, **options: Any) -> Any:
+        mine = plan.get("phase") == phase and plan["call"] == len(times[phase])
+        if mine:  # a call of microseconds is over before a timer begins: kill before it
+            threading.Timer(plan["after_s"], _die).start() if plan["after_s"] > 0.001 else _die()
+        started = time.perf_counter()
+        done = method(*args, **options)
+        times[phase].append(time.perf_counter() - started)
+        return done
+
+    return called
+
+
+def carry_out(out: Path, plan: dict[str, Any]) -> None:
+    """See above; in the process that calls."""
+    from mappa_rl import batches
+    from mappa_rl.checkpoint import Checkpoints
+    from mappa_rl.config import load_config
+    from mappa_rl.learner import Learner
+    from mappa_rl.trainer import train
+
+    if plan.get("resume"):
+        train(load_config(out / "config.yaml"), out, resume=True)
+        return
+    times: dict[str, list[float]] = {phase: [] for phase in PHASES}
+    config = load_config("demo", [f"out={out}", *plan["overrides"]])
+    kind: Any = batches.StreamedBatches if config.rollout.streamed else batches.OwnBatches
+    hooks: list[tuple[Any, str, str]] = [
+        (kind, "take", "rollout"), (Learner, "step", "learner"),
+        (batches, "load_weights", "weight sync"), (Checkpoints, "save", "checkpoint"),
+    ]  # fmt: skip
+    for owner, name, phase in hooks:
+        setattr(owner, name, _hooked(getattr(owner, name), phase, plan, times))
+    train(config, out)
+    if "times" in plan:
+        Path(plan["times"]).write_text(json.dumps(times))
+
+
+if __name__ == "__main__":
+    carry_out(Path(sys.argv[1]), json.loads(sys.argv[2]))
