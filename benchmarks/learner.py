@@ -180,7 +180,7 @@ def floor(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
                 logits = model(
                     input_ids=ids, position_ids=positions, use_cache=False, segments=segments,
                     logits_to_keep=rows,
-                ).logits[0]  # fmt: skip
+                ).logits.squeeze(0)  # fmt: skip
             entropy = F.cross_entropy(logits, targets, reduction="none")
             ((entropy * advantages).sum() / rollouts.actions).backward()
         return Outcome(*watch.read(), -_mean_advantage(rollouts), _norm(model))
@@ -346,7 +346,7 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="of torch")
-    parser.add_argument("--trl-batches", type=int, nargs="+", default=[4, 8, 64], metavar="N")
+    parser.add_argument("--trl-batches", type=int, nargs="+", default=[4, 8, 16], metavar="N")
     parser.add_argument("--worker", nargs=6, help=argparse.SUPPRESS)  # what TRL's processes are started with
     args = parser.parse_args()
     if args.worker:

@@ -19,8 +19,8 @@ from mappa_rl.head import Head
 from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.types import Floats, PackedBatch, Sample
 
-_CHUNK = {"cpu": 2**24, "cuda": 2**27}
-"""Numbers in the logits of one chunk (fp32: 64 MB, 512 MB): the larger, the better a GPU is used."""
+_CHUNK = {"cpu": 2**25, "cuda": 2**27}
+"""Numbers in the logits of one chunk (fp32: 128 MB, 512 MB): what fits in one is not computed twice."""
 
 
 class Scores(NamedTuple):
@@ -84,11 +84,11 @@ class Scorer(nn.Module):
         with packed_attention(self.model, kernel):
             if chunks == 1 and self.critic is None:
                 with layers:
-                    logits = self.model(**inputs, logits_to_keep=rows).logits[0]
+                    logits = self.model(**inputs, logits_to_keep=rows).logits.squeeze(0)
                 return Scores(*_score(logits, targets, self.temperature))
             self._head.check(ids)
             with layers:
-                hidden = self._head.hidden(**inputs)[0, rows]
+                hidden = self._head.hidden(**inputs).squeeze(0)[rows]
         values = None if self.critic is None else self.critic(hidden)
         if chunks == 1:
             logprobs, entropy = self._part(hidden, targets)
@@ -153,6 +153,7 @@ def score(
 def _score(logits: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     logits = logits.float() if temperature == 1 else logits.float() / temperature  # few copies: they are big
     logp = F.log_softmax(logits, dim=-1)
+    wanted = logp.gather(1, targets[:, None]).squeeze(1)  # first: recomputing ends with what has a gradient
     with torch.no_grad():
         entropy = -logp.exp().mul_(logp).sum(-1)
-    return logp.gather(1, targets[:, None])[:, 0], entropy
+    return wanted, entropy
