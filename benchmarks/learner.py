@@ -61,6 +61,7 @@ from mappa_rl.types import Floats, Sample, Span
 PROMPT, GROUP, BUDGET, EPS = 48, 8, 8192, 1e-4  # EPS: what TRL adds to a group's standard deviation
 
 
+SETS = ("long-tailed", "equal")
 _ENVIRONMENT = dict(os.environ)  # before DeepSpeed adds what launchers set
 
 
@@ -344,6 +345,7 @@ def main() -> None:
     parser.add_argument(
         "--rollouts", type=Path, metavar="DIR", help="write the rollouts there, one JSON a line"
     )
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="of torch")
     parser.add_argument("--trl-batches", type=int, nargs="+", default=[4, 8, 16], metavar="N")
@@ -361,7 +363,7 @@ def main() -> None:
     if not with_trl:
         print("TRL is left out, it is not installed here: pip install trl==1.16.0 datasets")
     found = {}
-    for kind in ("long-tailed", "equal"):
+    for kind in args.sets:
         model = make_model(vocabulary)
         rollouts = make_rollouts(model, action_lengths(kind, count, longest))
         if args.rollouts:

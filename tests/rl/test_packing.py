@@ -13,6 +13,7 @@ from learner_helpers import VOCAB, make_model, make_sample
 
 from mappa_rl.errors import ContextError
 from mappa_rl.packing import merge_turns, pack, split_by_tokens
+from mappa_rl.policies import check_fidelity
 from mappa_rl.scoring import Reference, Scorer
 from mappa_rl.types import Span, Turn
 
@@ -101,6 +102,15 @@ def test_packed_fields():
     assert batch.targets.tolist() == [*samples[0].ids[2:5], *samples[1].ids[1:3], samples[1].ids[5]]
     with pytest.raises(ContextError, match="first token"):
         pack(samples, [np.ones(5), np.ones(6)])
+
+
+def test_turns_sampled_by_different_weights_are_one_sample_with_their_own_log_probs():
+    """Weights may change between two turns of a stay: each token keeps what it was sampled with."""
+    first = turn(0, [1, 2], [3, 4])
+    second = dataclasses.replace(turn(1, [1, 2, 3, 4, 5], [6], at=1), logprobs=[-7.0])
+    (sample,) = merge_turns([first, second])
+    assert sample.logprobs.tolist() == [0, 0, -0.5, -0.5, 0, -7.0]
+    check_fidelity([first, second], [sample])
 
 
 def padded_logprobs(model, sample):
