@@ -19,8 +19,10 @@ from mappa_rl.head import Head
 from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.types import Floats, PackedBatch, Sample
 
-_CHUNK = {"cpu": 2**25, "cuda": 2**27}
-"""Numbers in the logits of one chunk (fp32: 128 MB, 512 MB): what fits in one is not computed twice."""
+_CHUNK = {"cpu": 2**24, "cuda": 2**27}
+"""Numbers in the logits of one chunk (fp32: 64 MB, 512 MB): the larger, the better a GPU is used."""
+_WHOLE = {"cpu": 2**25, "cuda": 2**27}
+"""Logits of so many numbers are not cut: chunks are computed twice, and two chunks save little."""
 
 
 class Scores(NamedTuple):
@@ -38,7 +40,7 @@ class Scorer(nn.Module):
     """Scores packed batches under ``model``; ``temperature`` divides the logits, as it did when sampling.
 
     Logits exist for scored rows alone, and for at most ``chunk`` numbers (rows times vocabulary) at once: a
-    longer batch has its hidden states first, then logits and softmax chunk by chunk, again in the backward
+    larger batch has its hidden states first, then logits and softmax chunk by chunk, again in the backward
     pass. The softmax is in fp32 whatever the model's dtype. ``gradient_checkpointing`` keeps only the inputs
     of decoder layers for the backward pass. ``critic``: with a value head on the last hidden states.
     """
@@ -75,7 +77,8 @@ class Scorer(nn.Module):
             "segments": Segments.of(batch.cu_seqlens, device),
         }
         step = max(1, (self._chunk or _CHUNK[device.type]) // self._head.vocabulary)
-        chunks = max(1, -(-len(rows) // step))
+        whole = len(rows) * self._head.vocabulary <= (self._chunk or _WHOLE[device.type])
+        chunks = 1 if whole else -(-len(rows) // step)
         if scattered(self.model):  # every use of a weight then takes all processes, so all use it as often
             chunks = all_max(chunks)
         kernel = kernel_of(self._attention, device, self.model.dtype)
