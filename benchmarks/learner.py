@@ -61,6 +61,7 @@ from mappa_rl.types import Floats, Sample, Span
 PROMPT, GROUP, BUDGET, EPS = 48, 8, 8192, 1e-4  # EPS: what TRL adds to a group's standard deviation
 
 
+SETS = ("long-tailed", "equal")
 _ENVIRONMENT = dict(os.environ)  # before DeepSpeed adds what launchers set
 
 
@@ -180,7 +181,7 @@ def floor(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
                 logits = model(
                     input_ids=ids, position_ids=positions, use_cache=False, segments=segments,
                     logits_to_keep=rows,
-                ).logits[0]  # fmt: skip
+                ).logits.squeeze(0)  # fmt: skip
             entropy = F.cross_entropy(logits, targets, reduction="none")
             ((entropy * advantages).sum() / rollouts.actions).backward()
         return Outcome(*watch.read(), -_mean_advantage(rollouts), _norm(model))
@@ -344,9 +345,10 @@ def main() -> None:
     parser.add_argument(
         "--rollouts", type=Path, metavar="DIR", help="write the rollouts there, one JSON a line"
     )
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="of torch")
-    parser.add_argument("--trl-batches", type=int, nargs="+", default=[4, 8, 64], metavar="N")
+    parser.add_argument("--trl-batches", type=int, nargs="+", default=[4, 8, 16], metavar="N")
     parser.add_argument("--worker", nargs=6, help=argparse.SUPPRESS)  # what TRL's processes are started with
     args = parser.parse_args()
     if args.worker:
@@ -361,7 +363,7 @@ def main() -> None:
     if not with_trl:
         print("TRL is left out, it is not installed here: pip install trl==1.16.0 datasets")
     found = {}
-    for kind in ("long-tailed", "equal"):
+    for kind in args.sets:
         model = make_model(vocabulary)
         rollouts = make_rollouts(model, action_lengths(kind, count, longest))
         if args.rollouts:

@@ -21,6 +21,8 @@ from mappa_rl.types import Floats, PackedBatch, Sample
 
 _CHUNK = {"cpu": 2**24, "cuda": 2**27}
 """Numbers in the logits of one chunk (fp32: 64 MB, 512 MB): the larger, the better a GPU is used."""
+_WHOLE = {"cpu": 2**25, "cuda": 2**27}
+"""Logits of so many numbers are not cut: chunks are computed twice, and two chunks save little."""
 
 
 class Scores(NamedTuple):
@@ -38,7 +40,7 @@ class Scorer(nn.Module):
     """Scores packed batches under ``model``; ``temperature`` divides the logits, as it did when sampling.
 
     Logits exist for scored rows alone, and for at most ``chunk`` numbers (rows times vocabulary) at once: a
-    longer batch has its hidden states first, then logits and softmax chunk by chunk, again in the backward
+    larger batch has its hidden states first, then logits and softmax chunk by chunk, again in the backward
     pass. The softmax is in fp32 whatever the model's dtype. ``gradient_checkpointing`` keeps only the inputs
     of decoder layers for the backward pass. ``critic``: with a value head on the last hidden states.
     """
@@ -75,7 +77,8 @@ class Scorer(nn.Module):
             "segments": Segments.of(batch.cu_seqlens, device),
         }
         step = max(1, (self._chunk or _CHUNK[device.type]) // self._head.vocabulary)
-        chunks = max(1, -(-len(rows) // step))
+        whole = len(rows) * self._head.vocabulary <= (self._chunk or _WHOLE[device.type])
+        chunks = 1 if whole else -(-len(rows) // step)
         if scattered(self.model):  # every use of a weight then takes all processes, so all use it as often
             chunks = all_max(chunks)
         kernel = kernel_of(self._attention, device, self.model.dtype)
@@ -84,11 +87,11 @@ class Scorer(nn.Module):
         with packed_attention(self.model, kernel):
             if chunks == 1 and self.critic is None:
                 with layers:
-                    logits = self.model(**inputs, logits_to_keep=rows).logits[0]
+                    logits = self.model(**inputs, logits_to_keep=rows).logits.squeeze(0)
                 return Scores(*_score(logits, targets, self.temperature))
             self._head.check(ids)
             with layers:
-                hidden = self._head.hidden(**inputs)[0, rows]
+                hidden = self._head.hidden(**inputs).squeeze(0)[rows]
         values = None if self.critic is None else self.critic(hidden)
         if chunks == 1:
             logprobs, entropy = self._part(hidden, targets)
@@ -153,6 +156,7 @@ def score(
 def _score(logits: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     logits = logits.float() if temperature == 1 else logits.float() / temperature  # few copies: they are big
     logp = F.log_softmax(logits, dim=-1)
+    wanted = logp.gather(1, targets[:, None]).squeeze(1)  # first: recomputing ends with what has a gradient
     with torch.no_grad():
         entropy = -logp.exp().mul_(logp).sum(-1)
-    return logp.gather(1, targets[:, None])[:, 0], entropy
+    return wanted, entropy

@@ -13,6 +13,7 @@ from learner_helpers import VOCAB, make_model, make_sample
 
 from mappa_rl.errors import ContextError
 from mappa_rl.packing import merge_turns, pack, split_by_tokens
+from mappa_rl.policies import check_fidelity
 from mappa_rl.scoring import Reference, Scorer
 from mappa_rl.types import Span, Turn
 
@@ -103,6 +104,15 @@ def test_packed_fields():
         pack(samples, [np.ones(5), np.ones(6)])
 
 
+def test_turns_sampled_by_different_weights_are_one_sample_with_their_own_log_probs():
+    """Weights may change between two turns of a stay: each token keeps what it was sampled with."""
+    first = turn(0, [1, 2], [3, 4])
+    second = dataclasses.replace(turn(1, [1, 2, 3, 4, 5], [6], at=1), logprobs=[-7.0])
+    (sample,) = merge_turns([first, second])
+    assert sample.logprobs.tolist() == [0, 0, -0.5, -0.5, 0, -7.0]
+    check_fidelity([first, second], [sample])
+
+
 def padded_logprobs(model, sample):
     """The ordinary way: one sequence, a full forward pass, shifted."""
     with torch.no_grad():
@@ -144,17 +154,16 @@ def test_temperature_and_entropy():
     torch.testing.assert_close(scores.entropy, right.entropy(), atol=1e-5, rtol=0)
 
 
-def test_chunks_of_the_softmax_change_nothing(monkeypatch):
+def test_chunks_of_the_softmax_change_nothing():
     samples = [make_sample([(3, 7)], [1.0], seed=k) for k in range(3)]
     batch = pack(samples, [s.action_mask for s in samples])
 
-    def run():
+    def run(chunk=None):
         model = make_model()
-        scores = Scorer(model)(batch)
+        scores = Scorer(model, chunk=chunk)(batch)
         scores.logprobs.sum().backward()
         return scores.logprobs, torch.cat([p.grad.flatten() for p in model.parameters()])
 
     whole = run()
-    monkeypatch.setattr("mappa_rl.scoring._CHUNK", {"cpu": 4 * VOCAB})
-    for a, b in zip(run(), whole, strict=True):
+    for a, b in zip(run(4 * VOCAB), whole, strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
