@@ -10,6 +10,7 @@ from typing import Any, Literal
 import gymnasium as gym
 
 import mappa_env  # noqa: F401  (registers the environments)
+from mappa_env.registration import card_of, find_card
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.algos import Algorithm
 from mappa_rl.chat import ChatTokenizer
@@ -40,21 +41,20 @@ def assemble(config: Config, start: Path) -> Parts:
     Adapters share its weights, so that the reference costs no memory of its own.
     """
     model, tokenizer = load_policy(start, config.optim.dtype)
-    env = gym.make(config.env.id, **config.env.options("train"))
-    team = env.unwrapped.episode.card.team.names  # type: ignore[attr-defined]
-    env.close()
+    team = find_card(card_of(config.env.id)).team.names  # the card alone: data and sandbox may be elsewhere
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
     policies = Policies.from_model(
         policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed
     )
     optim, temperature = config.optim, config.rollout.temperature
+    updates = config.run.steps * optim.epochs * optim.minibatches
     learners = {
         name: Learner(
             policies[name].model,
             Schedule(
-                optim.lr, kind=optim.schedule, warmup=optim.warmup_steps,
-                total=config.run.steps * optim.epochs * optim.minibatches,
+                optim.lr, kind=optim.schedule, warmup=optim.warmup(updates), total=updates,
+                floor=optim.lr_floor,
             ),
             betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,
             tokens_per_micro_batch=optim.tokens_per_micro_batch, zero_stage=optim.zero_stage,

@@ -22,6 +22,11 @@ def world() -> tuple[int, int]:
     return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 
 
+def processes_planned() -> int:
+    """How many processes a launcher has said there will be; 1 without one."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def all_sum(*values: float) -> list[float]:
     """Sums over all processes, in float64."""
     if world()[1] == 1:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
@@ -22,6 +23,7 @@ from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import ContextError, EngineError
 from mappa_rl.policies import Policies
 from mappa_rl.stopwatch import WAIT, Stopwatch
+from mappa_rl.stratify import families
 from mappa_rl.types import Rollout, Turn
 
 
@@ -90,6 +92,11 @@ class Collector:
         """The ids of the environment's task set, in its order."""
         ids: Sequence[str] = self._env(0).unwrapped.episode.tasks.ids  # type: ignore[attr-defined]
         return ids
+
+    @cached_property
+    def families(self) -> dict[str, list[str]]:
+        """The ids of the environment's task set by task family; every task is built once for it."""
+        return families(self._env(0).unwrapped.episode.tasks)  # type: ignore[attr-defined]
 
     @property
     def script(self) -> str | None:

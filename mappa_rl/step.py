@@ -15,6 +15,7 @@ from mappa_rl.objective import objective_of
 from mappa_rl.rollout import Collected, Collector, Job, Sampling
 from mappa_rl.statistics import check_masked, rollout_stats
 from mappa_rl.stopwatch import Stopwatch
+from mappa_rl.stratify import stratified
 from mappa_rl.types import StepStats
 
 
@@ -66,8 +67,13 @@ def learn(config: Config, parts: Parts, collected: Collected) -> dict[str, dict[
 
 def jobs_of(config: Config, training: Collector, step: int) -> list[Job]:
     """A step's episodes; with ``samples_per_task``, so many of each task in a row."""
-    each, run = config.rollout.samples_per_task, config.run.seed
-    seeds = [_seed(run, step, i) for i in range(config.rollout.episodes_per_step)]
+    rollout, run = config.rollout, config.run.seed
+    each = rollout.samples_per_task
+    seeds = [_seed(run, step, i) for i in range(rollout.episodes_per_step)]
+    if rollout.stratify != "off":
+        count = rollout.episodes_per_step // each
+        tasks = stratified(training.families, count, rollout.stratify, _seed(run, step, "strata"))
+        return [Job(seed, tasks[i // each]) for i, seed in enumerate(seeds)]
     if each == 1:
         return [Job(seed) for seed in seeds]
     ids = training.task_ids

@@ -66,7 +66,9 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)
                         progress.phase("training", config.run.steps, "steps", step)
             evaluation.measure("after", evaluation.temperatures, trace=True)
-            script = plain.script if config.warmstart.team == "faulty" else None
+            start = config.warmstart
+            demonstrated = start.steps or start.path
+            script = plain.script if demonstrated and start.team == "faulty" else None
     summarise(
         out, config, episodes=config.run.steps * config.rollout.episodes_per_step, phases=progress.seconds,
         watch=watch, best=evaluation.best, calibration=evaluation.calibration,

@@ -17,7 +17,9 @@ from mappa_rl import cli, launch
 from mappa_rl.cli import main
 from mappa_rl.config import Config, load_config
 from mappa_rl.launch import new_folder, plan_seeds, plan_shapings
-from mappa_rl.preview import count_parameters, missing, work
+from mappa_rl.preview import work
+from mappa_rl.requirements import missing
+from mappa_rl.shapes import shape_of
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = """
@@ -285,7 +287,7 @@ def test_parameters_are_counted_exactly() -> None:
         "demo", ["model.vocab_size=261", "model.hidden=48", "model.layers=3", "model.head_dim=8"]
     )
     model = tiny_qwen3(tokenizer, hidden=48, layers=3, head_dim=8, seed=0)
-    assert count_parameters(config.model) == sum(p.numel() for p in model.parameters())
+    assert shape_of(config.model).parameters == sum(p.numel() for p in model.parameters())
 
 
 def test_work_counts_every_episode() -> None:

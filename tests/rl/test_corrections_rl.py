@@ -14,7 +14,7 @@ from mappa_rl.config import load_config
 from mappa_rl.corrections import correction_stats, corrections
 from mappa_rl.errors import ConfigError
 from mappa_rl.learner import Learner
-from mappa_rl.preview import missing
+from mappa_rl.requirements import missing
 from mappa_rl.rollout import Job, Sampling
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
