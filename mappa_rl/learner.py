@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mappa_rl.backend import all_max, all_sum, gathered, make_engine, world
+from mappa_rl.backend import all_max, all_peak, all_sum, gathered, make_engine, world
 from mappa_rl.errors import CheckpointError, LearnerError
 from mappa_rl.lora import is_adapted, keep_trained, merged
 from mappa_rl.losses import Loss, Objective, likelihood_loss
@@ -101,9 +101,9 @@ class Learner:
 
         Stats: ``loss``, ``grad_norm`` (before clipping), ``entropy`` (nats per token), ``clip_fraction``,
         ``kl`` (old to new, nats per token), ``kl_loss`` (where the objective has one), ``lr``: means over
-        updates; ``mismatch``: mean absolute difference between learner and old policy per token in the first
-        minibatch, before any update; ``tokens`` and ``action_tokens`` (per pass), ``updates``. Without a
-        weighted token nothing changes and the stats are ``{"skipped": 1.0}``.
+        updates; ``mismatch`` and ``mismatch_max``: mean and largest absolute difference between learner and
+        old policy per token in the first minibatch, before any update; ``tokens`` and ``action_tokens`` (per
+        pass), ``updates``. Without a weighted token nothing changes and the stats are ``{"skipped": 1.0}``.
 
         ``demonstrations`` add ``coef`` times the sum of their tokens' negative log-likelihoods, divided like
         the rest by the minibatch's action tokens: a few weigh little. Stats: ``sft_loss`` (nats per
@@ -115,6 +115,9 @@ class Learner:
             far, actions = self._tensors(batch.reference, batch.actions)
             found = objective(scores.logprobs, old, values, mass, total=total, actions=actions, reference=far)
             found.sums["entropy"] = (scores.entropy * mass).sum()
+            if not history:
+                gap = (scores.logprobs.detach() - old).abs() * (mass != 0)
+                furthest.append(float(gap.max()))
             return found
 
         kept = [i for i, mass in enumerate(weights) if mass.any()]
@@ -130,12 +133,13 @@ class Learner:
             )  # fmt: skip
             pool.append(list(range(len(demonstrations.samples))))
         history: list[StepStats] = []
+        furthest = [0.0]
         for _ in range(epochs):
             order = [self._random.permutation(np.array(chosen, np.int64)) for chosen in pool]
             for part in zip(*(np.array_split(each, minibatches) for each in order), strict=True):
                 history += self._update(terms, [each.tolist() for each in part])
         stats = _mean(history)
-        stats["mismatch"] = history[0]["difference"]
+        stats["mismatch"], stats["mismatch_max"] = history[0]["difference"], all_peak(max(furthest))
         del stats["difference"]
         stats["action_tokens"] = total
         (stats["tokens"],) = all_sum(sum(len(samples[i]) for i in kept))

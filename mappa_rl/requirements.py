@@ -21,6 +21,7 @@ from mappa_rl.errors import ConfigError, PolicyError
 from mappa_rl.policies import PolicyMap
 from mappa_rl.pretrained import model_folder
 from mappa_rl.shapes import Shape, shape_of
+from mappa_rl.tracking import lacking_key
 
 NEEDED = ("torch", "transformers", "deepspeed")
 SPLITS: tuple[Literal["train", "eval"], ...] = ("train", "eval")
@@ -40,6 +41,8 @@ def missing(config: Config) -> Iterator[str]:
     ):
         if wanted and importlib.util.find_spec(name) is None:
             yield f"the package {name}: pip install {name}, or {key}"
+    if config.run.wandb or config.run.weave:
+        yield from lacking_key()
     if not lacking:
         yield from _model(config)
     if config.warmstart.path and not Path(config.warmstart.path).is_dir():

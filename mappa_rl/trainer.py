@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from mappa_env.types import Trajectory
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.assembly import assemble, collector
 from mappa_rl.bias import CoachBias
@@ -16,7 +18,8 @@ from mappa_rl.config import Config
 from mappa_rl.held_out import HeldOut
 from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
-from mappa_rl.sinks import Metrics
+from mappa_rl.records import Recorded, write_step
+from mappa_rl.sinks import sinks_of
 from mappa_rl.step import train_step
 from mappa_rl.summary import demonstrated_faults, summarise
 from mappa_rl.warmstart import warm_start
@@ -51,11 +54,17 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             parts.algorithm.load(state.get("algorithm", {}))
             with (
                 CoachBias(config, out, progress, state.get("bias")) as bias,
-                Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics,
+                sinks_of(config, out, progress.note, resumed_at=done) as metrics,
             ):
+
+                def record(recorded: Recorded, trajectories: Sequence[Trajectory]) -> None:
+                    if config.run.record_rollouts:
+                        write_step(out, recorded)
+                    metrics.episodes(recorded.step, trajectories)
+
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
-                    values = train_step(config, parts, training, step, watch, bias)
+                    values = train_step(config, parts, training, step, watch, bias, record)
                     metrics.log(step, values)
                     progress.update(step, values)
                     every = config.run.checkpoint_every
