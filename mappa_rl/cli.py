@@ -240,7 +240,7 @@ def _recipes(args: argparse.Namespace, console: Console) -> int:
         return 0
     for name in recipe_names():
         first = (RECIPES / f"{name}.yaml").read_text(encoding="utf-8").split("\n", 1)[0]
-        _say(console, f"{name:16} {first.removeprefix('# ')}")
+        _say(console, f"{name:18} {first.removeprefix('# ')}")
     return 0
 
 

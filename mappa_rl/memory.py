@@ -39,6 +39,8 @@ class Memory:
     logits: int
     generation: int
     host: int
+    apart: bool = False
+    """Whether what generates keeps its memory while the learner learns."""
 
     @property
     def training(self) -> int:
@@ -52,14 +54,28 @@ class Memory:
 
     @property
     def peak(self) -> int:
-        """The larger of training and generating, which take turns."""
+        """The larger of training and generating where they take turns, else both."""
+        if self.apart:
+            return self.training + self.generation
         return max(self.training, self.held + self.generation)
 
 
 def estimate(
-    config: Config, shape: Shape, policies: PolicyMap, *, processes: int = 1, device: str = "cuda"
+    config: Config,
+    shape: Shape,
+    policies: PolicyMap,
+    *,
+    processes: int = 1,
+    device: str = "cuda",
+    engine_bytes: int = 0,
+    engine_sleeps: bool = False,
 ) -> Memory:
-    """The memory of one of ``processes``, each with a GPU of its own where ``device`` is ``cuda``."""
+    """The memory of one of ``processes``, each with a GPU of its own where ``device`` is ``cuda``.
+
+    ``engine_bytes``: what engines apart from the learner take on the same GPU, their weights included (for
+    vLLM its share of the GPU's memory); 0: the hf engine, which uses the learner's weights.
+    ``engine_sleeps``: they give it back while the learner learns.
+    """
     optim = config.optim
     w = 2 if optim.dtype == "bf16" else 4
     trained = adapter_parameters(shape, config.lora) if policies.lora else shape.parameters
@@ -75,8 +91,9 @@ def estimate(
         optimizer=0 if optim.offload else optimizer,
         activations=activations(shape, tokens, w, optim.gradient_checkpointing),
         logits=3 * 4 * min(CHUNK[device], tokens * shape.vocabulary),
-        generation=generation(config, shape, w),
+        generation=engine_bytes or generation(config, shape, w),
         host=optimizer if optim.offload else 0,
+        apart=engine_bytes > 0 and not engine_sleeps,
     )
 
 

@@ -155,6 +155,11 @@ def test_stages_offload_and_adapters_move_what_they_should() -> None:
     away = of("optim.offload=true")
     assert (away.optimizer, away.host) == (0, plain.optimizer)
     assert of("optim.gradient_checkpointing=false").activations > 10 * plain.activations
+    config = load_config("mathchat")
+    beside = estimate(config, shape, separate, engine_bytes=int(56e9))
+    asleep = estimate(config, shape, separate, engine_bytes=int(56e9), engine_sleeps=True)
+    assert beside.peak == beside.training + int(56e9)
+    assert asleep.peak == max(asleep.training, asleep.held + int(56e9))
     lora = estimate(load_config("mathchat_lora"), shape, PolicyMap.from_spec("lora", team))
     assert lora.reference == 0
     assert lora.weights < 1.1 * 2 * shape.parameters
