@@ -26,8 +26,8 @@ def sandbox_stats(actions: Iterable[ActionRecord]) -> dict[str, float]:
         runs[f"sandbox/errors/{agent}"].append(float(status == "error"))
         runs[f"sandbox/timeouts/{agent}"].append(float(status == "timeout"))
         runs[f"sandbox/failures/{agent}"].append(float(status not in ("ok", "error", "timeout")))
-        runs[f"sandbox/seconds/{agent}"].append(action.tool.wall_s)
-        runs[f"sandbox/queued/{agent}"].append(action.tool.queued_s)
+        runs[f"time/sandbox/{agent}"].append(action.tool.wall_s)
+        runs[f"time/sandbox_queue/{agent}"].append(action.tool.queued_s)
         runs[f"sandbox/not_ok/{_name(action)}"].append(float(status != "ok"))
     counts = {
         name.replace("/errors/", "/runs/"): float(len(found))
@@ -53,8 +53,8 @@ def coach_stats(actions: Iterable[ActionRecord]) -> dict[str, float]:
             dollars += verdict.asked.cost or 0.0
             found["coach/cached"].append(float(verdict.asked.calls == 0))
             if verdict.asked.calls:
-                found["coach/latency"].append(verdict.asked.latency_s)
-                found["coach/waited"].append(verdict.asked.waited_s)
+                found["time/coach"].append(verdict.asked.latency_s)
+                found["time/coach_wait"].append(verdict.asked.waited_s)
     totals = {"coach/calls": float(calls), "coach/dollars": dollars} if asked_any else {}
     return totals | _means(found)
 

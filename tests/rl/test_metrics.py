@@ -87,13 +87,13 @@ def test_sandbox_and_coach_are_told_by_agent_and_stratum() -> None:
     assert found["sandbox/errors/coder_0"] == found["sandbox/timeouts/coder_0"] == 0.25
     assert found["sandbox/failures/coder_0"] == 0.25
     assert found["sandbox/not_ok/math/coder/0"] == 0.75
-    assert (found["sandbox/seconds/coder_0"], found["sandbox/queued/coder_0"]) == (3.0, 0.5)
+    assert (found["time/sandbox/coder_0"], found["time/sandbox_queue/coder_0"]) == (3.0, 0.5)
     assert "sandbox/runs/solver_0" not in found
     assert (found["coach/ok/coder_0"], found["coach/error/coder_0"]) == (0.75, 0.25)
     assert (found["coach/abstain/solver_0"], found["coach/ok/solver_0"]) == (1.0, 0.0)
     assert found["coach/score/math/coder/0"] == pytest.approx(14 / 3)
     assert (found["coach/calls"], found["coach/dollars"], found["coach/cached"]) == (2, 0.02, 0.5)
-    assert (found["coach/latency"], found["coach/waited"]) == (4.0, 1.0)
+    assert (found["time/coach"], found["time/coach_wait"]) == (4.0, 1.0)
 
 
 def test_advantages_are_of_the_tokens_trained_on() -> None:
