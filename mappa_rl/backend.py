@@ -39,12 +39,17 @@ def all_sum(*values: float) -> list[float]:
 
 
 def all_max(value: int) -> int:
+    """The largest of all processes' values, whole numbers below 2^53."""
+    return int(all_peak(value))
+
+
+def all_peak(value: float) -> float:
     """The largest of all processes' values."""
     if world()[1] == 1:
         return value
-    tensor = torch.tensor(value, device=_device())
+    tensor = torch.tensor(value, dtype=torch.float64, device=_device())
     dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
-    return int(tensor)
+    return float(tensor)
 
 
 def join() -> None:

@@ -166,18 +166,21 @@ class StreamedBatches:
         return sorted([*due, *(i for i in self._over if i not in due)][: self._each])
 
 
+def own_batches(config: Config, policies: Policies, player: Player) -> OwnBatches:
+    """Every step's own episodes, whatever ``config.rollout`` says of staleness."""
+    return OwnBatches(player, policies, lambda step: jobs_of(config, player, step), training_sampling(config))
+
+
 def batches_of(
     config: Config, policies: Policies, player: Collector | Stream, state: Mapping[str, Any], done: int
 ) -> Batches:
     """As ``config.rollout`` says, after ``done`` steps; ``state``: that of their checkpoint, or empty."""
     rollout = config.rollout
-    sampling = training_sampling(config)
-    task_ids = player.task_ids
-    jobs: JobsOf = lambda step: jobs_of(config, task_ids, step)  # noqa: E731
-    batches: Batches = OwnBatches(player, policies, jobs, sampling)
+    batches: Batches = own_batches(config, policies, player)
     if isinstance(player, Stream):
         batches = StreamedBatches(
-            player, policies, jobs, sampling, steps=config.run.steps, per_step=rollout.episodes_per_step,
+            player, policies, lambda step: jobs_of(config, player, step), training_sampling(config),
+            steps=config.run.steps, per_step=rollout.episodes_per_step,
             samples_per_task=rollout.samples_per_task, staleness=rollout.staleness,
             update_between_turns=rollout.update_between_turns, state=state or None,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``mappa-rl train | eval | shape | export | report | recipes``."""
+"""``mappa-rl train | shape | eval | export | generate | replay | report | recipes``."""
 
 from __future__ import annotations
 
@@ -92,6 +92,16 @@ def _parser() -> argparse.ArgumentParser:
         "--adapter", action="store_true", help="with policies.map=lora: in PEFT's format, alone"
     )
     export.set_defaults(run=_export)
+
+    generate = commands.add_parser("generate", help="play and record episodes, without training")
+    generate.add_argument("source", metavar="RECIPE|RUN", help="a run: its newest weights play")
+    generate.add_argument("overrides", nargs="*", metavar="key=value", help="run.steps says how many")
+    generate.set_defaults(run=_generate)
+
+    replay = commands.add_parser("replay", help="train on recorded episodes, without an environment")
+    replay.add_argument("folder", type=Path, metavar="RUN", help="made with run.record_rollouts, or generate")
+    replay.add_argument("overrides", nargs="*", metavar="key=value", help="as in algo.name=grpo")
+    replay.set_defaults(run=_replay)
 
     report = commands.add_parser("report", help="rebuild report.html of one run, or of several together")
     report.add_argument("folders", type=Path, nargs="+", metavar="RUN")
@@ -197,6 +207,46 @@ def _export(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _generate(args: argparse.Namespace, console: Console) -> int:
+    from mappa_rl.generate import generate
+
+    run = Path(args.source) if (Path(args.source) / CONFIG).is_file() else None
+    config = load_config(args.source if run is None else run / CONFIG, args.overrides)
+    if run is None:
+        return _plain(generate(config, new_folder(config, f"{Path(args.source).stem}-episodes")), console)
+    if not (run / "checkpoints").is_dir():
+        raise RunError(f"{run} has no checkpoint yet: go on with `mappa-rl train --resume {run}` first.")
+    config = _elsewhere(config, run)
+    out = new_folder(config, run.name) if config.run.out else next_folder(run / "generated")
+    return _plain(generate(config, out, run), console)
+
+
+def _replay(args: argparse.Namespace, console: Console) -> int:
+    from mappa_rl.replay import ALLOWED, replay
+
+    if find_runs([args.folder]) != [args.folder]:
+        raise RunError(f"{args.folder} holds several runs: replay one of them at a time.")
+    wrong = [text for text in args.overrides if not text.startswith((*ALLOWED, "out="))]
+    if wrong:
+        raise ConfigError(f"episodes are recorded: only {'*, '.join(ALLOWED)}* can change, not {wrong}.")
+    config = _elsewhere(load_config(args.folder / CONFIG, args.overrides), args.folder)
+    config = config.with_overrides(["run.record_rollouts=false"])
+    out = new_folder(config, args.folder.name) if config.run.out else next_folder(args.folder / "replay")
+    return _plain(replay(config, args.folder, out), console)
+
+
+def _elsewhere(config: Config, run: Path) -> Config:
+    """Without the folder that ``run``'s own config names as its own."""
+    own = load_config(run / CONFIG).run.out
+    return config.with_overrides(["run.out=''"]) if config.run.out == own else config
+
+
+def _plain(out: Path, console: Console) -> int:
+    """What ends a command that leaves no evaluations: the folder on the last line."""
+    _say(console, str(out))
+    return 0
+
+
 def _report(args: argparse.Namespace, console: Console) -> int:
     from mappa_rl.report import build_report
 
@@ -213,7 +263,7 @@ def _recipes(args: argparse.Namespace, console: Console) -> int:
         return 0
     for name in recipe_names():
         first = (RECIPES / f"{name}.yaml").read_text(encoding="utf-8").split("\n", 1)[0]
-        _say(console, f"{name:16} {first.removeprefix('# ')}")
+        _say(console, f"{name:18} {first.removeprefix('# ')}")
     return 0
 
 

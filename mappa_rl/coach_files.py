@@ -10,6 +10,13 @@ MODELS = ("gemini", "openai")
 """Kinds of coaches that ask a language model."""
 
 
+def asks_a_model(config: Config) -> bool:
+    """Whether the coach is a language model."""
+    coach = config.env.coach
+    name = coach if isinstance(coach, str) else coach.get("name")
+    return str(name).partition(":")[0] in MODELS
+
+
 def with_coach_files(config: Config, out: Path) -> Config:
     """``config`` with the coach's ``cache`` and ``ledger`` in the run's folder, where it names no others.
 
@@ -18,7 +25,7 @@ def with_coach_files(config: Config, out: Path) -> Config:
     """
     coach = config.env.coach
     options = {"name": coach} if isinstance(coach, str) else dict(coach)
-    if str(options.get("name")).partition(":")[0] not in MODELS:
+    if not asks_a_model(config):
         return config
     folder = out / "coach"
     files = {"cache": str(folder / "calls.sqlite"), "ledger": str(folder / "ledger.jsonl")}

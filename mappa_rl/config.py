@@ -93,9 +93,11 @@ class Config(Section):
                 f"warmstart.warmup_steps={start.warmup_steps} must be below warmstart.steps={start.steps}."
             )
         updates = self.run.steps * optim.epochs * optim.minibatches
-        if updates and optim.schedule != "constant" and optim.warmup_steps >= updates:
+        warmup = optim.warmup(updates)
+        if updates and optim.schedule != "constant" and warmup >= updates:
+            key = f"warmup_steps={warmup}" if optim.warmup_steps else f"warmup_share={optim.warmup_share:g}"
             raise ValueError(
-                f"optim.warmup_steps={optim.warmup_steps} must be below the {updates} optimizer steps "
+                f"optim.{key} must be below the {updates} optimizer steps "
                 "of the run (run.steps x optim.epochs x optim.minibatches)."
             )
         return self

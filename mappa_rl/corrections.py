@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from mappa_rl.rollout import Collected
 from mappa_rl.types import Demonstrations, Sample, Turn
 
 
-def corrections(collected: Collected, policies: Policies, coef: float) -> dict[str, Demonstrations]:
-    """Per trainable policy that has any: one sample per kept correction, only its own tokens weighted.
+def corrected_turns(collected: Collected, policies: Policies) -> list[Turn]:
+    """The kept corrections of trainable policies as turns, in place of the actions that were taken.
 
     One that is too long for the model is left out whole: half an action teaches a habit of stopping.
     """
-    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+    turns = []
     for turn, record in _kept(collected):
         policy = policies[turn.policy]
         if turn.policy not in policies.map.trainable:
@@ -32,8 +32,15 @@ def corrections(collected: Collected, policies: Policies, coef: float) -> dict[s
         ids = policy.chat.reply(record.correction.action)
         if len(turn.context_ids) + len(ids) > policy.engine.max_len:
             continue
-        demonstrated = dataclasses.replace(turn, action_ids=ids, logprobs=[0.0] * len(ids))
-        samples[turn.policy] += merge_turns([demonstrated])
+        turns.append(dataclasses.replace(turn, action_ids=ids, logprobs=[0.0] * len(ids)))
+    return turns
+
+
+def demonstrations(turns: Sequence[Turn], coef: float) -> dict[str, Demonstrations]:
+    """Per policy that has any: one sample per corrected turn, only its own tokens weighted."""
+    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+    for turn in turns:
+        samples[turn.policy] += merge_turns([turn])
     return {
         name: Demonstrations(mine, [sample.action_mask.astype(np.float32) for sample in mine], coef)
         for name, mine in samples.items()

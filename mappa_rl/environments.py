@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
 
 from mappa_rl.stopwatch import Stopwatch
+from mappa_rl.stratify import families
 
 
 class Environments:
@@ -31,6 +33,11 @@ class Environments:
         """See ``Player.script``."""
         name: str | None = self._any().unwrapped.episode.card.scripted  # type: ignore[attr-defined]
         return name
+
+    @cached_property
+    def families(self) -> dict[str, list[str]]:
+        """See ``Player.families``."""
+        return families(self._any().unwrapped.episode.tasks)  # type: ignore[attr-defined]
 
     def lend(self) -> gym.Env[Any, str]:
         with self._lock:

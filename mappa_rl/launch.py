@@ -66,6 +66,12 @@ def plan_seeds(config: Config, out: Path, seeds: Iterable[int]) -> list[Path]:
     return [_plan(config, out / f"seed-{seed}", [f"run.seed={seed}"]) for seed in seeds]
 
 
+def makes_warm_start(config: Config) -> bool:
+    """Whether a run leaves a warm start of its own in its folder, which another can begin with."""
+    own = config.model.kind == "tiny" or config.warmstart.steps > 0
+    return own and not config.warmstart.path
+
+
 def plan_shapings(config: Config, out: Path, seeds: Iterable[int], shapings: Sequence[str]) -> list[Path]:
     """One run per seed and shaping; all shapings of a seed begin with the warm start of the first."""
     folders = []
@@ -73,7 +79,7 @@ def plan_shapings(config: Config, out: Path, seeds: Iterable[int], shapings: Seq
         first = out / f"{shapings[0]}-seed-{seed}"
         for shaping in shapings:
             changes = [f"run.seed={seed}", f"env.shaping={shaping}"]
-            if shaping != shapings[0]:
+            if shaping != shapings[0] and makes_warm_start(config):
                 changes.append(f"warmstart.path={first / 'warmstart'}")
             folders.append(_plan(config, out / f"{shaping}-seed-{seed}", changes))
     return folders

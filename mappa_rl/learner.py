@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from mappa_rl.attention import Kernel
-from mappa_rl.backend import all_max, all_states, all_sum, gathered, make_engine, world
+from mappa_rl.backend import all_max, all_peak, all_states, all_sum, gathered, make_engine, world
 from mappa_rl.critic import Criticism
 from mappa_rl.errors import CheckpointError, LearnerError
 from mappa_rl.lora import is_adapted, keep_trained, merged, save_adapter
@@ -118,10 +118,10 @@ class Learner:
 
         Stats: ``loss``, ``grad_norm`` (before clipping), ``entropy`` (nats per token), ``clip_fraction``,
         ``kl`` (old to new, nats per token), ``kl_loss`` (where the objective has one), ``value_loss`` and
-        ``value_clip_fraction`` (with a critic), ``lr``: means over updates; ``mismatch``: mean absolute
-        difference between learner and old policy per token in the first minibatch, before any update;
-        ``tokens`` and ``action_tokens`` (per pass), ``updates``. Without a weighted token nothing changes and
-        the stats are ``{"skipped": 1.0}``.
+        ``value_clip_fraction`` (with a critic), ``lr``: means over updates; ``mismatch`` and
+        ``mismatch_max``: mean and largest absolute difference between learner and old policy per token in the
+        first minibatch, before any update; ``tokens`` and ``action_tokens`` (per pass), ``updates``. Without
+        a weighted token nothing changes and the stats are ``{"skipped": 1.0}``.
 
         ``demonstrations`` add ``coef`` times the sum of their tokens' negative log-likelihoods, divided like
         the rest by the minibatch's action tokens: a few weigh little. Stats: ``sft_loss`` (nats per
@@ -133,6 +133,9 @@ class Learner:
             far, actions = self._tensors(batch.reference, batch.actions)
             found = objective(scores.logprobs, old, values, mass, total=total, actions=actions, reference=far)
             found.sums["entropy"] = (scores.entropy * mass).sum()
+            if not history:
+                gap = (scores.logprobs.detach() - old).abs() * (mass != 0)
+                furthest.append(float(gap.max()))
             if criticism is None:
                 return found
             before, returns = self._tensors(batch.values, batch.returns)
@@ -158,12 +161,13 @@ class Learner:
             )  # fmt: skip
             pool.append(list(range(len(demonstrations.samples))))
         history: list[StepStats] = []
+        furthest = [0.0]
         for _ in range(epochs):
             order = [self._random.permutation(np.array(chosen, np.int64)) for chosen in pool]
             for part in zip(*(np.array_split(each, minibatches) for each in order), strict=True):
                 history += self._update(terms, [each.tolist() for each in part])
         stats = _mean(history)
-        stats["mismatch"] = history[0]["difference"]
+        stats["mismatch"], stats["mismatch_max"] = history[0]["difference"], all_peak(max(furthest))
         del stats["difference"]
         stats["action_tokens"] = total
         (stats["tokens"],) = all_sum(sum(len(samples[i]) for i in kept))

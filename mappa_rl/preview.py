@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import gymnasium as gym
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-import mappa_env  # noqa: F401  (registers the environments)
 from mappa_env.cards import Card
+from mappa_env.costs.run_plan import RunPlan, of_settings
 from mappa_env.errors import MappaError
-from mappa_env.registration import card_of, find_card
-from mappa_rl.algorithm import algorithm_of
-from mappa_rl.checks import check_coach, check_sampling
+from mappa_rl.coach_files import asks_a_model
 from mappa_rl.config import Config
-from mappa_rl.errors import ConfigError, PolicyError
+from mappa_rl.errors import PolicyError
+from mappa_rl.memory import checkpoint_bytes, estimate
 from mappa_rl.policies import PolicyMap
+from mappa_rl.requirements import card_of_run, known_shape, missing
 from mappa_rl.sampling import evaluation_sampling, training_sampling
-from mappa_rl.sections import Model
+from mappa_rl.shapes import Shape
 
-NEEDED = ("torch", "transformers", "deepspeed")
+COST_SAMPLES = 4
+"""Scripted episodes that a forecast of the coach's cost plays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,72 +37,28 @@ class Work:
 
 
 def preview(config: Config, out: Path, seeds: list[int], console: Console) -> bool:
-    """Print the resolved config, the policies, the work, the folder and what is missing. True: could run."""
+    """Print the resolved config, sizes, work, costs and what is missing. True: it could run."""
     lacking = list(missing(config))
     console.print(config.dump(), markup=False, highlight=False, end="")
-    card = _card(config)
-    if card is not None and not lacking:
-        console.print(_policies(config, card))
-        console.print(_work(config, card, seeds))
-    console.print(f"seeds: {', '.join(map(str, seeds))}", markup=False, highlight=False)
-    console.print(f"folder: {out}", markup=False, highlight=False)
-    lines = "".join(f"\n  {line}" for line in lacking) or " nothing"
-    console.print(f"missing:{lines}", markup=False, highlight=False, soft_wrap=True)
-    return not lacking
-
-
-def missing(config: Config) -> Iterator[str]:
-    """What stands in the way of a run, one line each, with its remedy."""
-    for name in NEEDED:
-        if importlib.util.find_spec(name) is None:
-            yield f"the package {name}: pip install 'mappa[rl]'"
-    if config.run.tensorboard and importlib.util.find_spec("tensorboard") is None:
-        yield "the package tensorboard: pip install tensorboard, or run.tensorboard=false"
-    if config.model.kind != "tiny" and not (Path(config.model.kind) / "config.json").is_file():
-        yield f"model.kind={config.model.kind!r}: it is neither 'tiny' nor a folder with a config.json"
-    if config.model.kind == "tiny" and not config.warmstart.steps and not config.warmstart.path:
-        yield "a warm start: random weights without one (warmstart.steps=0) write nothing that earns a reward"
-    if config.warmstart.path and not Path(config.warmstart.path).is_dir():
-        yield f"warmstart.path={config.warmstart.path!r}: there is no such folder"
-    try:
-        algorithm_of(config)
-    except ConfigError as error:
-        yield str(error)
-    card = _card(config)
+    card, shape = card_of_run(config), known_shape(config)
+    lines: list[str] = []
     if card is not None:
         try:
             policies = PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
-            policies.check_trainable(config.policies.lr, "policies.lr")
-        except PolicyError as error:
-            yield f"policies: {error}"
-    for split in ("train", "eval"):
-        try:
-            gym.make(config.env.id, **config.env.options(split)).close()
-        except (MappaError, gym.error.Error) as error:
-            yield f"the environment ({split}): {error}"
-            return
-    for check in (check_coach, check_sampling):
-        try:
-            check(config)
-        except (ConfigError, PolicyError) as error:
-            yield str(error)
-
-
-def count_parameters(model: Model) -> int:
-    """Parameters of one policy: exact for a tiny model whose vocabulary fills up, read off a model folder."""
-    if model.kind == "tiny":
-        wide, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
-        attention = model.hidden * (2 * wide + 2 * keys) + 2 * model.head_dim
-        layer = attention + 3 * model.hidden * model.mlp + 2 * model.hidden
-        return model.vocab_size * model.hidden + model.layers * layer + model.hidden
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    with torch.device("meta"):
-        shape = AutoModelForCausalLM.from_config(
-            AutoConfig.from_pretrained(model.kind, local_files_only=True)
-        )
-    return sum(parameter.numel() for parameter in shape.parameters())
+        except PolicyError:
+            policies = None  # `missing` says why
+        if policies is not None:
+            console.print(_policies(config, card, policies, shape))
+            console.print(_work(config, card, seeds))
+            if shape is not None:
+                console.print(_memory(config, shape, policies))
+                lines.append(_disk(config, shape, policies))
+        lines += _coach(config, card)
+    for line in (*lines, f"seeds: {', '.join(map(str, seeds))}", f"folder: {out}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    told = "".join(f"\n  {line}" for line in lacking) or " nothing"
+    console.print(f"missing:{told}", markup=False, highlight=False, soft_wrap=True)
+    return not lacking
 
 
 def work(config: Config, turns: int) -> list[Work]:
@@ -135,22 +90,19 @@ def work(config: Config, turns: int) -> list[Work]:
     return phases
 
 
-def _card(config: Config) -> Card | None:
-    try:
-        return find_card(card_of(config.env.id))
-    except MappaError:
-        return None  # `missing` says so, with the reason
+def coach_calls(plan: RunPlan, card: Card) -> dict[str, tuple[int, int]]:
+    """Fewest and most verdicts by phase: an action per agent, and every turn of the team."""
+    least, most = len(card.team), sum(agent.max_turns for agent in card.team)
+    parts = {"training": plan.training, "evaluation": plan.evaluation, "anchors": plan.anchors}
+    return {what: (least * count, most * count) for what, count in parts.items() if count}
 
 
-def _policies(config: Config, card: Card) -> Table:
-    policies = PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
+def _policies(config: Config, card: Card, policies: PolicyMap, shape: Shape | None) -> Table:
     table = Table(title="policies", title_justify="left", box=SIMPLE_HEAD)
     for column in ("policy", "agents", "trained"):
         table.add_column(column)
     table.add_column("parameters", justify="right")
-    folder = Path(config.model.kind)
-    known = config.model.kind == "tiny" or (folder / "config.json").is_file()
-    size = f"{count_parameters(config.model):,}" if known else "?"
+    size = f"{shape.parameters:,}" if shape is not None else "?"
     if policies.lora:
         size = f"an adapter of rank {config.lora.rank} on {size}, which all share"
     for policy in policies.names:
@@ -169,3 +121,74 @@ def _work(config: Config, card: Card, seeds: list[int]) -> Table:
         cells = [f"{value:,}" if value else "-" for value in (phase.episodes, phase.steps, phase.tokens)]
         table.add_row(phase.phase, *cells)
     return table
+
+
+def _memory(config: Config, shape: Shape, policies: PolicyMap) -> Table:
+    """Per process, each with a GPU of its own where there is one."""
+    count, on_gpu = config.run.processes, _large(shape)
+    found = estimate(config, shape, policies, processes=count, device="cuda" if on_gpu else "cpu")
+    where = "per GPU" if on_gpu else "of the process"
+    table = Table(
+        title=f"memory {where} (estimate; {count} process{'es' if count > 1 else ''})", title_justify="left",
+        box=SIMPLE_HEAD,
+    )  # fmt: skip
+    table.add_column("")
+    table.add_column("GB", justify="right")
+    rows = {
+        "weights": found.weights, "reference": found.reference, "optimizer": found.optimizer,
+        "gradients": found.gradients,
+        f"activations of {config.optim.tokens_per_micro_batch:,} tokens": found.activations,
+        "logits": found.logits, "generation: key-value cache, at most": found.generation,
+        "most at once: training, or generating": found.peak,
+    }  # fmt: skip
+    for name, size in rows.items():
+        table.add_row(name, _gigabytes(size))
+    if found.host:
+        table.add_row("in main memory: optimizer", _gigabytes(found.host))
+    return table
+
+
+def _large(shape: Shape) -> bool:
+    from mappa_rl.requirements import LARGE
+
+    return shape.parameters >= LARGE
+
+
+def _disk(config: Config, shape: Shape, policies: PolicyMap) -> str:
+    one = checkpoint_bytes(config, shape, policies)
+    kept = config.run.keep
+    return (
+        f"disk (estimate): {_gigabytes(one)} GB a checkpoint, {kept} kept and one being written: "
+        f"{_gigabytes(one * (kept + 1))} GB"
+    )
+
+
+def _coach(config: Config, card: Card) -> Iterator[str]:
+    """How often the coach is asked, and what that costs where it is a model."""
+    plan = of_settings(config.model_dump(mode="json"), "the config")
+    name = config.env.coach if isinstance(config.env.coach, str) else config.env.coach.get("name")
+    if name == "off":
+        yield "coach: off, it is never asked"
+        return
+    calls = coach_calls(plan, card)
+    told = ", ".join(f"{low:,} to {high:,} in {what}" for what, (low, high) in calls.items())
+    yield f"coach: {name} judges actions: {told}"
+    if not asks_a_model(config):
+        return
+    from mappa_env.costs.forecast import forecast
+
+    try:
+        found = forecast(plan, card, config.env.coach, samples=COST_SAMPLES).cases
+    except MappaError as error:
+        yield f"coach's cost: not known ({error})"
+        return
+    prices = {case: each.dollars for case, each in found.items()}
+    if None in prices.values():
+        yield "coach's cost: no price is known for this model (`mappa-env coach cost` takes one)"
+        return
+    told = ", ".join(f"{case} ${dollars:,.2f}" for case, dollars in prices.items())
+    yield f"coach's cost (estimate): {told}; `mappa-env coach cost` says of what"
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:,.1f}" if size >= 1e8 else f"{size / 1e9:.3f}"

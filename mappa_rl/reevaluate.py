@@ -22,6 +22,7 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
     if not (run / "checkpoints").is_dir():
         raise RunError(f"{run} has no checkpoint yet: go on with `mappa-rl train --resume {run}` first.")
     from mappa_rl.assembly import assemble, collector
+    from mappa_rl.batches import load_weights
     from mappa_rl.checkpoint import Checkpoints
     from mappa_rl.held_out import HeldOut
     from mappa_rl.warmstart import warm_start
@@ -42,7 +43,8 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
             evaluation = HeldOut(config, out, progress, judged, plain)
             evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
-            checkpoints.load(parts.learners, path)
+            state = checkpoints.load(parts.learners, path)
+            load_weights(parts.policies, state["step"])
             evaluation.measure("after", evaluation.temperatures, trace=True)
     trained = read_summary(run)
     summarise(

@@ -52,6 +52,11 @@ class Player(Protocol):
         ...
 
     @property
+    def families(self) -> dict[str, list[str]]:
+        """The ids of the environment's task set by task family; every task is built once for it."""
+        ...
+
+    @property
     def script(self) -> str | None:
         """Name of the scripted team of the environment's card."""
         ...

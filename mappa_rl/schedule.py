@@ -13,17 +13,21 @@ from mappa_rl.errors import ConfigError
 class Schedule:
     """Rises linearly over ``warmup`` updates to ``peak``, then follows ``kind``.
 
-    ``constant`` stays; ``linear`` and ``cosine`` fall to 0 at ``total`` updates, which they need.
+    ``constant`` stays; ``linear`` and ``cosine`` fall to ``floor`` times ``peak`` at ``total`` updates, which
+    they need, and stay there.
     """
 
     peak: float
     kind: Literal["constant", "linear", "cosine"] = "constant"
     warmup: int = 0
     total: int = 0
+    floor: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in ("constant", "linear", "cosine"):
             raise ConfigError(f"Schedule {self.kind!r} is not offered; choose constant, linear or cosine.")
+        if not 0 <= self.floor <= 1:
+            raise ConfigError(f"A schedule's floor={self.floor} is a share of its peak: use 0 to 1.")
         if self.kind != "constant" and self.total <= self.warmup:
             raise ConfigError(
                 f"A {self.kind} schedule over total={self.total} updates must outlast warmup={self.warmup}."
@@ -36,4 +40,5 @@ class Schedule:
         if self.kind == "constant":
             return self.peak
         left = max(0.0, 1.0 - (update - self.warmup) / (self.total - self.warmup))
-        return self.peak * (left if self.kind == "linear" else 0.5 * (1.0 - math.cos(math.pi * left)))
+        height = left if self.kind == "linear" else 0.5 * (1.0 - math.cos(math.pi * left))
+        return self.peak * (self.floor + (1.0 - self.floor) * height)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -78,7 +79,8 @@ class Model(Section):
     """The policies' model. All keys but ``kind`` and ``max_len`` matter for ``kind: tiny`` alone."""
 
     kind: str = "tiny"
-    """``tiny``: a random Qwen3 with a tokenizer trained on the demonstrations; else a model folder."""
+    """``tiny``: a random Qwen3 with a tokenizer trained on the demonstrations; else a model folder, or the
+    Hugging Face id of a model that was downloaded before."""
     hidden: Count = 128
     """Width."""
     layers: Count = 2
@@ -119,7 +121,7 @@ class WarmStart(Section):
     team: Literal["expert", "faulty"] = "faulty"
     """The scripted team to imitate."""
     steps: Annotated[int, Field(ge=0)] = 3000
-    """Optimizer steps; 0: no warm start."""
+    """Optimizer steps; 0: no warm start, the policies begin as the model that ``model.kind`` names."""
     batch: Count = 16
     """Demonstrated actions per step."""
     lr: Positive = 3e-3
@@ -151,6 +153,9 @@ class Rollout(Section):
     schedule: Literal["auto", "groups", "stream"] = "auto"
     """``groups``: fixed groups in step, repeatable bit for bit; ``stream``: every episode on its own;
     ``auto``: ``stream`` where ``staleness``, ``max_episode_s`` or ``retries`` need it."""
+    stratify: Literal["off", "proportional", "equal"] = "off"
+    """Tasks of every step by family (as their metrics say): as they come, in the task set's shares, or as
+    many of each."""
     groups: Count = 2
     """Groups of episodes that take turns: one generates while the others run code (not in a stream)."""
     workers: Count = 8
@@ -284,6 +289,10 @@ class Optim(Section):
     """Course of the learning rate after its rise, over all training steps."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Optimizer steps over which the learning rate rises."""
+    warmup_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """The same as a share of all optimizer steps, rounded up; in place of ``warmup_steps``."""
+    lr_floor: Fraction = 0.0
+    """Share of ``lr`` that ``linear`` and ``cosine`` end at."""
     betas: tuple[Fraction, Fraction] = (0.9, 0.95)
     """AdamW's two decay rates."""
     weight_decay: NotNegative = 0.0
@@ -307,6 +316,24 @@ class Optim(Section):
     """DeepSpeed's ZeRO stage."""
     offload: bool = False
     """Keep the optimizer's state in main memory (ZeRO 1 or 2)."""
+
+    def warmup(self, updates: int) -> int:
+        """Optimizer steps of the rise, of ``updates`` in all."""
+        return self.warmup_steps or math.ceil(self.warmup_share * updates)
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        if self.warmup_steps and self.warmup_share:
+            raise ValueError(
+                f"optim.warmup_steps={self.warmup_steps} and optim.warmup_share={self.warmup_share:g} say "
+                "the same thing twice: set one of them to 0."
+            )
+        if self.lr_floor and self.schedule == "constant":
+            raise ValueError(
+                f"optim.lr_floor={self.lr_floor:g} has no effect with optim.schedule=constant: choose linear "
+                "or cosine, or set it to 0."
+            )
+        return self
 
     @model_validator(mode="after")
     def _zero(self) -> Self:
@@ -404,3 +431,10 @@ class Run(Section):
     """Threads of torch; 0: as many as torch likes."""
     tensorboard: bool = True
     """Write TensorBoard files beside ``metrics.jsonl``."""
+    wandb: str = ""
+    """Weights & Biases project that metrics go to as well; empty: none. Its key is read from WANDB_API_KEY or
+    netrc."""
+    weave: str = ""
+    """Weave project that training episodes go to as traces; empty: none. The key is that of W&B."""
+    record_rollouts: bool = False
+    """Keep every step's episodes as ``rollouts/step-….jsonl.gz``, from which ``mappa-rl replay`` trains."""

@@ -1,16 +1,19 @@
-"""Where the numbers of a run go: ``metrics.jsonl``, and TensorBoard files beside it."""
+"""Where the numbers of a run go: ``metrics.jsonl`` always, TensorBoard, W&B and Weave as the config says."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from mappa_env.types import Trajectory
+from mappa_rl.config import Config
 from mappa_rl.errors import RunError
+from mappa_rl.tracking import Wandb, Weave
 
 METRICS = "metrics.jsonl"
 
@@ -52,6 +55,47 @@ class Metrics:
         self._file.close()
         if self._board is not None:
             self._board.close()
+
+
+class Sinks:
+    """All sinks of a run. ``metrics`` is its own record; the others are copies."""
+
+    def __init__(self, metrics: Metrics, wandb: Wandb | None = None, weave: Weave | None = None) -> None:
+        self._metrics, self._wandb, self._weave = metrics, wandb, weave
+
+    def __enter__(self) -> Sinks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for sink in (self._metrics, self._wandb, self._weave):
+            if sink is not None:
+                sink.close()
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """One step's numbers."""
+        self._metrics.log(step, values)
+        if self._wandb is not None:
+            self._wandb.log(step, values)
+
+    def episodes(self, step: int, trajectories: Sequence[Trajectory]) -> None:
+        """One step's episodes, for sinks that show them."""
+        if self._weave is not None:
+            self._weave.episodes(step, trajectories)
+
+
+def sinks_of(
+    config: Config, out: Path, note: Callable[[str], None], *, resumed_at: int | None = None
+) -> Sinks:
+    """The sinks that ``config.run`` names, for the run in ``out``; ``note`` is told once of one that fails.
+
+    Raises RunError where a package or a key is missing.
+    """
+    run = config.run
+    wandb = Wandb(run.wandb, out, config.model_dump(mode="json"), note) if run.wandb else None
+    weave = Weave(run.weave, note) if run.weave else None
+    return Sinks(Metrics(out, resumed_at=resumed_at, tensorboard=run.tensorboard), wandb, weave)
 
 
 def read_metrics(out: Path) -> list[dict[str, Any]]:

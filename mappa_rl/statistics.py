@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
 
 from mappa_rl.errors import RunError
 from mappa_rl.rollout import Collected
+from mappa_rl.types import Floats
 
 
 def rollout_stats(collected: Collected) -> dict[str, float]:
@@ -19,6 +23,7 @@ def rollout_stats(collected: Collected) -> dict[str, float]:
             groups[f"success/{rollout.topic}"].append(float(rollout.success))
         for turn in rollout.turns:
             groups["masked"].append(float(not turn.valid))
+            groups[f"masked/{turn.agent}"].append(float(not turn.valid))
             groups["truncated"].append(float(turn.stopped == "length"))
             groups[f"length/{turn.agent}"].append(float(len(turn.action_ids)))
             if turn.valid:
@@ -49,3 +54,12 @@ def check_masked(collected: Collected, most: float, step: int) -> None:
             f"{most:.0%}. Verdicts: {dict(counts)}; most often: {why[0][0] if why else 'none'!r}. Mend the "
             "cause and go on with --resume."
         )
+
+
+def advantage_stats(advantages: Sequence[Floats], weights: Sequence[Floats]) -> dict[str, float]:
+    """``advantage_mean``, ``advantage_std`` and ``advantage_abs`` over the tokens that are trained on."""
+    values = np.concatenate([a[w != 0] for a, w in zip(advantages, weights, strict=True)] or [np.zeros(0)])
+    if not len(values):
+        return {}
+    found = {"mean": values.mean(), "std": values.std(), "abs": np.abs(values).mean()}
+    return {f"advantage_{name}": float(value) for name, value in found.items()}

@@ -82,6 +82,10 @@ class Stream:
         return self._envs.task_ids
 
     @property
+    def families(self) -> dict[str, list[str]]:
+        return self._envs.families
+
+    @property
     def script(self) -> str | None:
         return self._envs.script
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from mappa_env.types import Trajectory
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.assembly import assemble, collector
 from mappa_rl.batches import batches_of
@@ -17,7 +19,8 @@ from mappa_rl.config import Config
 from mappa_rl.held_out import HeldOut
 from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
-from mappa_rl.sinks import Metrics
+from mappa_rl.records import Recorded, write_step
+from mappa_rl.sinks import sinks_of
 from mappa_rl.step import train_step
 from mappa_rl.summary import demonstrated_faults, summarise
 from mappa_rl.warmstart import warm_start
@@ -55,11 +58,17 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             batches = batches_of(config, parts.policies, training, state.get("rollouts", {}), done)
             with (
                 CoachBias(config, out, progress, state.get("bias")) as bias,
-                Metrics(out, resumed_at=done, tensorboard=config.run.tensorboard) as metrics,
+                sinks_of(config, out, progress.note, resumed_at=done) as metrics,
             ):
+
+                def record(recorded: Recorded, trajectories: Sequence[Trajectory]) -> None:
+                    if config.run.record_rollouts:
+                        write_step(out, recorded)
+                    metrics.episodes(recorded.step, trajectories)
+
                 progress.phase("training", config.run.steps, "steps", done)
                 for step in range(done + 1, config.run.steps + 1):
-                    values = train_step(config, parts, batches, step, progress, bias)
+                    values = train_step(config, parts, batches, step, progress, bias, record)
                     every = config.run.checkpoint_every
                     saved = step == config.run.steps or bool(every and step % every == 0)
                     score = evaluation.validate(calibrating) if saved else None
@@ -76,7 +85,9 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
                         evaluation.measure(f"step-{step}", config.eval.temperatures)
                         progress.phase("training", config.run.steps, "steps", step)
             evaluation.measure("after", evaluation.temperatures, trace=True)
-            script = plain.script if config.warmstart.team == "faulty" else None
+            start = config.warmstart
+            demonstrated = start.steps or start.path
+            script = plain.script if demonstrated and start.team == "faulty" else None
     summarise(
         out, config, episodes=config.run.steps * config.rollout.episodes_per_step, phases=progress.seconds,
         watch=watch, best=evaluation.best, calibration=evaluation.calibration,

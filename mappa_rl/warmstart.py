@@ -19,6 +19,7 @@ from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
 from mappa_rl.errors import RunError
 from mappa_rl.learner import Learner
 from mappa_rl.naming import name_weights, renamed, task_names
+from mappa_rl.pretrained import model_folder
 from mappa_rl.progress import Progress
 from mappa_rl.schedule import Schedule
 from mappa_rl.sft import imitate, token_weights
@@ -38,7 +39,8 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
     """Make, or find, the folder with the model and the tokenizer that all policies start from.
 
     It is written whole or not at all, so that a run killed on the way makes it again from the same seeds.
-    Raises RunError when a folder that was named holds no model.
+    A pretrained model without a warm start is used where it lies. Raises RunError when a folder that was
+    named holds no model, ConfigError where a pretrained one is not here.
     """
     disable_progress_bar()  # transformers shows one per file; the run has its own
     folder = start_folder(config, out)
@@ -46,7 +48,7 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
         return folder
     episodes = _demonstrations(config, progress)
     model, tokenizer = _model(config, episodes)
-    if episodes and config.warmstart.steps:
+    if config.warmstart.steps:
         chat = ChatTokenizer(tokenizer)
         progress.phase("warm start", config.warmstart.steps)
         with progress.watch.at("learner"):
@@ -61,9 +63,13 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
 
 
 def start_folder(config: Config, out: Path) -> Path:
-    """Where the run in ``out`` has its warm start, or will have it. Raises RunError for a wrong folder."""
+    """Where the run in ``out`` has its warm start, or will have it.
+
+    Raises RunError for a folder without a model, ConfigError for a pretrained model that is not here.
+    """
     if not config.warmstart.path:
-        return out / FOLDER
+        pretrained = config.model.kind != "tiny" and not config.warmstart.steps
+        return model_folder(config.model.kind) if pretrained else out / FOLDER
     folder = Path(config.warmstart.path)
     if not (folder / "config.json").is_file():
         raise RunError(f"warmstart.path={config.warmstart.path!r} holds no model (no config.json).")
@@ -111,8 +117,6 @@ def demonstrated(episode: DemonstrationEpisode, chat: ChatTokenizer) -> Iterator
 
 
 def _demonstrations(config: Config, progress: Progress) -> list[DemonstrationEpisode]:
-    if config.model.kind != "tiny" and not config.warmstart.steps:
-        return []
     progress.phase("demonstrations", config.warmstart.episodes, "episodes")
     options = config.env.options("train")
     options = {k: v for k, v in options.items() if k not in ("coach", "shaping", "coach_feedback")}
@@ -130,7 +134,7 @@ def _demonstrations(config: Config, progress: Progress) -> list[DemonstrationEpi
 def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, Any]:
     shape = config.model
     if shape.kind != "tiny":
-        return load_policy(Path(shape.kind))
+        return load_policy(model_folder(shape.kind))
     corpus: Iterable[str] = texts(list(islice(episodes, TOKENIZER_EPISODES)))
     tokenizer = train_tokenizer(corpus, shape.vocab_size, shape.tokenizer_style, shape.max_len)
     model = tiny_qwen3(

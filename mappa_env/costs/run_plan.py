@@ -66,6 +66,11 @@ def of_recipe(path: Path, episodes: int | None = None, steps: int | None = None)
         data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise OptionError(f"{path} is no recipe that can be read: {error}") from None
+    return of_settings(data, str(path), episodes, steps)
+
+
+def of_settings(data: Any, path: str, episodes: int | None = None, steps: int | None = None) -> RunPlan:
+    """The plan of a recipe's settings, read from ``path``. Raises OptionError."""
     if not isinstance(data, Mapping) or not all(isinstance(data.get(name, {}), Mapping) for name in DEFAULTS):
         raise OptionError(f"{path} is no recipe: its sections ({', '.join(DEFAULTS)}) must be mappings.")
     env, rollout, held_out, bias, run = ({**DEFAULTS[name], **data.get(name, {})} for name in DEFAULTS)
@@ -78,9 +83,7 @@ def of_recipe(path: Path, episodes: int | None = None, steps: int | None = None)
         raise OptionError(f"{path}: numbers of episodes and steps must be numbers: {error}") from None
     options = {name: env[name] for name in ("task_options", "prompts", "sandbox")}
     options["tasks"] = env["tasks_train"]
-    return RunPlan(
-        str(path), str(env["id"]), options, env["coach"], training, evaluation, anchors, _traced(env)
-    )
+    return RunPlan(path, str(env["id"]), options, env["coach"], training, evaluation, anchors, _traced(env))
 
 
 def by_hand(env_id: str, episodes: int | None = None, steps: int | None = None) -> RunPlan:

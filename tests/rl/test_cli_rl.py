@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,9 @@ from mappa_rl import cli, launch
 from mappa_rl.cli import main
 from mappa_rl.config import Config, load_config
 from mappa_rl.launch import new_folder, plan_seeds, plan_shapings
-from mappa_rl.preview import count_parameters, missing, work
+from mappa_rl.preview import work
+from mappa_rl.requirements import missing
+from mappa_rl.shapes import shape_of
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = """
@@ -260,10 +263,30 @@ def test_dry_run_writes_nothing_and_says_all(
         "5,120",
         "seeds: 0, 1, 2",
         "folder: runs/demo-",
+        "memory of the process (estimate; 1 process)",
+        "activations of 8,192 tokens",
+        "disk (estimate): ",
+        "coach: rubric judges actions: 15,360 to 20,480 in training",
     ):
         assert said in shown, said
     assert shown.splitlines()[-1] == "missing: nothing"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_dry_run_says_what_a_model_as_the_coach_costs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "none")
+    coach = "env.coach={name: 'gemini:gemini-3.8-flash'}"
+    assert main(["train", "demo", "--dry-run", coach, "env.sandbox=calculator", "run.steps=10"]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "coach: gemini:gemini-3.8-flash judges actions: 3,840 to 5,120 in training, 2,400 to 3,200" in shown
+    )
+    assert re.search(r"coach's cost \(estimate\): low \$[0-9.]+, typical \$[0-9.]+, high \$", shown)
+    unpriced = "env.coach={name: 'gemini:gemini-of-tomorrow'}"
+    assert main(["train", "demo", "--dry-run", unpriced, "env.sandbox=calculator"]) == 0
+    assert "no price is known for this model" in capsys.readouterr().out
 
 
 def test_dry_run_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -285,7 +308,7 @@ def test_parameters_are_counted_exactly() -> None:
         "demo", ["model.vocab_size=261", "model.hidden=48", "model.layers=3", "model.head_dim=8"]
     )
     model = tiny_qwen3(tokenizer, hidden=48, layers=3, head_dim=8, seed=0)
-    assert count_parameters(config.model) == sum(p.numel() for p in model.parameters())
+    assert shape_of(config.model).parameters == sum(p.numel() for p in model.parameters())
 
 
 def test_work_counts_every_episode() -> None:

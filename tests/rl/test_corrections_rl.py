@@ -11,10 +11,10 @@ import torch
 from learner_helpers import make_batch, make_model, make_sample
 
 from mappa_rl.config import load_config
-from mappa_rl.corrections import correction_stats, corrections
+from mappa_rl.corrections import corrected_turns, correction_stats, demonstrations
 from mappa_rl.errors import ConfigError
 from mappa_rl.learner import Learner
-from mappa_rl.preview import missing
+from mappa_rl.requirements import missing
 from mappa_rl.rollout import Job, Sampling
 from mappa_rl.schedule import Schedule
 from mappa_rl.scoring import Reference
@@ -100,7 +100,7 @@ def test_kept_corrections_become_samples_of_the_policy_that_erred(tmp_path: Path
         parts = assemble(config, warm_start(config, tmp_path, progress))
     with collector(config, parts.policies, "train") as training:
         collected = training.collect([Job(i) for i in range(4)], Sampling(1.0, 8, 256))
-    shown = corrections(collected, parts.policies, 0.5)
+    shown = demonstrations(corrected_turns(collected, parts.policies), 0.5)
     kept = [
         (turn, record)
         for rollout, trajectory in zip(collected.rollouts, collected.trajectories, strict=True)

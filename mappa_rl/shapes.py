@@ -1,0 +1,64 @@
+"""How large a model is: its parameters and widths, from a config, a folder or the table of known models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mappa_rl.pretrained import model_folder
+from mappa_rl.sections import Lora, Model
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A decoder with gated feed-forward blocks; ``attention``, ``keys``: heads times the width of one."""
+
+    parameters: int
+    vocabulary: int
+    hidden: int
+    layers: int
+    attention: int
+    keys: int
+    mlp: int
+
+
+_QWEN3_4B = Shape(4_022_468_096, 151_936, 2560, 36, 32 * 128, 8 * 128, 9728)
+KNOWN = {name: _QWEN3_4B for name in ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B-Thinking-2507")}
+"""Shapes of the recipes' models (their published config.json), so that a dry run needs no download."""
+
+
+def shape_of(model: Model) -> Shape:
+    """Exact for a tiny model whose vocabulary fills up. Raises ConfigError where the model is not here."""
+    if model.kind == "tiny":
+        wide, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
+        attention = model.hidden * (2 * wide + 2 * keys) + 2 * model.head_dim
+        layer = attention + 3 * model.hidden * model.mlp + 2 * model.hidden
+        total = model.vocab_size * model.hidden + model.layers * layer + model.hidden
+        return Shape(total, model.vocab_size, model.hidden, model.layers, wide, keys, model.mlp)
+    if model.kind in KNOWN:
+        return KNOWN[model.kind]
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config: Any = AutoConfig.from_pretrained(model_folder(model.kind), local_files_only=True)
+    with torch.device("meta"):
+        made = AutoModelForCausalLM.from_config(config)
+    text = config.get_text_config()
+    heads = text.num_attention_heads
+    head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads
+    kv_heads = getattr(text, "num_key_value_heads", None) or heads
+    mlp = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
+    return Shape(
+        sum(parameter.numel() for parameter in made.parameters()),
+        text.vocab_size, text.hidden_size, text.num_hidden_layers, heads * head_dim, kv_heads * head_dim, mlp,
+    )  # fmt: skip
+
+
+def adapter_parameters(shape: Shape, lora: Lora) -> int:
+    """Parameters of one adapter: ``rank`` times (inputs + outputs) of every linear layer that it is on."""
+    h, a, k, m = shape.hidden, shape.attention, shape.keys, shape.mlp
+    sides = {
+        "q_proj": h + a, "k_proj": h + k, "v_proj": h + k, "o_proj": a + h,
+        "gate_proj": h + m, "up_proj": h + m, "down_proj": m + h,
+    }  # fmt: skip
+    return lora.rank * shape.layers * sum(sides.get(target, 0) for target in lora.targets)

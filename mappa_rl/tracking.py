@@ -1,0 +1,148 @@
+"""Metrics to Weights & Biases and episodes to Weave: optional packages, whose failure never ends a run.
+
+Keys are read by the packages themselves (WANDB_API_KEY, netrc); nothing here takes or shows one. With
+WANDB_MODE=offline W&B writes into the run's folder alone, for `wandb sync` later.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import netrc
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from mappa_env.types import Trajectory
+from mappa_rl.errors import RunError
+
+WANDB_ID = "wandb-id.json"
+OFFLINE = ("offline", "disabled", "dryrun")
+
+
+class Guarded:
+    """Calls that may fail: the first failure is told, and afterwards nothing is called any more."""
+
+    def __init__(self, name: str, note: Callable[[str], None]) -> None:
+        self._name, self._note = name, note
+        self.broken = False
+
+    def __call__(self, act: Callable[[], Any]) -> Any:
+        if self.broken:
+            return None
+        try:
+            return act()
+        except Exception as error:  # noqa: BLE001  (whatever a network client raises)
+            self.broken = True
+            self._note(
+                f"{self._name} failed and gets nothing more from this run, which goes on; {METRICS_STAY}. "
+                f"{type(error).__name__}: {_without_key(str(error))[:300]}"
+            )
+            return None
+
+
+METRICS_STAY = "metrics.jsonl has every number"
+
+
+class Wandb:
+    """One W&B run per run folder; resumed by the id that is kept in the folder."""
+
+    def __init__(
+        self, project: str, out: Path, config: Mapping[str, Any], note: Callable[[str], None]
+    ) -> None:
+        """Raises RunError where the package or a key is missing; a network that fails is only told."""
+        wandb = _package("wandb", "run.wandb=''")
+        for problem in lacking_key():
+            raise RunError(problem)
+        self._guard = Guarded("W&B", note)
+        self._run: Any = self._guard(
+            lambda: wandb.init(
+                project=project, id=_run_id(out), name=out.name, dir=str(out), config=dict(config),
+                resume="allow", save_code=False,
+                settings=wandb.Settings(console="off", silent=True, disable_git=True, disable_code=True),
+            )
+        )  # fmt: skip
+        self._newest = int(getattr(self._run, "step", 0) or 0)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """A step that W&B has already (after a resume) is left as it is."""
+        if step >= self._newest:
+            self._guard(lambda: self._run.log(dict(values), step=step))
+
+    def close(self) -> None:
+        self._guard(lambda: self._run.finish())
+
+
+class Weave:
+    """Every episode as a trace, with a call per action: what it was asked, wrote, got and was paid."""
+
+    def __init__(self, project: str, note: Callable[[str], None]) -> None:
+        weave = _package("weave", "run.weave=''")
+        for problem in lacking_key():
+            raise RunError(problem)
+        self._guard = Guarded("Weave", note)
+        self._weave = weave
+        self._client: Any = self._guard(lambda: weave.init(project))
+
+    def episodes(self, step: int, trajectories: Sequence[Trajectory]) -> None:
+        for trajectory in trajectories:
+            self._guard(lambda one=trajectory: self._episode(step, one))  # type: ignore[misc]
+
+    def close(self) -> None:
+        self._guard(lambda: self._weave.finish())
+
+    def _episode(self, step: int, trajectory: Trajectory) -> None:
+        outcome = trajectory.outcome
+        asked = {"env": trajectory.env_id, "task": trajectory.task.id, "seed": trajectory.seed, "step": step}
+        parent = self._client.create_call("episode", asked, use_stack=False)
+        for action in trajectory.actions:
+            call = self._client.create_call(
+                action.agent, {"messages": list(action.messages)}, parent, use_stack=False
+            )
+            tool = None if action.tool is None else action.tool.status
+            verdict = {"status": action.verdict.status, "score": action.verdict.score}
+            self._client.finish_call(
+                call,
+                {"action": action.action, "tool": tool, "verdict": verdict, "reward": action.reward},
+            )
+        end = {} if outcome is None else {"score": outcome.score, "success": outcome.success}
+        self._client.finish_call(parent, end)
+
+
+def lacking_key() -> Iterator[str]:
+    """Says so where W&B would have to ask for a key. Looks whether there is one, and at nothing of it."""
+    host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
+    if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_MODE") in OFFLINE:
+        return
+    try:
+        known = netrc.netrc(os.environ.get("NETRC")).hosts
+    except (OSError, netrc.NetrcParseError):
+        known = {}
+    if host not in known:
+        yield (
+            f"W&B has no key for {host}: set WANDB_API_KEY, or run `wandb login`; WANDB_MODE=offline needs "
+            "none"
+        )
+
+
+def _package(name: str, without: str) -> Any:
+    if importlib.util.find_spec(name) is None:
+        raise RunError(f"the package {name} is not installed: `pip install {name}`, or set {without}.")
+    return importlib.import_module(name)
+
+
+def _run_id(out: Path) -> str:
+    path = out / WANDB_ID
+    if not path.is_file():
+        path.write_text(json.dumps({"id": secrets.token_hex(4)}), encoding="utf-8")
+    found: str = json.loads(path.read_text(encoding="utf-8"))["id"]
+    return found
+
+
+def _without_key(text: str) -> str:
+    key = os.environ.get("WANDB_API_KEY")
+    return text.replace(key, "***") if key else text

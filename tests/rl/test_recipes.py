@@ -1,0 +1,118 @@
+"""Recipes of published runs: they load, they say what is missing, and with a tiny model they run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mappa_rl.cli import main
+from mappa_rl.config import load_config, recipe_names
+from mappa_rl.errors import ConfigError
+from mappa_rl.pretrained import model_folder
+from mappa_rl.sinks import read_metrics
+from mappa_rl.tiny import tiny_qwen3, train_tokenizer
+from mappa_rl.trainer import train
+
+PUBLISHED = ("mathchat", "mathchat_lora", "mathchat_outcome", "dsbench", "dsbench_lora")
+SHRUNK = [
+    "rollout.episodes_per_step=4", "rollout.max_new_tokens=8", "rollout.max_context=12000",
+    "model.max_len=12000", "optim.tokens_per_micro_batch=24000", "optim.minibatches=1", "eval.episodes=2",
+    "eval.every=1", "run.steps=2", "run.checkpoint_every=1", "run.torch_threads=1", "run.tensorboard=false",
+    "env.sandbox=calculator",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model in a plain Hugging Face folder, as a downloaded one would lie."""
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = train_tokenizer(["plan: 3 * 4 + 5\nresult: 17"] * 3, 320, max_len=12000)
+    tiny_qwen3(tokenizer, hidden=32, layers=1, mlp=64, max_len=12000, seed=0).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("problems") / "own.json"
+    rows = [{"prompt": f"What is {n} + {n}?", "answer": 2 * n} for n in range(12)]
+    path.write_text(json.dumps(rows))
+    return path
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_hyperparameters(name: str) -> None:
+    config = load_config(name)
+    math, lora = name.startswith("mathchat"), name.endswith("lora")
+    optim, rollout, algo = config.optim, config.rollout, config.algo
+    assert optim.lr == (1e-5 if lora else 1e-6)
+    assert (optim.schedule, optim.lr_floor, optim.warmup_share) == ("cosine", 0.1, 0.03)
+    assert (optim.betas, optim.weight_decay, optim.grad_clip, optim.epochs) == ((0.9, 0.95), 0, 1, 1)
+    assert (optim.dtype, optim.gradient_checkpointing, optim.offload) == ("bf16", True, not lora)
+    assert (algo.name, algo.mode, algo.kl_coef, algo.kl_in) == ("reinforce_pp", "per_action", 0.01, "reward")
+    assert (algo.clip, algo.mask_truncated, algo.kl_estimator) == (0.2, True, "k1")
+    assert rollout.episodes_per_step // rollout.samples_per_task == (32 if math else 16)
+    assert rollout.max_new_tokens == (4096 if math else 16384)
+    assert rollout.max_context - rollout.max_new_tokens == 24576
+    assert (rollout.temperature, config.eval.temperatures) == (1.0, [0.6])
+    assert rollout.stratify == ("off" if math else "proportional")
+    updates = config.run.steps * optim.minibatches
+    assert updates == (512 if math else 240)
+    assert optim.warmup(updates) == (16 if math else 8)
+    assert config.policies.map == ("lora" if lora else "separate")
+    assert config.env.shaping == ("outcome" if name.endswith("outcome") else "process")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_shrunk_recipe_runs_from_a_model_folder(
+    name: str, model: Path, problems: Path, tmp_path: Path
+) -> None:
+    tasks = str(problems) if name.startswith("mathchat") else "train"
+    overrides = [*SHRUNK, f"model.kind={model}", f"env.tasks_train={tasks}", f"env.tasks_eval={tasks}"]
+    if name != "mathchat_outcome":
+        overrides.append("env.coach=rubric")  # the recipe's asks a language model
+    config = load_config(name, overrides)
+    train(config, tmp_path / "run")
+    rows = read_metrics(tmp_path / "run")
+    assert [row["step"] for row in rows] == [1, 2]
+    assert all(row["masked"] < 1 for row in rows)
+    assert not (tmp_path / "run" / "warmstart").exists()
+    policies = tmp_path / "run" / "checkpoints" / "step-000002" / "policies"
+    assert len([path for path in policies.iterdir() if (path / "model" / "config.json").is_file()]) == 3
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["faults"] == []
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_dry_run_prints_for_every_recipe(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MAPPA_DATA", str(tmp_path / "no-data"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "no-models"))
+    for key in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    status = main(["train", name, "--dry-run", f"out={tmp_path / 'run'}"])
+    shown = capsys.readouterr().out
+    lacking = shown.split("missing:")[1]
+    if name in PUBLISHED:
+        assert status == 1
+        assert "hf download Qwen/Qwen3-4B-Thinking-2507" in lacking
+        if name != "mathchat_outcome":
+            assert "GEMINI_API_KEY" in lacking
+        assert "mappa-env data add " + ("aime" if "math" in name else "dsbench") in lacking
+    else:
+        assert (status, lacking.strip()) == (0, "nothing")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_that_is_not_here_is_said_to_be(model: Path, tmp_path: Path) -> None:
+    assert model_folder(str(model)) == model
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match="the folder holds no config"):
+        model_folder(str(tmp_path / "empty"))
+    with pytest.raises(ConfigError, match="neither 'tiny', nor a folder"):
+        model_folder(str(tmp_path / "no" / "such"))
+    with pytest.raises(ConfigError, match="hf download nobody/nothing-of-this-name"):
+        model_folder("nobody/nothing-of-this-name")
