@@ -14,6 +14,7 @@ from mappa_rl.algorithm import algorithm_of
 from mappa_rl.algos import Algorithm
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.config import Config
+from mappa_rl.engines.make import make_engines
 from mappa_rl.learner import Learner
 from mappa_rl.lora import LoraShape
 from mappa_rl.policies import Policies, PolicyMap
@@ -26,7 +27,7 @@ from mappa_rl.warmstart import load_policy
 
 @dataclass(slots=True)
 class Parts:
-    """Everything that learns or is learned from. The engines share the learners' weights."""
+    """Everything that learns or is learned from. Close the policies, whose engines may be processes."""
 
     policies: Policies
     learners: dict[str, Learner]
@@ -46,8 +47,9 @@ def assemble(config: Config, start: Path) -> Parts:
     policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
     policies = Policies.from_model(
-        policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed
-    )
+        policy_map, model, ChatTokenizer(tokenizer), lora=shape, seed=config.run.seed,
+        make_engines=lambda models: make_engines(config, models, start, policy_map.lora),
+    )  # fmt: skip
     optim, temperature = config.optim, config.rollout.temperature
     learners = {
         name: Learner(

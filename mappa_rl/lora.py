@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,8 @@ from mappa_rl.errors import PolicyError
 
 _NAME = "policy"
 """What peft calls the adapter: every module has one."""
+ADAPTER_FILE = "adapter_model.safetensors"
+"""The weights in a folder of PEFT's format."""
 
 
 class LoraShape(NamedTuple):
@@ -54,6 +57,22 @@ def adapted(base: nn.Module, shape: LoraShape, seed: int) -> Any:
 def is_adapted(module: nn.Module) -> bool:
     """Whether ``module`` came from ``adapted``."""
     return any(hasattr(part, "lora_A") for part in module.modules())
+
+
+def save_adapter(module: nn.Module, folder: Path) -> dict[str, Tensor]:
+    """Write the adapter of ``module`` as a folder in PEFT's format; return its tensors by PEFT's names."""
+    from safetensors.torch import save_file
+
+    weights = {
+        f"base_model.model.{name.replace(f'.{_NAME}.', '.')}": parameter.detach().contiguous()
+        for name, parameter in module.named_parameters()
+        if parameter.requires_grad
+    }
+    folder.mkdir(parents=True)
+    config: Any = module.peft_config
+    config[_NAME].save_pretrained(folder)
+    save_file(weights, folder / ADAPTER_FILE)
+    return weights
 
 
 def merged(module: nn.Module) -> dict[str, Tensor]:

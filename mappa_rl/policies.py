@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -132,10 +132,12 @@ class Policies(Mapping[str, Policy]):
         *,
         lora: LoraShape | None = None,
         seed: int = 0,
+        make_engines: Callable[[Mapping[str, Any]], Mapping[str, Engine]] | None = None,
     ) -> Policies:
         """Start every policy as its own copy of ``model``, with an engine that shares the copy's weights.
 
         With ``policy_map.lora`` as an adapter of shape ``lora`` on ``model`` itself, which is frozen.
+        ``make_engines`` gives the policies in a mapping of their models other engines.
         """
         from mappa_rl.engines.hf import HFEngine  # torch only where it is used
 
@@ -148,7 +150,46 @@ class Policies(Mapping[str, Policy]):
             models = {name: adapted(model, lora, seed + k) for k, name in enumerate(policy_map.names)}
         else:
             models = {name: copy.deepcopy(model) for name in policy_map.names}
-        return cls(policy_map, [Policy(n, m, chat, HFEngine(m, max_batch)) for n, m in models.items()])
+        if make_engines is None:
+            engines: Mapping[str, Engine] = {name: HFEngine(m, max_batch) for name, m in models.items()}
+        else:
+            engines = make_engines(models)
+        return cls(policy_map, [Policy(name, m, chat, engines[name]) for name, m in models.items()])
+
+    def sync(self, version: int | None = None, *, frozen: bool = False) -> dict[str, float]:
+        """Give every engine its policy's weights, those of ``frozen`` policies too if asked.
+
+        Returns ``sync/seconds``, ``sync/bytes`` and ``sync/transfers``, where anything had to be sent.
+        """
+        total = None
+        for name in self.map.names if frozen else self.map.trainable:
+            policy = self._members[name]
+            policy.engine.load_weights(policy.model, version)
+            stats = policy.engine.last_sync
+            if stats is not None:
+                total = stats if total is None else total + stats
+        if total is None:
+            return {}
+        return {
+            "sync/seconds": total.seconds,
+            "sync/bytes": float(total.bytes),
+            "sync/transfers": float(total.transfers),
+        }
+
+    def sleep(self) -> None:
+        """Have the engines give their accelerators' memory back until ``wake``."""
+        for policy in self._members.values():
+            policy.engine.sleep()
+
+    def wake(self) -> None:
+        """Have the engines ready for ``sync``, which all of them need then."""
+        for policy in self._members.values():
+            policy.engine.wake()
+
+    def close(self) -> None:
+        """End the engines."""
+        for policy in self._members.values():
+            policy.engine.close()
 
     def of(self, agent: str) -> str:
         """Name of the policy that plays ``agent``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from mappa_rl.coach_files import with_coach_files
@@ -30,6 +31,7 @@ def reevaluate(config: Config, run: Path, out: Path) -> Path:
         config = with_coach_files(write_config(config, out), out)
         watch = progress.watch
         with (
+            closing(parts.policies),
             collector(config, parts.policies, "train", watch, judged=False) as calibrating,
             collector(config, parts.policies, "eval", watch) as judged,
             collector(config, parts.policies, "eval", watch, judged=False) as plain,
@@ -38,6 +40,7 @@ def reevaluate(config: Config, run: Path, out: Path) -> Path:
             evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
             Checkpoints(run / "checkpoints").load(parts.learners)
+            parts.policies.sync()
             evaluation.measure("after", evaluation.temperatures, trace=True)
     trained = read_summary(run)
     summarise(

@@ -32,7 +32,12 @@ def train_step(
     values |= bias.step(step, collected)
     played = time.perf_counter()
     with watch.at("learner"):
+        if config.engine.sleep:
+            parts.policies.sleep()
         learnt = learn(config, parts, collected)
+        if config.engine.sleep:
+            parts.policies.wake()
+        values |= parts.policies.sync(step, frozen=config.engine.sleep)
     values |= {f"{name}/{policy}": value for policy, stats in learnt.items() for name, value in stats.items()}
     ended = time.perf_counter()
     values |= {"time/learn": ended - played, "time/step": ended - started}

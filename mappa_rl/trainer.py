@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import torch
@@ -38,6 +39,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
         checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep)
         watch = progress.watch
         with (
+            closing(parts.policies),
             collector(config, parts.policies, "train", watch) as training,
             collector(config, parts.policies, "train", watch, judged=False) as calibrating,
             collector(config, parts.policies, "eval", watch) as judged,
@@ -48,6 +50,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
             evaluation.measure("before", evaluation.temperatures, trace=True)
             state = checkpoints.load(parts.learners) if resume and checkpoints.latest() else {}
             done = state.get("step", 0)
+            parts.policies.sync(done)
             parts.algorithm.load(state.get("algorithm", {}))
             with (
                 CoachBias(config, out, progress, state.get("bias")) as bias,
