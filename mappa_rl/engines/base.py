@@ -58,7 +58,7 @@ class Engine(Protocol):
     version: int
     max_len: int
     last_sync: SyncStats | None
-    """What the last ``load_weights`` sent; None where nothing had to be: the weights are the learner's own."""
+    """What the last ``load_weights`` sent; None where nothing had to be sent."""
 
     def generate(self, requests: Sequence[Request]) -> list[Generation]:
         """Continue every request; answers come in the order of the requests. Raises ``EngineError``."""
