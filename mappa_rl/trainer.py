@@ -14,6 +14,7 @@ from mappa_rl.checkpoint import Checkpoints
 from mappa_rl.checks import check_coach
 from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
+from mappa_rl.engines.make import check_engine
 from mappa_rl.held_out import HeldOut
 from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
@@ -30,6 +31,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
     """
     algorithm_of(config)  # refuses what does not fit before anything long begins
     check_coach(config)
+    check_engine(config)
     write_config(config, out)
     config = with_coach_files(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())

@@ -42,6 +42,12 @@ def make_engines(config: Config, models: Mapping[str, Any], folder: Path, lora: 
     return made
 
 
+def check_engine(config: Config) -> None:
+    """Raises ``EngineError`` for an engine that cannot be had here, before anything long begins."""
+    if config.engine.name == "vllm":
+        vllm_options(config, Path(), 1, False)
+
+
 def vllm_options(config: Config, folder: Path, policies: int, lora: bool) -> Any:
     """How vLLM is to be started for each of ``policies``. Raises ``EngineError`` for what cannot be."""
     from mappa_rl.engines.vllm_options import VLLMOptions, import_vllm, on_cpu
