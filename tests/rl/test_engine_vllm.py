@@ -20,7 +20,7 @@ from mappa_rl.errors import EngineError
 from mappa_rl.sync import MOST_TRANSFERS, buckets, named_weights
 
 TOLERANCE = 1e-3
-WAIT_S = 300.0
+WAIT_S = 800.0
 
 
 class Scene(NamedTuple):
