@@ -71,6 +71,19 @@ def test_it_is_an_engine(scene: Scene) -> None:
     assert scene.engine.generate([]) == []
 
 
+def test_requests_of_all_kinds_share_a_batch(scene: Scene) -> None:
+    kinds = [(1.0, 1.0), (0.0, 1.0), (0.6, 0.5), (1.4, 1.0), (0.0, 0.3)]
+    asked = [
+        dataclasses.replace(request, temperature=kinds[k % 5][0], top_p=kinds[k % 5][1])
+        for k, request in enumerate(make_requests(30))
+    ]
+    done = scene.engine.generate(asked)
+    alone = [scene.engine.generate([request])[0] for request in asked]
+    assert sum(a.ids != b.ids for a, b in zip(done, alone, strict=True)) <= 1  # rounding
+    whole = [k for k, request in enumerate(asked) if request.top_p == 1.0 or not request.temperature]
+    assert worst_difference(scene.model, [asked[k] for k in whole], [done[k] for k in whole]) < TOLERANCE
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.6, 0.0])
 def test_logprobs_are_those_of_a_plain_forward(scene: Scene, temperature: float) -> None:
     asked = make_requests(temperature=temperature)
