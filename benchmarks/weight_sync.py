@@ -34,7 +34,7 @@ from mappa_rl.engines.vllm_server import VLLMServer
 
 SIZES = {
     "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 192, "vocab_size": 512},
-    "20 M": {"hidden_size": 384, "num_hidden_layers": 9, "intermediate_size": 1152, "vocab_size": 4096},
+    "16 M": {"hidden_size": 384, "num_hidden_layers": 9, "intermediate_size": 1152, "vocab_size": 4096},
 }
 MAX_LEN = 512
 
