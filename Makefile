@@ -4,8 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SCIENCE := .venv-science
+VLLM    := .venv-vllm
 
-.PHONY: train test lint bench install science
+.PHONY: train test lint bench install science vllm test-vllm
 install: $(STAMP)
 
 $(STAMP): setup.py constraints.txt
@@ -26,6 +27,19 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	for script in $(filter-out benchmarks/gpu_%,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script --quick || exit 1; done
+
+# An environment of its own for what needs vLLM: it narrows versions, and takes 3 GB.
+vllm: $(VLLM)/.installed
+
+$(VLLM)/.installed: setup.py constraints-vllm.txt
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet -c constraints-vllm.txt -e ".[rl,dev,vllm]"
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec triton
+	touch $@
+
+test-vllm: $(VLLM)/.installed
+	$(VLLM)/bin/python -m pytest tests/rl/test_engine_contract.py tests/rl/test_engine_vllm.py \
+		tests/rl/test_run_vllm.py tests/rl/test_coach_vllm.py
 
 # An interpreter for agents' code with all that data science asks for: sandbox={"name": "local", "python": ...}
 science: $(SCIENCE)/.installed

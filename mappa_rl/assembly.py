@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from mappa_rl.algos import Algorithm, CriticAlgorithm
 from mappa_rl.chat import ChatTokenizer, declared_stops
 from mappa_rl.collector import Collector
 from mappa_rl.config import Config
+from mappa_rl.engines.make import make_engines
 from mappa_rl.errors import RunError
 from mappa_rl.learner import Learner
 from mappa_rl.lora import LoraShape
@@ -32,7 +34,7 @@ from mappa_rl.warmstart import load_policy
 @dataclass(slots=True)
 class Parts:
     """Everything that learns or is learned from. The engines share the learners' weights, but for
-    those of a stream: they may be at work while a learner is.
+    those of a stream: they may be at work while a learner is. Close the policies: engines may be processes.
 
     ``references``: trainable policy -> the frozen start, at the temperature that the policy is sampled with.
     """
@@ -44,10 +46,11 @@ class Parts:
     processes: Processes
 
 
-def assemble(config: Config, start: Path) -> Parts:
+def assemble(config: Config, start: Path, *, plays: bool = True) -> Parts:
     """Every policy begins as a copy of the model in ``start``, which also is the frozen reference.
 
-    Adapters share its weights, so that the reference costs no memory of its own.
+    Adapters share its weights, so that the reference costs no memory of its own. Unless it ``plays``, no
+    engine is started that has a process of its own.
     """
     model, tokenizer = load_policy(start, config.optim.dtype)
     team = find_card(card_of(config.env.id)).team.names  # the card alone: data and sandbox may be elsewhere
@@ -55,9 +58,10 @@ def assemble(config: Config, start: Path) -> Parts:
     policy_map.check_trainable(config.policies.lr, "policies.lr")
     shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
     chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
+    engines = partial(make_engines, config, folder=start, lora=policy_map.lora)
     policies = Policies.from_model(
-        policy_map, model, chat, lora=shape, seed=config.run.seed,
-        shared=not config.rollout.streamed,
+        policy_map, model, chat, lora=shape, seed=config.run.seed, shared=not config.streamed,
+        make_engines=engines if plays and config.engine.name == "vllm" else None,
     )  # fmt: skip
     temperatures = policy_temperatures(config, policy_map)
     optim, algorithm = config.optim, algorithm_of(config)
@@ -93,6 +97,7 @@ def assemble(config: Config, start: Path) -> Parts:
         )
     if processes.count == 1:
         return Parts(policies, learners, references, algorithm, processes)
+    policies.before_sync = processes.gather
     return Parts(
         policies,
         {name: SharedLearner(name, processes, learner) for name, learner in learners.items()},
@@ -126,7 +131,7 @@ def collector(
         options |= {"coach": "off"}
     make: Callable[[], gym.Env[Any, str]] = lambda: gym.make(config.env.id, **options)  # noqa: E731
     rollout = config.rollout
-    if rollout.streamed:
+    if config.streamed:
         return Stream(
             make, policies, in_flight=rollout.episodes_per_step * (1 + rollout.staleness),
             max_episode_s=rollout.max_episode_s, retries=rollout.retries, watch=watch,

@@ -38,8 +38,8 @@ class Batches(Protocol):
         """The episodes that step ``step`` learns from, in the order of their jobs."""
         ...
 
-    def update(self, step: int) -> None:
-        """Hand the weights after ``step`` to the engines."""
+    def update(self, step: int) -> dict[str, float]:
+        """Hand the weights after ``step`` to the engines. Returns metrics."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -56,8 +56,8 @@ class OwnBatches:
     def take(self, step: int) -> Collected:
         return self._player.collect(self._jobs_of(step), self._sampling)
 
-    def update(self, step: int) -> None:
-        load_weights(self._policies, step)
+    def update(self, step: int) -> dict[str, float]:
+        return self._policies.sync(step)
 
     def state(self) -> dict[str, Any]:
         return {}
@@ -123,19 +123,20 @@ class StreamedBatches:
             collected.stats |= {"staleness": sum(ages) / len(ages), "staleness_max": float(max(ages))}
         return collected
 
-    def update(self, step: int) -> None:
+    def update(self, step: int) -> dict[str, float]:
         """See ``Batches.update``; more episodes begin."""
         if self._at_once:
-            load_weights(self._policies, step)
+            stats = self._policies.sync(step)
         else:
             with self._stream.watch.at(WAIT), self._stream.drained():
-                load_weights(self._policies, step)
+                stats = self._policies.sync(step)
         self._version = step
         most = min(step + self._staleness + 1, self._steps) * self._each
         for index in range(self._next, most):
             if index not in self._beyond:
                 self._start(index)
         self._next = max(self._next, most)
+        return stats
 
     def state(self) -> dict[str, Any]:
         return {"first": self._first, "beyond": sorted(self._beyond)}
@@ -186,9 +187,3 @@ def batches_of(
         )  # fmt: skip
     batches.update(done)
     return batches
-
-
-def load_weights(policies: Policies, version: int) -> None:
-    """Hand what is trained to the engines, as of ``version`` updates."""
-    for name in policies.map.trainable:
-        policies[name].engine.load_weights(policies[name].model, version)

@@ -14,6 +14,7 @@ from mappa_rl.sections import (
     SFT,
     Algo,
     Bias,
+    Engine,
     Env,
     Eval,
     Lora,
@@ -37,6 +38,7 @@ class Config(Section):
     env: Env = Env()
     policies: Policies = Policies()
     lora: Lora = Lora()
+    engine: Engine = Engine()
     model: Model = Model()
     warmstart: WarmStart = WarmStart()
     rollout: Rollout = Rollout()
@@ -87,6 +89,7 @@ class Config(Section):
                 "the outcome already, and a return would count it once per turn. Use algo.mode=per_action."
             )
         self._bias_fits(paid)
+        self._engine_fits()
         start, optim = self.warmstart, self.optim
         if start.steps and start.warmup_steps >= start.steps:
             raise ValueError(
@@ -134,6 +137,34 @@ class Config(Section):
                 f"bias.anchors={bias.anchors} asks the coach anew, and env.coach={name} cannot be asked. Use "
                 "bias.anchors=0."
             )
+
+    def _engine_fits(self) -> None:
+        engine = self.engine
+        if self.optim.zero_stage == 3 and engine.name == "hf":
+            raise ValueError(
+                "optim.zero_stage=3 scatters weights that the hf engine reads whole while it generates; use "
+                "engine.name=vllm, or optim.zero_stage=2, and optim.offload=true where memory is short."
+            )
+        if engine.name == "hf":
+            own = [key for key, value in Engine() if getattr(engine, key) != value]
+            if own:
+                raise ValueError(f"engine.{own[0]} does nothing with engine.name=hf. Use engine.name=vllm.")
+        if engine.sleep and self.rollout.staleness:
+            raise ValueError(
+                f"engine.sleep=true gives up the memory that rollout.staleness={self.rollout.staleness} "
+                "generates with while the learner learns. Use one of the two."
+            )
+        if engine.devices and len(engine.devices) != engine.tensor_parallel:
+            raise ValueError(
+                f"engine.devices={engine.devices} must be so many as engine.tensor_parallel="
+                f"{engine.tensor_parallel}."
+            )
+
+    @property
+    def streamed(self) -> bool:
+        """Whether episodes are played by a ``Stream``, as vLLM's batches want it."""
+        rollout = self.rollout
+        return rollout.streamed or (rollout.schedule == "auto" and self.engine.name == "vllm")
 
     def dump(self) -> str:
         """The whole config as YAML text that ``load_config`` reads back to an equal config."""

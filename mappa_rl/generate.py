@@ -20,7 +20,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     import torch
 
     from mappa_rl.assembly import assemble, collector
-    from mappa_rl.batches import load_weights, own_batches
+    from mappa_rl.batches import own_batches
     from mappa_rl.bias import CoachBias
     from mappa_rl.checkpoint import Checkpoints
     from mappa_rl.checks import check_coach
@@ -39,7 +39,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
         parts = assemble(config, warm_start(config, out if run is None else run, progress))
         if run is not None:
             state = Checkpoints(run / "checkpoints").load(parts.learners)
-            load_weights(parts.policies, state["step"])
+            parts.policies.sync(state["step"])
         with (
             collector(config, parts.policies, "train", progress.watch) as training,
             CoachBias(config, out, progress) as bias,

@@ -14,6 +14,8 @@ from mappa_rl.errors import PolicyError
 
 _NAME = "policy"
 """What peft calls the adapter: every module has one."""
+ADAPTER_FILE = "adapter_model.safetensors"
+"""The weights in a folder of PEFT's format."""
 
 
 class LoraShape(NamedTuple):
@@ -72,8 +74,11 @@ def merged(module: nn.Module) -> dict[str, Tensor]:
     return state
 
 
-def save_adapter(module: nn.Module, folder: Path) -> None:
-    """Write the adapter alone, as PEFT does: ``peft.PeftModel.from_pretrained(base, folder)`` reads it."""
+def save_adapter(module: nn.Module, folder: Path) -> dict[str, Tensor]:
+    """Write the adapter alone, as PEFT does: ``peft.PeftModel.from_pretrained(base, folder)`` reads it.
+
+    Returns its tensors by PEFT's names.
+    """
     from peft import LoraConfig
     from safetensors.torch import save_file
 
@@ -94,7 +99,8 @@ def save_adapter(module: nn.Module, folder: Path) -> None:
         target_modules=sorted({name.rsplit(".", 1)[-1] for name, _ in layers}), inference_mode=True,
     )  # fmt: skip
     config.save_pretrained(str(folder))
-    save_file(state, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    save_file(state, folder / ADAPTER_FILE, metadata={"format": "pt"})
+    return state
 
 
 def keep_trained(module: nn.Module, state: dict[str, Tensor], prefix: str, _: Any) -> None:

@@ -69,12 +69,13 @@ def estimate(
     device: str = "cuda",
     engine_bytes: int = 0,
     engine_sleeps: bool = False,
+    generates: bool = True,
 ) -> Memory:
     """The memory of one of ``processes``, each with a GPU of its own where ``device`` is ``cuda``.
 
     ``engine_bytes``: what engines apart from the learner take on the same GPU, their weights included (for
     vLLM its share of the GPU's memory); 0: the hf engine, which uses the learner's weights.
-    ``engine_sleeps``: they give it back while the learner learns.
+    ``engine_sleeps``: they give it back while the learner learns. ``generates`` False: engines are elsewhere.
     """
     optim = config.optim
     w = 2 if optim.dtype == "bf16" else 4
@@ -91,7 +92,7 @@ def estimate(
         optimizer=0 if optim.offload else optimizer,
         activations=activations(shape, tokens, w, optim.gradient_checkpointing),
         logits=3 * 4 * min(CHUNK[device], tokens * shape.vocabulary),
-        generation=engine_bytes or generation(config, shape, w),
+        generation=(engine_bytes or generation(config, shape, w)) if generates else 0,
         host=optimizer if optim.offload else 0,
         apart=engine_bytes > 0 and not engine_sleeps,
     )

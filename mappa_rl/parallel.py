@@ -9,8 +9,7 @@ processes.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -59,13 +58,9 @@ class Processes:
         self._order([(name, method, part) for part in parts])
         return self._answers(getattr(self._members[name], method)(**parts[0]))
 
-    @contextmanager
-    def whole(self, name: str) -> Iterator[None]:
-        """On the leader: parameters of a member's model are whole in here, wherever they are scattered."""
-        if self.count > 1:
-            self._order([(name, "", {})] * self.count)
-        with gathered(self._members[name].model):
-            yield
+    def gather(self, name: str) -> None:
+        """On the leader: the others take part in the ``gathered`` of a member's model that comes next."""
+        self._order([(name, "", {})] * self.count)
 
     def follow(self) -> None:
         """On the others: do what the leader says until it dismisses them."""

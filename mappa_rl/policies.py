@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +123,9 @@ class Policies(Mapping[str, Policy]):
     def __init__(self, policy_map: PolicyMap, members: Sequence[Policy]) -> None:
         self.map = policy_map
         self._members = {member.name: member for member in members}
+        self._slept = False
+        self.before_sync: Callable[[str], None] | None = None
+        """Called with a policy's name before its weights are read, where processes share them."""
         if set(self._members) != set(policy_map.names) or len(members) != len(self._members):
             raise PolicyError(
                 f"The map needs the policies {sorted(policy_map.names)}, "
@@ -140,11 +143,13 @@ class Policies(Mapping[str, Policy]):
         lora: LoraShape | None = None,
         seed: int = 0,
         shared: bool = True,
+        make_engines: Callable[[Mapping[str, Any]], Mapping[str, Engine]] | None = None,
     ) -> Policies:
         """Start every policy as its own copy of ``model``, with an engine that shares the copy's weights.
 
         With ``policy_map.lora`` as an adapter of shape ``lora`` on ``model`` itself, which is frozen. Not
         ``shared``: engines have copies of what is trained, to generate while it is being trained.
+        ``make_engines`` gives the policies in a mapping of their models other engines.
         """
         from mappa_rl.engines.hf import HFEngine  # torch only where it is used
 
@@ -157,10 +162,51 @@ class Policies(Mapping[str, Policy]):
             models = {name: adapted(model, lora, seed + k) for k, name in enumerate(policy_map.names)}
         else:
             models = {name: copy.deepcopy(model) for name in policy_map.names}
-        played = models if shared else {name: _twin(trained) for name, trained in models.items()}
-        return cls(
-            policy_map, [Policy(n, m, chat, HFEngine(played[n], max_batch)) for n, m in models.items()]
-        )
+        if make_engines is None:
+            played = models if shared else {name: _twin(trained) for name, trained in models.items()}
+            engines: Mapping[str, Engine] = {name: HFEngine(m, max_batch) for name, m in played.items()}
+        else:
+            engines = make_engines(models)
+        return cls(policy_map, [Policy(name, m, chat, engines[name]) for name, m in models.items()])
+
+    def sync(self, version: int | None = None) -> dict[str, float]:
+        """Give the engines the weights of the policies that are trained, and of all after ``wake``.
+
+        Returns ``sync/seconds``, ``sync/bytes`` and ``sync/transfers``, where anything had to be sent.
+        """
+        total = None
+        for name in self.map.names if self._slept else self.map.trainable:
+            policy = self._members[name]
+            if self.before_sync is not None and name in self.map.trainable:
+                self.before_sync(name)
+            policy.engine.load_weights(policy.model, version)
+            stats = policy.engine.last_sync
+            if stats is not None:
+                total = stats if total is None else total + stats
+        self._slept = False
+        if total is None:
+            return {}
+        return {
+            "sync/seconds": total.seconds,
+            "sync/bytes": float(total.bytes),
+            "sync/transfers": float(total.transfers),
+        }
+
+    def sleep(self) -> None:
+        """Have the engines give their accelerators' memory back until ``wake``."""
+        for policy in self._members.values():
+            policy.engine.sleep()
+
+    def wake(self) -> None:
+        """Have the engines ready for ``sync``, which all of them need then."""
+        for policy in self._members.values():
+            policy.engine.wake()
+        self._slept = True
+
+    def close(self) -> None:
+        """End the engines."""
+        for policy in self._members.values():
+            policy.engine.close()
 
     def of(self, agent: str) -> str:
         """Name of the policy that plays ``agent``."""

@@ -126,7 +126,13 @@ def _work(config: Config, card: Card, seeds: list[int]) -> Table:
 def _memory(config: Config, shape: Shape, policies: PolicyMap) -> Table:
     """Per process, each with a GPU of its own where there is one."""
     count, on_gpu = config.run.processes, _large(shape)
-    found = estimate(config, shape, policies, processes=count, device="cuda" if on_gpu else "cpu")
+    engine = config.engine
+    beside = on_gpu and engine.name == "vllm" and not engine.devices
+    found = estimate(
+        config, shape, policies, processes=count, device="cuda" if on_gpu else "cpu",
+        engine_bytes=int(engine.memory_fraction * _gpu_bytes()) if beside else 0, engine_sleeps=engine.sleep,
+        generates=beside or engine.name == "hf",
+    )  # fmt: skip
     where = "per GPU" if on_gpu else "of the process"
     table = Table(
         title=f"memory {where} (estimate; {count} process{'es' if count > 1 else ''})", title_justify="left",
@@ -138,7 +144,8 @@ def _memory(config: Config, shape: Shape, policies: PolicyMap) -> Table:
         "weights": found.weights, "reference": found.reference, "optimizer": found.optimizer,
         "gradients": found.gradients,
         f"activations of {config.optim.tokens_per_micro_batch:,} tokens": found.activations,
-        "logits": found.logits, "generation: key-value cache, at most": found.generation,
+        "logits": found.logits,
+        "generation: vLLM's share" if beside else "generation: key-value cache, at most": found.generation,
         "most at once: training, or generating": found.peak,
     }  # fmt: skip
     for name, size in rows.items():
@@ -146,6 +153,13 @@ def _memory(config: Config, shape: Shape, policies: PolicyMap) -> Table:
     if found.host:
         table.add_row("in main memory: optimizer", _gigabytes(found.host))
     return table
+
+
+def _gpu_bytes() -> int:
+    """Of the first GPU; where there is none, 80 GB are assumed."""
+    import torch
+
+    return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 80 * 10**9
 
 
 def _large(shape: Shape) -> bool:

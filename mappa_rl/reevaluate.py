@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from mappa_rl.checks import check_sampling
@@ -22,7 +23,6 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
     if not (run / "checkpoints").is_dir():
         raise RunError(f"{run} has no checkpoint yet: go on with `mappa-rl train --resume {run}` first.")
     from mappa_rl.assembly import assemble, collector
-    from mappa_rl.batches import load_weights
     from mappa_rl.checkpoint import Checkpoints
     from mappa_rl.held_out import HeldOut
     from mappa_rl.warmstart import warm_start
@@ -36,6 +36,7 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
         config = with_coach_files(write_config(config, out), out)
         watch = progress.watch
         with (
+            closing(parts.policies),
             collector(config, parts.policies, "train", watch, judged=False) as calibrating,
             collector(config, parts.policies, "eval", watch) as judged,
             collector(config, parts.policies, "eval", watch, judged=False) as plain,
@@ -44,7 +45,7 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
             evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
             state = checkpoints.load(parts.learners, path)
-            load_weights(parts.policies, state["step"])
+            parts.policies.sync(state["step"])
             evaluation.measure("after", evaluation.temperatures, trace=True)
     trained = read_summary(run)
     summarise(

@@ -39,7 +39,7 @@ def replay(config: Config, source: Path, out: Path) -> Path:
     config = write_config(config.model_copy(update={"warmstart": begun}), out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"replay of {source}") as progress:
-        parts = assemble(config, start)
+        parts = assemble(config, start, plays=False)
         tokenizers = {name: policy.chat.tokenizer for name, policy in parts.policies.items()}
         checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep)
         progress.phase("replay", len(paths), "steps")

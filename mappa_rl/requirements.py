@@ -17,7 +17,7 @@ from mappa_env.registration import card_of, find_card
 from mappa_rl.algorithm import algorithm_of
 from mappa_rl.checks import check_coach, check_sampling
 from mappa_rl.config import Config
-from mappa_rl.errors import ConfigError, PolicyError
+from mappa_rl.errors import ConfigError, EngineError, PolicyError
 from mappa_rl.policies import PolicyMap
 from mappa_rl.pretrained import model_folder
 from mappa_rl.shapes import Shape, shape_of
@@ -45,6 +45,7 @@ def missing(config: Config) -> Iterator[str]:
         yield from lacking_key()
     if not lacking:
         yield from _model(config)
+        yield from _engine(config)
     if config.warmstart.path and not Path(config.warmstart.path).is_dir():
         yield f"warmstart.path={config.warmstart.path!r}: there is no such folder"
     try:
@@ -81,6 +82,15 @@ def known_shape(config: Config) -> Shape | None:
         return shape_of(config.model)
     except ConfigError:
         return None
+
+
+def _engine(config: Config) -> Iterator[str]:
+    from mappa_rl.engines.make import check_engine
+
+    try:
+        check_engine(config)
+    except EngineError as error:
+        yield f"the engine: {error}"
 
 
 def _model(config: Config) -> Iterator[str]:

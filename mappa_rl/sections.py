@@ -111,6 +111,27 @@ class Model(Section):
         return self
 
 
+class Engine(Section):
+    """What samples the policies' replies (docs/training.md). All keys but ``name`` matter for vllm alone."""
+
+    name: Literal["hf", "vllm"] = "hf"
+    """``hf``: the learner's own module, in its process; ``vllm``: vLLM, in processes of its own."""
+    dtype: Literal["learner", "fp32", "bf16"] = "learner"
+    """Precision of the engine's weights; ``learner``: that of ``optim.dtype``."""
+    tensor_parallel: Count = 1
+    """Workers that a model is split over, each with a GPU of its own."""
+    devices: list[Annotated[int, Field(ge=0)]] = []
+    """GPUs of the engine, as CUDA numbers them; empty: the learner's own."""
+    memory_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    """Share of a GPU's memory that all engines on it take together."""
+    kv_cache_mb: Count = 256
+    """MiB of keys and values that an engine keeps on a CPU, where ``memory_fraction`` does not count."""
+    max_num_seqs: Count = 128
+    """Most requests that an engine answers at once."""
+    sleep: bool = False
+    """Give the GPU's memory back while the learner learns; needs a GPU."""
+
+
 class WarmStart(Section):
     """Supervised steps on a scripted team's episodes, before reinforcement learning."""
 
@@ -346,11 +367,6 @@ class Optim(Section):
         if self.attention == "flash" and self.dtype == "fp32":
             raise ValueError(
                 "optim.attention=flash has no fp32: use optim.attention=auto, or optim.dtype=bf16 with a GPU."
-            )
-        if self.zero_stage == 3:
-            raise ValueError(
-                "optim.zero_stage=3 scatters weights that the hf engine reads whole while it generates; use "
-                "optim.zero_stage=2, and optim.offload=true where memory is short."
             )
         return self
 

@@ -54,9 +54,13 @@ def train_step(
     record(recorded, collected.trajectories)
     played = time.perf_counter()
     with progress.watch.at("learner"):
+        if config.engine.sleep:
+            parts.policies.sleep()
         values |= learn(config, parts, recorded)
+        if config.engine.sleep:
+            parts.policies.wake()
     learned = time.perf_counter()
-    batches.update(step)
+    values |= batches.update(step)
     ended = time.perf_counter()
     values |= {"time/learn": learned - played, "time/sync": ended - learned, "time/step": ended - started}
     values["tokens_per_s"] = collected.tokens / (ended - started)

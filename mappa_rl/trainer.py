@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from mappa_rl.checkpoint import Checkpoints
 from mappa_rl.checks import check_coach, check_sampling
 from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
+from mappa_rl.engines.make import check_engine
 from mappa_rl.held_out import HeldOut
 from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
@@ -34,6 +36,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
     algorithm_of(config)  # refuses what does not fit before anything long begins
     check_coach(config)
     check_sampling(config)
+    check_engine(config)
     write_config(config, out)
     config = with_coach_files(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
@@ -44,6 +47,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
         watch = progress.watch
         with (
             parts.processes,
+            closing(parts.policies),
             collector(config, parts.policies, "train", watch) as training,
             collector(config, parts.policies, "train", watch, judged=False) as calibrating,
             collector(config, parts.policies, "eval", watch) as judged,

@@ -27,7 +27,7 @@ def main(out: Path) -> None:
 def follow(config: Config, out: Path) -> None:
     """Do what the first process says until it is done."""
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
-    assemble(config, start_folder(config, out)).processes.follow()
+    assemble(config, start_folder(config, out), plays=False).processes.follow()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from mappa_rl.errors import EngineError
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from mappa_rl.sync import SyncStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class Engine(Protocol):
 
     version: int
     max_len: int
+    last_sync: SyncStats | None
+    """What the last ``load_weights`` sent; None where nothing had to be sent."""
 
     def generate(self, requests: Sequence[Request]) -> list[Generation]:
         """Continue every request; answers come in the order of the requests. Raises ``EngineError``."""
@@ -84,3 +90,19 @@ class Engine(Protocol):
     def close(self) -> None:
         """Free everything. Requests under way are aborted."""
         ...
+
+
+def room_for(request: Request, max_len: int) -> int:
+    """How many tokens ``request`` may have within ``max_len``; ``EngineError`` for what is no request."""
+    room = max_len - len(request.ids)
+    if not len(request.ids) or room < 1:
+        raise EngineError(
+            f"A prompt of {len(request.ids)} tokens cannot be continued within {max_len} tokens; "
+            "shorten the prompt or use a model with a longer context."
+        )
+    if request.max_tokens < 1 or not request.temperature >= 0 or not 0 < request.top_p <= 1:
+        raise EngineError(
+            f"max_tokens={request.max_tokens} must be >= 1, temperature={request.temperature} >= 0 and "
+            f"top_p={request.top_p} in (0, 1]."
+        )
+    return min(request.max_tokens, room)

@@ -20,10 +20,11 @@ import torch.nn.functional as F
 from numpy.random import Generator, Philox
 from torch import Tensor, nn
 
-from mappa_rl.engines.base import Generation, Request
+from mappa_rl.engines.base import Generation, Request, room_for
 from mappa_rl.engines.cache import ATTENTION, Cache, Filled
 from mappa_rl.engines.queue import RequestQueue
 from mappa_rl.errors import EngineError
+from mappa_rl.sync import SyncStats
 
 _SPARE = 64  # tokens of room the cache starts with beyond the prompts
 _PREFILL = 1024  # tokens of one prefill slice
@@ -131,6 +132,7 @@ class HFEngine:
         self.max_batch = max_batch
         self.max_len: int = config.max_position_embeddings
         self.version = 0
+        self.last_sync: SyncStats | None = None
         self._turn = threading.Lock()
         self._stop = threading.Event()
         self._queue = RequestQueue(self.generate, max_batch)
@@ -170,7 +172,7 @@ class HFEngine:
 
     def generate(self, requests: Sequence[Request]) -> list[Generation]:
         """See ``Engine.generate``. ``max_tokens`` is cut to the room that the context leaves."""
-        limits = [self._limit(request) for request in requests]
+        limits = [room_for(request, self.max_len) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: len(requests[i].ids))
         done: dict[int, Generation] = {}
         with self._turn, self._ready():
@@ -179,20 +181,6 @@ class HFEngine:
                 out = self._run([requests[i] for i in chunk], [limits[i] for i in chunk])
                 done.update(zip(chunk, out, strict=True))
         return [done[i] for i in range(len(requests))]
-
-    def _limit(self, request: Request) -> int:
-        room = self.max_len - len(request.ids)
-        if not len(request.ids) or room < 1:
-            raise EngineError(
-                f"A prompt of {len(request.ids)} tokens cannot be continued within {self.max_len} tokens; "
-                "shorten the prompt or use a model with a longer context."
-            )
-        if request.max_tokens < 1 or not request.temperature >= 0 or not 0 < request.top_p <= 1:
-            raise EngineError(
-                f"max_tokens={request.max_tokens} must be >= 1, temperature={request.temperature} >= 0 and "
-                f"top_p={request.top_p} in (0, 1]."
-            )
-        return min(request.max_tokens, room)
 
     @contextmanager
     def _ready(self) -> Iterator[None]:

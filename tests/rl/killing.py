@@ -139,6 +139,7 @@ def carry_out(out: Path, plan: dict[str, Any]) -> None:
     from mappa_rl.checkpoint import Checkpoints
     from mappa_rl.config import load_config
     from mappa_rl.learner import Learner
+    from mappa_rl.policies import Policies
     from mappa_rl.trainer import train
 
     if plan.get("resume"):
@@ -149,7 +150,7 @@ def carry_out(out: Path, plan: dict[str, Any]) -> None:
     kind: Any = batches.StreamedBatches if config.rollout.streamed else batches.OwnBatches
     hooks: list[tuple[Any, str, str]] = [
         (kind, "take", "rollout"), (Learner, "step", "learner"),
-        (batches, "load_weights", "weight sync"), (Checkpoints, "save", "checkpoint"),
+        (Policies, "sync", "weight sync"), (Checkpoints, "save", "checkpoint"),
     ]  # fmt: skip
     for owner, name, phase in hooks:
         setattr(owner, name, _hooked(getattr(owner, name), phase, plan, times))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from mappa_rl.batches import load_weights
 from mappa_rl.chat import ChatTokenizer
 from mappa_rl.engines import Request
 from mappa_rl.errors import ContextError, PolicyError
@@ -200,7 +199,7 @@ def test_engines_with_weights_of_their_own_change_when_they_are_told_to(chat, mo
             for parameter in trained.values():
                 parameter += 1
         assert not any(torch.equal(own[name], parameter) for name, parameter in trained.items())
-    load_weights(policies, 3)
+    assert policies.sync(3) == {}
     for policy in policies.values():
         assert policy.engine.version == 3
         state = policy.engine.model.state_dict()

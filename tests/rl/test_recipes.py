@@ -20,7 +20,7 @@ SHRUNK = [
     "rollout.episodes_per_step=4", "rollout.max_new_tokens=8", "rollout.max_context=12000",
     "model.max_len=12000", "optim.tokens_per_micro_batch=24000", "optim.minibatches=1", "eval.episodes=2",
     "eval.every=1", "run.steps=2", "run.checkpoint_every=1", "run.torch_threads=1", "run.tensorboard=false",
-    "env.sandbox=calculator",
+    "env.sandbox=calculator", "engine={}", "optim.zero_stage=2", "run.processes=1",
 ]  # fmt: skip
 
 
@@ -51,6 +51,7 @@ def test_published_hyperparameters(name: str) -> None:
     assert (optim.schedule, optim.lr_floor, optim.warmup_share) == ("cosine", 0.1, 0.03)
     assert (optim.betas, optim.weight_decay, optim.grad_clip, optim.epochs) == ((0.9, 0.95), 0, 1, 1)
     assert (optim.dtype, optim.gradient_checkpointing, optim.offload) == ("bf16", True, not lora)
+    assert (config.engine.name, config.engine.sleep, optim.zero_stage) == ("vllm", lora, 2 if lora else 3)
     assert (algo.name, algo.mode, algo.kl_coef, algo.kl_in) == ("reinforce_pp", "per_action", 0.01, "reward")
     assert (algo.clip, algo.mask_truncated, algo.kl_estimator) == (0.2, True, "k1")
     assert rollout.episodes_per_step // rollout.samples_per_task == (32 if math else 16)

@@ -1,0 +1,159 @@
+"""The serving engine: vLLM in processes of its own, on CPUs or GPUs, to which weights are sent."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from mappa_rl.backend import gathered
+from mappa_rl.engines.base import Generation, Request, room_for
+from mappa_rl.engines.digest import combined, digest
+from mappa_rl.engines.vllm_server import VLLMServer
+from mappa_rl.errors import EngineError
+from mappa_rl.lora import ADAPTER_FILE, is_adapted, save_adapter
+from mappa_rl.sync import SyncStats, named_weights
+
+
+class VLLMEngine:
+    """Samples one policy's replies on a ``server``, whose whole weights are the policy's.
+
+    ``last_sync``: what the last ``load_weights`` sent; None before the first.
+    """
+
+    def __init__(self, server: VLLMServer) -> None:
+        self._server = server
+        server.join(self)
+        self.max_len = server.options.max_len
+        self.version = 0
+        self.last_sync: SyncStats | None = None
+        self._shapes: dict[str, tuple[int, ...]] = _shapes_of(server.options.folder)
+
+    def generate(self, requests: Sequence[Request]) -> list[Generation]:
+        """See ``Engine.generate``. ``max_tokens`` is cut to the room that the context leaves."""
+        limits = [room_for(request, self.max_len) for request in requests]
+        futures = [
+            self._server.submit(request, limit, self) for request, limit in zip(requests, limits, strict=True)
+        ]
+        return [future.result() for future in futures]
+
+    def submit(self, request: Request) -> Future[Generation]:
+        """See ``Engine.submit``: the request joins the others under way at the next token."""
+        try:
+            return self._server.submit(request, room_for(request, self.max_len), self)
+        except EngineError as error:
+            failed: Future[Generation] = Future()
+            failed.set_exception(error)
+            return failed
+
+    def abort(self) -> None:
+        """See ``Engine.abort``; requests of other engines on the same server go on."""
+        self._server.abort(self)
+
+    def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
+        """Send the weights, and compare what arrived; requests under way go on with them."""
+        version = self.version + 1 if version is None else version
+        with gathered(source) if isinstance(source, nn.Module) else nullcontext():
+            weights = named_weights(source)
+            self._check(weights)
+            self.last_sync = self._server.sync(weights, version)
+        self.version = version
+
+    def _check(self, weights: Mapping[str, Tensor]) -> None:
+        found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+        wrong = sorted(
+            name for name in {*found, *self._shapes} if found.get(name) != self._shapes.get(name)
+        )  # fmt: skip
+        if wrong:
+            raise EngineError(
+                f"These weights do not fit the engine's model in {self._server.options.folder}: {wrong[0]} "
+                f"is {found.get(wrong[0], 'missing')}, the folder has "
+                f"{self._shapes.get(wrong[0], 'no such name')} ({len(wrong)} differ)."
+            )
+
+    def adapter(self) -> tuple[Any, int | None]:
+        """See ``vllm_server.User``."""
+        return None, None
+
+    def sleep(self) -> None:
+        """See ``Engine.sleep``. Raises ``EngineError`` unless the server was made with ``sleep``."""
+        if not self._server.options.sleep:
+            raise EngineError(
+                "This vLLM engine was started without sleep mode: set engine.sleep=true (on GPUs only)."
+            )
+        self._server.sleep()
+
+    def wake(self) -> None:
+        """See ``Engine.wake``."""
+        if self._server.options.sleep:
+            self._server.wake()
+
+    def close(self) -> None:
+        """See ``Engine.close``; the server ends with the last engine on it."""
+        self._server.leave(self)
+
+
+class AdapterEngine(VLLMEngine):
+    """Samples one policy's replies on a server that plays many adapters on one frozen base.
+
+    Every update is an adapter of its own to vLLM, so requests under way keep the weights they began with.
+    """
+
+    def __init__(self, server: VLLMServer, name: str) -> None:
+        super().__init__(server)
+        self.name = name
+        self._folder = Path(tempfile.mkdtemp(prefix="mappa-adapter-"))
+        self._loaded: list[tuple[Any, Path]] = []
+
+    def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
+        """Write the adapter of a module from ``lora.adapted`` in PEFT's format and have vLLM load it.
+
+        Its workers read the file once more for the checksum: vLLM's own copy of an adapter is rescaled.
+        """
+        if not isinstance(source, nn.Module) or not is_adapted(source):
+            raise EngineError("An engine of adapters takes the adapted module itself; pass policy.model.")
+        started = time.perf_counter()
+        version = self.version + 1 if version is None else version
+        folder = self._folder / f"update-{time.monotonic_ns()}"
+        with gathered(source):
+            weights = save_adapter(source, folder)
+        request = self._server.add_adapter(self.name, folder)
+        sent = {name: digest(tensor) for name, tensor in weights.items()}
+        for found in self._server.workers("file_digests", str(folder / ADAPTER_FILE)):
+            if found != sent:
+                raise EngineError(f"The engine read another adapter than was written to {folder}.")
+        self._loaded.append((request, folder))
+        if len(self._loaded) > 2:  # the one before may still be playing
+            old, path = self._loaded.pop(0)
+            self._server.remove_adapter(old)
+            shutil.rmtree(path)
+        self.version = version
+        size = sum(tensor.nbytes for tensor in weights.values())
+        self.last_sync = SyncStats(size, 1, time.perf_counter() - started, combined(sent))
+
+    def adapter(self) -> tuple[Any, int | None]:
+        return (self._loaded[-1][0], self.version) if self._loaded else (None, self.version)
+
+    def close(self) -> None:
+        super().close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _shapes_of(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes of the weights in a Hugging Face folder, by name."""
+    from safetensors import safe_open
+
+    found = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safe_open(path, framework="pt") as file:
+            found.update({name: tuple(file.get_slice(name).get_shape()) for name in file.keys()})  # noqa: SIM118
+    if not found:
+        raise EngineError(f"{folder} holds no *.safetensors; save the model with save_pretrained first.")
+    return found

@@ -1,0 +1,317 @@
+"""One vLLM engine in processes of its own: driven from an event loop on a thread, restarted where it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from torch import Tensor
+
+from mappa_rl.engines.base import Generation, Request
+from mappa_rl.engines.vllm_options import VLLMOptions, import_vllm
+from mappa_rl.errors import EngineError
+from mappa_rl.sync import Sender, SyncStats, push
+
+RESTARTS = 3
+"""Deaths of the engine in a row, without an answer in between, after which it is given up."""
+BACKOFF_S = 1.0
+"""Pause before the first restart; it doubles with each further one in a row."""
+
+CLOSING_S = 30.0
+"""Longest time that vLLM's processes have to end by themselves; killed ones leave shared memory behind."""
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class User(Protocol):
+    """An engine that has its requests served here."""
+
+    def adapter(self) -> tuple[Any, int | None]:
+        """The LoRA request that its requests go with, and that one's version; None: those of the server."""
+        ...
+
+
+class VLLMServer:
+    """Starts vLLM on ``options.folder`` and answers requests; methods may be called from any thread.
+
+    Callbacks of the futures run on the thread that serves: of the methods they may call ``submit`` alone.
+
+    ``restarts`` counts how often the engine's process died and was started again; the weights of the last
+    ``sync`` and the adapters of ``add_adapter`` are then loaded again, and the requests that were under way
+    begin anew, with their seeds. It ends with the last of its users.
+    """
+
+    def __init__(self, options: VLLMOptions) -> None:
+        import_vllm()
+        self.options = options
+        self.restarts = 0
+        self._numbers = itertools.count(1)
+        self._running: dict[str, User] = {}
+        self._users: list[User] = []
+        self._aborts: Counter[int] = Counter()
+        self._adapters: dict[int, Any] = {}
+        self._deaths, self._version = 0, 0
+        self._failed: EngineError | None = None
+        self._syncing = threading.Lock()
+        self._updating, self._paused, self._asleep, self._closed = False, False, False, False
+        self._loop = asyncio.new_event_loop()
+        self._open, self._reviving = asyncio.Event(), asyncio.Lock()
+        self._open.set()
+        self._sender: Sender = options.sender()
+        self._llm: Any = options.start()
+        threading.Thread(target=self._loop.run_forever, name="vllm-engine", daemon=True).start()
+        self._sender.connect(_Receiver(self))
+
+    # Requests
+
+    def submit(self, request: Request, limit: int, user: User) -> Future[Generation]:
+        """Continue ``request`` by at most ``limit`` tokens."""
+        if self._closed:
+            raise EngineError("This engine is closed; make another.")
+        return asyncio.run_coroutine_threadsafe(self._serve(request, limit, user), self._loop)
+
+    def abort(self, user: User) -> None:
+        """End every request of ``user`` that is under way, with what it has."""
+        self._call(self._abort(user))
+
+    async def _serve(self, request: Request, limit: int, user: User) -> Generation:
+        aborts = self._aborts[id(user)]
+        while True:
+            await self._open.wait()
+            if self._failed is not None:
+                raise self._failed
+            lora, version = user.adapter()
+            if aborts != self._aborts[id(user)]:
+                return Generation((), (), "abort", self._version if version is None else version)
+            llm, name = self._llm, f"r{next(self._numbers)}"
+            self._running[name] = user
+            try:
+                output = await self._finish(llm, name, request, limit, lora)
+            except self.options.dead_error:
+                await self._revive(llm)
+                continue
+            finally:
+                del self._running[name]
+            self._deaths = 0
+            return self._read(output, version)
+
+    async def _finish(self, llm: Any, name: str, request: Request, limit: int, lora: Any) -> Any:
+        """The last output of a request. Raises vLLM's own error where the engine is dead."""
+        prompt = {"prompt_token_ids": list(request.ids)}
+        parameters = self.options.sampling(request, limit)
+        output = None
+        try:
+            async for output in llm.generate(prompt, parameters, name, lora_request=lora):  # noqa: B007
+                pass
+        except self.options.dead_error:
+            raise
+        except Exception as error:  # vLLM's errors have no common base
+            if llm.errored:
+                raise self.options.dead_error from error
+            raise EngineError(f"vLLM refused a request: {type(error).__name__}: {error}") from error
+        assert output is not None
+        return output
+
+    def _read(self, output: Any, version: int | None) -> Generation:
+        done = output.outputs[0]
+        if version is None:
+            spans = done.weight_versions
+            label = spans[0].version if spans else str(self._version)
+            version = int(label) if label.isdecimal() else 0  # "default" until the first update
+        logprobs = tuple(done.logprobs.logprobs) if done.logprobs else ()
+        stopped: Any = {"stop": "eos", "length": "length"}.get(done.finish_reason, "abort")
+        return Generation(tuple(done.token_ids), logprobs, stopped, version)
+
+    async def _abort(self, user: User) -> None:
+        self._aborts[id(user)] += 1
+        waiting = {name for name, owner in self._running.items() if owner is user}
+        while waiting := waiting & set(self._running):  # again: some may not have arrived yet
+            await self._llm.abort(list(waiting))
+            await asyncio.sleep(0.002)
+
+    # Weights
+
+    def sync(self, weights: Mapping[str, Tensor], version: int) -> SyncStats:
+        """Replace all weights. What is under way goes on with the new ones, its past computed again."""
+        with self._syncing:
+            while True:
+                llm = self._llm
+                try:
+                    self._call(self._begin())
+                    self._version = version
+                    stats = push(weights, self._sender, _Receiver(self), self.options.torch_dtype)
+                    self._call(self._end())
+                except self.options.dead_error:
+                    self._call(self._revive(llm))
+                    continue
+                except BaseException as error:
+                    self._call(self._fail(error))
+                    raise
+                return stats
+
+    async def _begin(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+        self._updating = True
+        self._open.clear()
+        if self._running:
+            await self._llm.pause_generation(mode="keep", clear_cache=False)
+            self._paused = True
+
+    async def _end(self) -> None:
+        await self._llm.reset_prefix_cache(reset_running_requests=True)
+        if self._paused:
+            await self._llm.resume_generation()
+        self._paused = self._updating = False
+        self._deaths = 0
+        self._open.set()
+
+    def add_adapter(self, name: str, folder: Path) -> Any:
+        """Load a LoRA adapter under an id of its own; return vLLM's request for it."""
+        from vllm.lora.request import LoRARequest
+
+        number = next(self._numbers)
+        request = LoRARequest(f"{name}-{number}", number, str(folder))
+        self._adapters[number] = request
+        self._retried(lambda llm: llm.add_lora(request))
+        return request
+
+    def remove_adapter(self, request: Any) -> None:
+        self._adapters.pop(request.lora_int_id, None)
+        self._retried(lambda llm: llm.remove_lora(request.lora_int_id))
+
+    def workers(self, method: str, *args: Any) -> list[Any]:
+        """Call a method in every worker of the engine."""
+        return self._retried(lambda llm: llm.collective_rpc(method, args=args))
+
+    # Memory and life
+
+    def sleep(self) -> None:
+        """Level 2 forgets the weights; with adapters on them, the base goes to main memory instead."""
+        if not self._asleep:
+            self._retried(lambda llm: llm.sleep(level=1 if self.options.adapters else 2))
+            self._asleep = True
+
+    def wake(self) -> None:
+        if self._asleep:
+            self._retried(lambda llm: llm.wake_up())
+            self._asleep = False
+
+    def join(self, user: User) -> None:
+        self._users.append(user)
+
+    def leave(self, user: User) -> None:
+        """Abort the requests of ``user``; the last one to leave ends vLLM's processes."""
+        if user not in self._users:
+            return
+        self._call(self._abort(user))
+        self._users.remove(user)
+        if not self._users:
+            self._closed = True
+            self._call(self._stop())
+            self._sender.close()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    async def _stop(self) -> None:
+        if self._llm.output_handler is not None:
+            self._llm.output_handler.cancel()  # else it reports the engine's end as an error
+        await asyncio.to_thread(self._llm.shutdown, timeout=CLOSING_S)
+
+    def _retried(self, ask: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
+        return self._call(self._ask(ask))
+
+    async def _ask(self, ask: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
+        while True:
+            if self._failed is not None:
+                raise self._failed
+            llm = self._llm
+            try:
+                return await ask(llm)
+            except self.options.dead_error:
+                await self._revive(llm)
+
+    async def _revive(self, dead: Any) -> None:
+        """Start again in the place of ``dead``, unless somebody did. Raises ``EngineError`` at last."""
+        async with self._reviving:
+            while self._llm is dead and self._failed is None:
+                self._open.clear()
+                try:
+                    if self._deaths == RESTARTS:
+                        raise EngineError(
+                            f"The vLLM engine died {RESTARTS + 1} times in a row without an answer. Its "
+                            "process's last lines say why; where memory ran out, lower "
+                            "engine.memory_fraction, engine.kv_cache_mb or engine.max_num_seqs."
+                        )
+                    pause = BACKOFF_S * 2**self._deaths
+                    self._deaths += 1
+                    _log.warning("The vLLM engine's process died; it is started again in %g s.", pause)
+                    await asyncio.to_thread(dead.shutdown)
+                    await asyncio.sleep(pause)
+                    self._llm = dead = await asyncio.to_thread(self.options.start)
+                    self.restarts += 1
+                    await asyncio.to_thread(self._restore)
+                    for request in self._adapters.values():
+                        await self._llm.add_lora(request)
+                    dead = None
+                except self.options.dead_error:
+                    continue
+                except EngineError as error:
+                    if self._deaths == RESTARTS:
+                        self._failed = error
+                    else:
+                        _log.warning("The vLLM engine did not come back: %s", error)
+                finally:
+                    self._paused = False
+                    if not self._updating or self._failed is not None:
+                        self._open.set()
+        if self._failed is not None:
+            raise self._failed
+
+    async def _fail(self, error: BaseException) -> None:
+        """Serve nothing any more: half an update is worse than none."""
+        self._failed = EngineError(f"An update of vLLM's weights failed half way, so it was ended: {error}")
+        self._open.set()
+        await asyncio.to_thread(self._llm.shutdown)  # what is under way hears of it
+
+    def _restore(self) -> None:
+        """Connect the sender with a fresh engine and send what it has last sent."""
+        self._sender.connect(_Receiver(self))
+        if self._sender.kept:
+            push(self._sender.kept, self._sender, _Receiver(self), self.options.torch_dtype)
+
+    def _call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+class _Receiver:
+    """The engine's side of an update, called from a thread other than the loop's; see ``sync.Receiver``."""
+
+    def __init__(self, server: VLLMServer) -> None:
+        self._server = server
+
+    def _rpc(self, method: str, **options: Any) -> list[Any]:
+        return self._server._call(self._server._llm.collective_rpc(method, kwargs=options))
+
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        self._rpc("init_weight_transfer_engine", init_info=init_info)
+
+    def start_weight_update(self) -> None:
+        self._rpc("start_weight_update")
+
+    def update_weights(self, update_info: Any) -> None:
+        self._rpc("update_weights", update_info=update_info)
+
+    def finish_weight_update(self, weight_version: str | None = None) -> None:
+        version = str(self._server._version)
+        self._server._call(self._server._llm.finish_weight_update(weight_version or version))
+
+    def received_digests(self) -> list[dict[str, str]]:
+        return self._rpc("received_digests")

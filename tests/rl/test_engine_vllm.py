@@ -1,0 +1,252 @@
+"""What only the vllm engine does: weights sent to another process, restarts, many adapters on one base."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from engine_helpers import MAX_LEN, make_model, make_requests, needs_vllm, plain_logprobs, worst_difference
+
+from mappa_rl.engines import Request
+from mappa_rl.engines.digest import combined, digest
+from mappa_rl.errors import EngineError
+from mappa_rl.sync import MOST_TRANSFERS, buckets, named_weights
+
+TOLERANCE = 1e-3
+WAIT_S = 800.0
+
+
+class Scene(NamedTuple):
+    server: Any
+    engine: Any
+    model: Any
+
+
+def start(folder: Path, **options: Any) -> Any:
+    from mappa_rl.engines.vllm_options import VLLMOptions
+    from mappa_rl.engines.vllm_server import VLLMServer
+
+    return VLLMServer(VLLMOptions(folder, MAX_LEN, kv_cache_mb=32, max_num_seqs=16, **options))
+
+
+@pytest.fixture(scope="module", params=["tied", "untied"])
+def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    from mappa_rl.engines.vllm import VLLMEngine
+
+    folder = Path(tmp_path_factory.mktemp("model"))
+    model = make_model(tied=request.param == "tied")
+    model.save_pretrained(folder)
+    server = start(folder)
+    engine = VLLMEngine(server)
+    yield Scene(server, engine, model)
+    engine.close()
+
+
+def process_of(server: Any) -> int:
+    """The id of vLLM's EngineCore process."""
+    (process,) = server._llm.engine_core.resources.engine_manager.processes
+    return int(process.pid)
+
+
+def held_by_trainer(model: Any) -> dict[str, str]:
+    """Digests of ``model`` under vLLM's names: queries, keys and values in one, gate and up in one."""
+    state = {name: tensor + 0.0 for name, tensor in model.state_dict().items()}
+    fused = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
+    for name in list(state):
+        for whole, parts in fused.items():
+            if f".{parts[0]}." in name:
+                names = [name.replace(parts[0], part) for part in parts]
+                state[name.replace(parts[0], whole)] = torch.cat([state.pop(part) for part in names])
+    return {name: digest(tensor) for name, tensor in state.items()}
+
+
+@needs_vllm
+def test_several_updates_arrive_whole_in_few_transfers(scene: Scene) -> None:
+    asked = make_requests()
+    for seed in (1, 2, 3):
+        other = make_model(seed, tied=scene.model.config.tie_word_embeddings)
+        scene.engine.load_weights(other)
+        stats, weights = scene.engine.last_sync, named_weights(other)
+        whole = sum(tensor.nbytes for tensor in weights.values())
+        assert whole <= stats.bytes <= 1.1 * whole
+        assert 1 <= stats.transfers <= MOST_TRANSFERS
+        assert stats.seconds > 0
+        assert stats.checksum == combined({name: digest(tensor) for name, tensor in weights.items()})
+        assert worst_difference(other, asked, scene.engine.generate(asked)) < TOLERANCE
+        # What the worker computes with, read back through its packed layers, is the trainer's, bit for bit.
+        (held,) = scene.server.workers("held_digests")
+        assert held == held_by_trainer(other)
+
+
+@needs_vllm
+def test_requests_under_way_go_on_with_new_weights(scene: Scene) -> None:
+    scene.engine.load_weights(scene.model, version=10)
+    other = make_model(5, tied=scene.model.config.tie_word_embeddings)
+    asked = [Request((2, 3, 4 + k), k, 900) for k in range(8)]
+    futures = [scene.engine.submit(request) for request in asked]
+    time.sleep(0.3)
+    scene.engine.load_weights(other, version=11)
+    done = [future.result(timeout=WAIT_S) for future in futures]
+    assert {g.version for g in done} <= {10, 11}
+    for request, g in zip(asked, done, strict=True):
+        found = np.array(g.logprobs)
+        old, new = (
+            np.abs(plain_logprobs(model, request, g.ids) - found) < TOLERANCE
+            for model in (scene.model, other)
+        )
+        switch = int(np.argmin(old)) if not old.all() else len(found)
+        assert new[switch:].all(), "after the switch, every token is scored by the new weights alone"
+    after = scene.engine.generate(asked[:2])
+    assert worst_difference(other, asked[:2], after) < TOLERANCE
+
+
+@needs_vllm
+def test_a_killed_engine_comes_back_with_its_weights_and_its_requests(scene: Scene) -> None:
+    other = make_model(6, tied=scene.model.config.tie_word_embeddings)
+    scene.engine.load_weights(other, version=20)
+    asked = [Request((2, 3, 4 + k), k, 900) for k in range(8)]
+    wanted = scene.engine.generate(asked)
+    futures = [scene.engine.submit(request) for request in asked]
+    time.sleep(0.2)
+    before = scene.server.restarts
+    os.kill(process_of(scene.server), signal.SIGKILL)
+    done = [future.result(timeout=WAIT_S) for future in futures]
+    assert scene.server.restarts == before + 1
+    assert [g.version for g in done] == [20] * len(asked)
+    assert sum(a.ids != b.ids for a, b in zip(done, wanted, strict=True)) <= 1  # rounding
+    assert worst_difference(other, asked, done) < TOLERANCE
+    scene.engine.load_weights(scene.model)
+    short = make_requests(8)
+    assert worst_difference(scene.model, short, scene.engine.generate(short)) < TOLERANCE
+
+
+@needs_vllm
+def test_sleep_is_refused_without_a_gpu(scene: Scene) -> None:
+    with pytest.raises(EngineError, match=r"engine\.sleep=true"):
+        scene.engine.sleep()
+
+
+@needs_vllm
+def test_a_temperature_that_vllm_would_raise_is_refused(scene: Scene) -> None:
+    with pytest.raises(EngineError, match=r"temperature=0\.001"):
+        scene.engine.generate([Request((2, 3), 0, 4, 0.001)])
+
+
+@needs_vllm
+def test_adapters_play_mixed_and_each_takes_its_own_updates(tmp_path: Path) -> None:
+    from mappa_rl.engines.vllm import AdapterEngine
+    from mappa_rl.lora import LoraShape, adapted
+
+    base = make_model()
+    base.save_pretrained(tmp_path)
+    server = start(tmp_path, adapters=2, rank=4)
+    shape = LoraShape(rank=4, alpha=8, targets=("q_proj", "v_proj", "down_proj"))
+    models = [adapted(base, shape, seed) for seed in range(2)]
+    engines = [AdapterEngine(server, f"policy_{k}") for k in range(2)]
+    try:
+        assert engines[0].generate(make_requests(2))[0].version == 0  # before the first update: the base
+        for round_ in range(4):
+            for model, engine in zip(models, engines, strict=True):
+                _disturb(model, round_)
+                engine.load_weights(model)
+                assert engine.version == round_ + 1
+                trained = sum(p.nbytes for p in model.parameters() if p.requires_grad)
+                assert engine.last_sync.bytes == trained
+                assert engine.last_sync.transfers == 1
+            asked = make_requests(16)
+            mixed = [[engine.submit(request) for engine in engines] for request in asked]
+            for k, model in enumerate(models):
+                done = [futures[k].result(timeout=WAIT_S) for futures in mixed]
+                assert worst_difference(model, asked, done) < TOLERANCE
+                assert {g.version for g in done} == {round_ + 1}
+        assert [f[0].result().ids for f in mixed] != [f[1].result().ids for f in mixed]
+        os.kill(process_of(server), signal.SIGKILL)
+        for model, engine in zip(models, engines, strict=True):
+            assert worst_difference(model, asked, engine.generate(asked)) < TOLERANCE
+        assert server.restarts == 1
+        with pytest.raises(EngineError, match="adapted module"):
+            engines[0].load_weights(base)
+        engines[0].close()  # the other one plays on
+        assert worst_difference(models[1], asked, engines[1].generate(asked)) < TOLERANCE
+    finally:
+        for engine in engines:
+            engine.close()
+
+
+def _disturb(model: Any, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_" in name:
+                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+
+
+@needs_vllm
+def test_an_engine_that_dies_again_and_again_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Death is feigned: what stands for vLLM here raises its error for a dead engine at once."""
+    from mappa_rl.engines import vllm_options, vllm_server
+    from mappa_rl.engines.vllm import VLLMEngine
+
+    class Dead:
+        errored = True
+        output_handler = None
+
+        async def generate(self, *_: Any, **__: Any) -> Any:
+            raise vllm_options.VLLMOptions(tmp_path, 8).dead_error
+            yield
+
+        def shutdown(self, timeout: float | None = None) -> None:
+            pass
+
+    starts: list[Any] = []
+    monkeypatch.setattr(vllm_options.VLLMOptions, "start", lambda self: starts.append(self) or Dead())
+    monkeypatch.setattr(vllm_server, "BACKOFF_S", 0.001)
+    make_model().save_pretrained(tmp_path)
+    engine = VLLMEngine(start(tmp_path))
+    for _ in range(2):
+        with pytest.raises(EngineError, match=r"died 4 times in a row.*engine\.kv_cache_mb"):
+            engine.generate(make_requests(3))
+    assert len(starts) == 1 + vllm_server.RESTARTS
+    engine.close()
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (7, 5), (300, 40), (1000, 33)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_digest_sees_a_bit_a_swap_and_a_shape(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    tensor = torch.randn(shape).to(dtype)
+    right = digest(tensor)
+    assert digest(tensor.clone()) == right
+    assert digest(tensor[None]) != right
+    flat = tensor.view(-1)
+    changed = flat.clone()
+    changed[-1] = -changed[-1]
+    assert digest(changed.view(shape)) != right
+    if len(flat) > 1:
+        swapped = flat.clone()
+        swapped[0], swapped[-1] = flat[-1], flat[0]
+        assert digest(swapped.view(shape)) != right
+        assert digest(torch.stack([tensor, tensor], -1)[..., 0]) == right  # strides do not matter
+
+
+def test_weights_are_dealt_into_few_buckets_in_their_order() -> None:
+    for sizes in ([1], [2**30] * 40, [2**20] * 500, [5 * 2**30, *[2**20] * 900], list(range(1, 2000))):
+        named = {f"w{k}": size for k, size in enumerate(sizes)}
+        dealt = buckets(named)
+        assert [name for bucket in dealt for name in bucket] == list(named)
+        assert 1 <= len(dealt) <= MOST_TRANSFERS
+        assert all(dealt)
+
+
+def test_tied_weights_are_sent_once() -> None:
+    tied, untied = named_weights(make_model()), named_weights(make_model(tied=False))
+    assert set(untied) - set(tied) == {"lm_head.weight"}
