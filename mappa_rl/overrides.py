@@ -43,6 +43,12 @@ _Loader.yaml_implicit_resolvers = {
 for _tag, _regexp, _first in _RULES:
     _Loader.add_implicit_resolver(_tag, _regexp, list(_first))
     _Dumper.add_implicit_resolver(_tag, _regexp, list(_first))
+_Dumper.add_representer(
+    str,  # plain text would lose characters that YAML takes for line breaks
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style='"' if re.search("[\x85\u2028\u2029]", text) else None
+    ),
+)
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))  # no octals
 
 

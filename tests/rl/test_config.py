@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mappa_rl.config import Config, load_config, recipe_names
@@ -162,6 +162,8 @@ words = st.sampled_from(
         scalars | words, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3)
     )
 )
+@example("\x85")
+@example({"\u2028": ["a\x85b", "\u2029"]})
 def test_yaml_written_is_yaml_read(data: object) -> None:
     assert read_yaml(write_yaml(data), "here") == data
 
