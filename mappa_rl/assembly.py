@@ -52,17 +52,9 @@ def assemble(config: Config, start: Path, *, plays: bool = True) -> Parts:
     Adapters share its weights, so that the reference costs no memory of its own. Unless it ``plays``, no
     engine is started that has a process of its own.
     """
-    model, tokenizer = load_policy(start, config.optim.dtype)
-    team = find_card(card_of(config.env.id)).team.names  # the card alone: data and sandbox may be elsewhere
-    policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
+    policies, model = players(config, start, plays=plays)
+    policy_map = policies.map
     policy_map.check_trainable(config.policies.lr, "policies.lr")
-    shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
-    chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
-    engines = partial(make_engines, config, folder=start, lora=policy_map.lora)
-    policies = Policies.from_model(
-        policy_map, model, chat, lora=shape, seed=config.run.seed, shared=not config.streamed,
-        make_engines=engines if plays and config.engine.name == "vllm" else None,
-    )  # fmt: skip
     temperatures = policy_temperatures(config, policy_map)
     optim, algorithm = config.optim, algorithm_of(config)
     updates = config.run.steps * optim.epochs * optim.minibatches
@@ -105,6 +97,21 @@ def assemble(config: Config, start: Path, *, plays: bool = True) -> Parts:
         algorithm,
         processes,
     )
+
+
+def players(config: Config, start: Path, *, plays: bool = True) -> tuple[Policies, Any]:
+    """The policies of a run alone, which begin as the model in ``start``, and that model."""
+    model, tokenizer = load_policy(start, config.optim.dtype)
+    team = find_card(card_of(config.env.id)).team.names  # the card alone: data and sandbox may be elsewhere
+    policy_map = PolicyMap.from_spec(config.policies.map, team, config.policies.frozen)
+    shape = LoraShape(config.lora.rank, config.lora.alpha, config.lora.targets) if policy_map.lora else None
+    chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
+    engines = partial(make_engines, config, folder=start, lora=policy_map.lora)
+    policies = Policies.from_model(
+        policy_map, model, chat, lora=shape, seed=config.run.seed, shared=not config.streamed,
+        make_engines=engines if plays and config.engine.name == "vllm" else None,
+    )  # fmt: skip
+    return policies, model
 
 
 def _reference(temperature: float) -> str:

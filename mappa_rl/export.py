@@ -14,7 +14,7 @@ from mappa_rl.checkpoint import Checkpoints
 from mappa_rl.config import load_config
 from mappa_rl.errors import RunError
 from mappa_rl.runs import CONFIG
-from mappa_rl.warmstart import FOLDER
+from mappa_rl.warmstart import start_folder
 
 MODEL, ADAPTER, ADAPTER_CONFIG = "model", "adapter", "adapter_config.json"
 
@@ -34,7 +34,7 @@ def export(run: Path, to: Path, checkpoint: str = "latest", *, adapter: bool = F
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise RunError(f"{to} is not an empty folder: choose another with --to.")
     path = Checkpoints(run / "checkpoints").intact(checkpoint)
-    base = Path(config.warmstart.path) if config.warmstart.path else run / FOLDER
+    base = start_folder(config, run)
     written = []
     for policy in sorted(path.glob("policies/*")):
         source = policy / (ADAPTER if adapter else MODEL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 from mappa_rl.config import Config
@@ -19,7 +20,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     """
     import torch
 
-    from mappa_rl.assembly import assemble, collector
+    from mappa_rl.assembly import collector, players
     from mappa_rl.batches import own_batches
     from mappa_rl.bias import CoachBias
     from mappa_rl.checkpoint import Checkpoints
@@ -29,6 +30,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     from mappa_rl.sinks import sinks_of
     from mappa_rl.statistics import check_masked, rollout_stats
     from mappa_rl.step import as_recorded
+    from mappa_rl.trained import load_trained
     from mappa_rl.warmstart import warm_start
 
     check_coach(config)
@@ -36,16 +38,16 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     config = with_coach_files(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"episodes of {config.env.id}") as progress:
-        parts = assemble(config, warm_start(config, out if run is None else run, progress))
+        policies, _ = players(config, warm_start(config, out if run is None else run, progress))
         if run is not None:
-            state = Checkpoints(run / "checkpoints").load(parts.learners)
-            parts.policies.sync(state["step"])
+            load_trained(policies, Checkpoints(run / "checkpoints").intact("latest"))
         with (
-            collector(config, parts.policies, "train", progress.watch) as training,
+            closing(policies),
+            collector(config, policies, "train", progress.watch) as training,
             CoachBias(config, out, progress) as bias,
             sinks_of(config, out, progress.note) as metrics,
         ):
-            batches = own_batches(config, parts.policies, training)
+            batches = own_batches(config, policies, training)
             progress.phase("generating", config.run.steps, "steps")
             for step in range(1, config.run.steps + 1):
                 started = time.perf_counter()
@@ -53,7 +55,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
                 values = rollout_stats(collected) | service_stats(collected.trajectories)
                 check_masked(collected, config.rollout.max_masked, step)
                 values |= bias.step(step, collected)
-                write_step(out, as_recorded(config, parts.policies, step, collected))
+                write_step(out, as_recorded(config, policies, step, collected))
                 values["time/step"] = time.perf_counter() - started
                 metrics.log(step, values)
                 progress.update(step, values)

@@ -59,12 +59,22 @@ def is_adapted(module: nn.Module) -> bool:
     return any(hasattr(part, "lora_A") for part in module.modules())
 
 
+def adapter_names(module: nn.Module) -> dict[str, Tensor]:
+    """The adapter's own parameters by PEFT's names."""
+    return {
+        f"base_model.model.{name}.{side}.weight": getattr(layer, side)[_NAME].weight
+        for name, layer in _layers(module)
+        for side in ("lora_A", "lora_B")
+    }
+
+
+def _layers(module: nn.Module) -> list[tuple[str, Any]]:
+    return [(name, part) for name, part in module.named_modules() if hasattr(part, "lora_A")]
+
+
 def merged(module: nn.Module) -> dict[str, Tensor]:
     """The state dict that ``base`` would have with the adapter's update added to its weights (a copy)."""
-    layers: list[tuple[str, Any]] = [
-        (n, part) for n, part in module.named_modules() if hasattr(part, "lora_A")
-    ]
-    deltas = {f"{name}.weight": layer.get_delta_weight(_NAME) for name, layer in layers}
+    deltas = {f"{name}.weight": layer.get_delta_weight(_NAME) for name, layer in _layers(module)}
     state: dict[str, Tensor] = {}
     for name, value in module.state_dict().items():
         if f".{_NAME}." in name and ".lora_" in name:
@@ -82,17 +92,8 @@ def save_adapter(module: nn.Module, folder: Path) -> dict[str, Tensor]:
     from peft import LoraConfig
     from safetensors.torch import save_file
 
-    layers: list[tuple[str, Any]] = [
-        (name, part) for name, part in module.named_modules() if hasattr(part, "lora_A")
-    ]
-    state = {
-        f"base_model.model.{name}.{side}.weight": getattr(layer, side)[_NAME]
-        .weight.detach()
-        .contiguous()
-        .cpu()
-        for name, layer in layers
-        for side in ("lora_A", "lora_B")
-    }
+    layers = _layers(module)
+    state = {name: tensor.detach().contiguous().cpu() for name, tensor in adapter_names(module).items()}
     first = layers[0][1]
     config = LoraConfig(
         r=first.r[_NAME], lora_alpha=first.lora_alpha[_NAME], lora_dropout=0.0, task_type="CAUSAL_LM",

@@ -22,30 +22,29 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
     """
     if not (run / "checkpoints").is_dir():
         raise RunError(f"{run} has no checkpoint yet: go on with `mappa-rl train --resume {run}` first.")
-    from mappa_rl.assembly import assemble, collector
+    from mappa_rl.assembly import collector, players
     from mappa_rl.checkpoint import Checkpoints
     from mappa_rl.held_out import HeldOut
+    from mappa_rl.trained import load_trained
     from mappa_rl.warmstart import warm_start
 
     check_sampling(config)
-    checkpoints = Checkpoints(run / "checkpoints")
-    path = checkpoints.find(checkpoint)
+    path = Checkpoints(run / "checkpoints").intact(checkpoint)
 
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
-        parts = assemble(config, warm_start(config, run, progress))
+        policies, _ = players(config, warm_start(config, run, progress))
         config = with_coach_files(write_config(config, out), out)
         watch = progress.watch
         with (
-            closing(parts.policies),
-            collector(config, parts.policies, "train", watch, judged=False) as calibrating,
-            collector(config, parts.policies, "eval", watch) as judged,
-            collector(config, parts.policies, "eval", watch, judged=False) as plain,
+            closing(policies),
+            collector(config, policies, "train", watch, judged=False) as calibrating,
+            collector(config, policies, "eval", watch) as judged,
+            collector(config, policies, "eval", watch, judged=False) as plain,
         ):
             evaluation = HeldOut(config, out, progress, judged, plain)
             evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
-            state = checkpoints.load(parts.learners, path)
-            parts.policies.sync(state["step"])
+            load_trained(policies, path)
             evaluation.measure("after", evaluation.temperatures, trace=True)
     trained = read_summary(run)
     summarise(

@@ -120,7 +120,12 @@ class VLLMOptions:
         }
         if on_cpu():
             self._check_heads()
-            arguments |= {"enforce_eager": True, "kv_cache_memory_bytes": self.kv_cache_mb * 2**20}
+            # A seeded request whose prompt is computed in parts would kill the engine here: vLLM takes a draw
+            # back by the generator's offset, and generators of the CPU have none.
+            arguments |= {
+                "enforce_eager": True, "kv_cache_memory_bytes": self.kv_cache_mb * 2**20,
+                "enable_chunked_prefill": False,
+            }  # fmt: skip
         else:
             arguments |= {"gpu_memory_utilization": self.memory_fraction, "enable_sleep_mode": self.sleep}
         if self.adapters:

@@ -103,6 +103,17 @@ def test_a_draw_depends_on_its_seed_and_prompt_alone(scene: Scene) -> None:
     assert scene.engine.generate([again])[0].ids != together[0]
 
 
+def test_more_prompts_than_a_batch_takes_at_once(scene: Scene) -> None:
+    """Seeded ones: engines that compute a prompt in parts take back what they drew too early."""
+    draw = torch.Generator().manual_seed(5)
+    prompts = [torch.randint(2, VOCAB, (900,), generator=draw).tolist() for _ in range(16)]
+    asked = [Request(tuple(prompt), seed, 3) for seed, prompt in enumerate(prompts)]
+    together = scene.engine.generate(asked)
+    assert worst_difference(scene.model, asked, together) < TOLERANCE
+    alone = [scene.engine.generate([request])[0].ids for request in asked[:3]]
+    assert sum(a.ids != b for a, b in zip(together[:3], alone, strict=True)) <= 1
+
+
 def test_stops_limits_and_order(scene: Scene) -> None:
     asked = [Request((2, 3, 4 + i % 5), i, 1 + i % 23, 1.0, (STOP, 5)) for i in range(60)]
     done = scene.engine.generate(asked)

@@ -20,6 +20,7 @@ from mappa_rl.results import load_results
 from mappa_rl.sinks import read_metrics
 from mappa_rl.summary import read_summary
 from mappa_rl.trainer import train
+from mappa_rl.warmstart import start_folder
 
 TEXTS = [
     "plan: gcd(84, 70)",
@@ -138,12 +139,13 @@ def test_one_thinking_policy_for_all(tmp_path: Path) -> None:
 def test_adapters_are_exported_merged_and_alone(tmp_path: Path) -> None:
     out = run(tmp_path, "qwen3", "policies.map=lora", "lora.rank=2", "optim.lr=0.01")
     whole, adapters = export(out, tmp_path / "plain"), export(out, tmp_path / "adapters", adapter=True)
-    start = logits(out / "warmstart")
+    base = start_folder(load_config(out / "config.yaml"), out)
+    start = logits(base)
     for plain, adapter in zip(whole, adapters, strict=True):
         assert sorted(p.name for p in adapter.iterdir() if p.suffix != ".md") == [
             "adapter_config.json", "adapter_model.safetensors",
         ]  # fmt: skip
         settings = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
-        assert settings["base_model_name_or_path"] == str((out / "warmstart").resolve())
-        torch.testing.assert_close(logits(out / "warmstart", adapter), logits(plain), atol=1e-5, rtol=1e-5)
+        assert settings["base_model_name_or_path"] == str(base.resolve())
+        torch.testing.assert_close(logits(base, adapter), logits(plain), atol=1e-5, rtol=1e-5)
         assert not torch.allclose(logits(plain), start, atol=1e-4)

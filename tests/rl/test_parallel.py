@@ -59,6 +59,8 @@ def test_two_processes_train_what_one_does(tmp_path: Path) -> None:
         assert found.keys() == whole.keys()
         assert all((found[name] == whole[name]).all() for name in found)
 
+    assert main(["eval", str(cut), "eval.episodes=3"]) == 0  # plays in one process what two have trained
+
 
 def test_processes_that_nobody_started_are_missed(tmp_path: Path) -> None:
     config = load_config("demo", [*SMALL, "run.steps=0", "run.processes=2"])
