@@ -35,12 +35,13 @@ from rich.table import Table
 
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_rl.chat import ChatTokenizer
+from mappa_rl.collector import Collector
 from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.engines.hf import HFEngine
 from mappa_rl.learner import Learner
 from mappa_rl.policies import Policies, Policy, PolicyMap
-from mappa_rl.rollout import Collected, Collector, Job
+from mappa_rl.rollout import Collected, Job
 from mappa_rl.sampling import Sampling
 from mappa_rl.schedule import Schedule
 from mappa_rl.sft import imitate

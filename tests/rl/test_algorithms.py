@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def test_comparing_episodes_needs_several(name: str) -> None:
 
 
 def test_samples_per_task_play_the_same_task_with_other_seeds() -> None:
-    ids = [f"t{i}" for i in range(50)]
+    ids: Any = SimpleNamespace(task_ids=[f"t{i}" for i in range(50)])
     config = load_config("demo", ["rollout.episodes_per_step=12", "rollout.samples_per_task=4"])
     jobs = jobs_of(config, ids, 3)
     assert len({job.seed for job in jobs}) == 12

@@ -15,10 +15,12 @@ from tokenizers import AddedToken
 
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_rl.chat import ChatTokenizer
+from mappa_rl.collector import Collector
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import TokenizerError
 from mappa_rl.policies import Policies, Policy, PolicyMap
-from mappa_rl.rollout import Collector, Job, Sampling
+from mappa_rl.rollout import Job
+from mappa_rl.sampling import Sampling
 from mappa_rl.warmstart import demonstrated
 
 TEXTS = [

@@ -20,7 +20,8 @@ SHRUNK = [
     "rollout.episodes_per_step=4", "rollout.max_new_tokens=8", "rollout.max_context=12000",
     "model.max_len=12000", "optim.tokens_per_micro_batch=24000", "optim.minibatches=1", "eval.episodes=2",
     "eval.every=1", "run.steps=2", "run.checkpoint_every=1", "run.torch_threads=1", "run.tensorboard=false",
-    "env.sandbox=calculator", "engine={}", "optim.zero_stage=2", "run.processes=1",
+    "env.sandbox=calculator", "engine.name=hf", "engine.devices=[]", "engine.tensor_parallel=1",
+    "engine.memory_fraction=0.4", "engine.sleep=false", "optim.zero_stage=2", "run.processes=1",
 ]  # fmt: skip
 
 

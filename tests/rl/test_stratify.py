@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mappa_rl.assembly import collector
 from mappa_rl.config import load_config
+from mappa_rl.jobs import jobs_of
 from mappa_rl.policies import Policies
-from mappa_rl.step import jobs_of
 from mappa_rl.stratify import stratified
 
 POOLS = {"regression": [f"r{i}" for i in range(34)], "classification": [f"c{i}" for i in range(30)]}

@@ -33,10 +33,24 @@ RUNS = {
         "rollout.episodes_per_step=8", "rollout.samples_per_task=4", "algo.correction=tis",
         "algo.kl_in=loss", "algo.kl_estimator=k2", "algo.name=grpo",
     ],
+    "a critic, tasks for validation, a stream": [
+        "algo.name=ppo", "eval.validation=2", "rollout.staleness=1", "algo.correction=tis",
+        "rollout.episodes_per_step=4", "rollout.max_episode_s=600", "rollout.retries=1",
+    ],
     "nothing to learn from": ["rollout.episodes_per_step=4", "env.coach=off", "rollout.max_masked=1"],
 }  # fmt: skip
-NEEDS_SIGNAL = ("bias/offset/", "bias/slope/", "bias_low/", "bias_high/", "bias_p/", "corrections/", "sft_")
-"""What eight episodes of a policy that can do nothing cannot bring about; their own tests do."""
+NEEDS_SIGNAL = (
+    "bias/offset/",
+    "bias/slope/",
+    "bias_low/",
+    "bias_high/",
+    "bias_p/",
+    "corrections/",
+    "sft_",
+    "sync/",
+)
+"""What eight episodes of a policy that can do nothing cannot bring about, or the hf engine; their own tests
+do."""
 
 
 def rows() -> list[tuple[str, re.Pattern[str]]]:
