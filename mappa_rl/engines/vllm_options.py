@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from mappa_rl.engines.base import Request
+from mappa_rl.engines.owner import OWNER
 from mappa_rl.errors import EngineError
 from mappa_rl.sync import DeviceSender, Sender, SharedMemorySender
 
@@ -126,6 +127,8 @@ class VLLMOptions:
                 "enforce_eager": True, "kv_cache_memory_bytes": self.kv_cache_mb * 2**20,
                 "enable_chunked_prefill": False,
             }  # fmt: skip
+            if self.tensor_parallel == 1:
+                arguments["distributed_executor_backend"] = "uni"
         else:
             arguments |= {"gpu_memory_utilization": self.memory_fraction, "enable_sleep_mode": self.sleep}
         if self.adapters:
@@ -175,13 +178,18 @@ def on_cpu() -> bool:
 @contextmanager
 def _environment(options: VLLMOptions) -> Iterator[None]:
     """What the engine's processes inherit, set while they are started."""
-    wanted = {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}  # a fork of a process with threads may deadlock
+    wanted = {
+        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of a process with threads may deadlock
+        OWNER: str(os.getpid()),
+    }
     if not torch.cuda.is_available():
         wanted |= {
             "TORCH_COMPILE_DISABLE": "1",  # compiling takes half a minute and gains nothing
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # engines would all be bound to the same cores
             "OMP_NUM_THREADS": str(options.threads),
         }
+        if options.tensor_parallel == 1:  # else vLLM gives the one worker a process, and the two spin
+            wanted["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     if options.devices:
         wanted["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, options.devices))
     before = {name: os.environ.get(name) for name in wanted}

@@ -1,6 +1,7 @@
 """What runs inside vLLM's worker processes: the receiving end of weight updates.
 
-vLLM imports this module in every worker (``worker_extension_cls``), which registers the transfer backends.
+vLLM imports this module in every worker (``worker_extension_cls``), which registers the transfer backends and
+has the worker end with the run.
 All of them go through vLLM's layer-by-layer reload, so that weights are packed, fused and split for tensor
 parallelism again just as when the model was first loaded.
 """
@@ -25,8 +26,10 @@ from vllm.distributed.weight_transfer.nccl_engine import NCCLWeightTransferEngin
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
 from mappa_rl.engines.digest import digest
+from mappa_rl.engines.owner import watch_owner
 
 EXTENSION = f"{__name__}.WorkerExtension"
+watch_owner()
 
 
 class _Digesting(WeightTransferEngine[Any, Any]):

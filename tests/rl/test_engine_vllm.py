@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from engine_helpers import MAX_LEN, make_model, make_requests, needs_vllm, plain_logprobs, worst_difference
@@ -250,3 +253,33 @@ def test_weights_are_dealt_into_few_buckets_in_their_order() -> None:
 def test_tied_weights_are_sent_once() -> None:
     tied, untied = named_weights(make_model()), named_weights(make_model(tied=False))
     assert set(untied) - set(tied) == {"lm_head.weight"}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mappa_rl.engines.vllm import VLLMEngine
+from mappa_rl.engines.vllm_options import VLLMOptions
+from mappa_rl.engines.vllm_server import VLLMServer
+import psutil
+
+if __name__ == "__main__":
+    engine = VLLMEngine(VLLMServer(VLLMOptions(Path(sys.argv[1]), 64, kv_cache_mb=16)))
+    print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@needs_vllm
+def test_an_engine_ends_with_the_run_that_started_it(tmp_path: Path) -> None:
+    make_model().save_pretrained(tmp_path / "model")
+    program = tmp_path / "killed.py"
+    program.write_text(KILLED)
+    done = subprocess.run([sys.executable, program, tmp_path / "model"], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert pids
+    until = time.monotonic() + WAIT_S
+    while any(psutil.pid_exists(pid) for pid in pids):
+        assert time.monotonic() < until, "an engine goes on without its run"
+        time.sleep(0.2)
