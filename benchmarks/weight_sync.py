@@ -3,7 +3,8 @@
 A random Qwen3 in fp32 is changed again and again, sent to a vLLM engine on a CPU (in buckets, through shared
 memory), and asked for log-probs of sampled tokens, which are compared with a plain forward pass of the
 learner's module. In the same run and in turns: a plain copy of the same weights within the learner's process,
-and the same weights sent with one call per parameter, as trainers do that update an engine name by name.
+the same weights sent with one call per parameter, as trainers do that update an engine name by name, and
+vLLM's own reload of them within its worker, without transport or digests: what no update on a CPU undercuts.
 
     python benchmarks/weight_sync.py [--quick] [--json PATH]
 """
@@ -29,7 +30,7 @@ from mappa_rl import sync
 from mappa_rl.engines.base import Request
 from mappa_rl.engines.digest import combined, digest
 from mappa_rl.engines.vllm import VLLMEngine
-from mappa_rl.engines.vllm_options import VLLMOptions
+from mappa_rl.engines.vllm_options import VLLMOptions, import_vllm
 from mappa_rl.engines.vllm_server import VLLMServer
 
 SIZES = {
@@ -53,10 +54,11 @@ def measure(name: str, updates: int, prompts: int) -> dict[str, Any]:
     model = make(name)
     whole = sum(tensor.nbytes for tensor in sync.named_weights(model).values())
     twin = {name: tensor.clone() for name, tensor in sync.named_weights(model).items()}
-    plain, ours, each, difference, equal = [], [], [], 0.0, True
+    plain, ours, each, floor, difference, equal = [], [], [], [], 0.0, True
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
-        engine = VLLMEngine(VLLMServer(VLLMOptions(Path(folder), MAX_LEN, kv_cache_mb=64)))
+        server = timed_server(Path(folder))
+        engine = VLLMEngine(server)
         try:
             for update in range(updates + 1):
                 change(model, update)
@@ -71,6 +73,8 @@ def measure(name: str, updates: int, prompts: int) -> dict[str, Any]:
                 change(model, update + 1000)
                 engine.load_weights(model)
                 ours.append(engine.last_sync)
+                sent = server._sender.layout(list(weights))  # where the update has just written them
+                floor += server.workers("own_load", sent)
                 own = {key: digest(tensor) for key, tensor in sync.named_weights(model).items()}
                 equal &= engine.last_sync.checksum == combined(own)
                 difference = max(difference, worst(engine, model, update, prompts))
@@ -88,9 +92,22 @@ def measure(name: str, updates: int, prompts: int) -> dict[str, Any]:
         "seconds": found,
         "copy_seconds": seconds,
         "ratio": found / seconds,
+        "own_load_seconds": statistics.median(floor[1:]),
+        "own_load_ratio": statistics.median(
+            stats.seconds / own for stats, own in zip(ours[1:], floor[1:], strict=True)
+        ),
         "per_parameter_transfers": each[-1].transfers,
         "per_parameter_seconds": statistics.median(stats.seconds for stats in each[1:]),
     }
+
+
+def timed_server(folder: Path) -> Any:
+    """A server whose worker can time vLLM's own reload."""
+    import_vllm()  # before anything of it is
+    from vllm_own_load import EXTENSION
+
+    with patch("mappa_rl.engines.vllm_worker.EXTENSION", EXTENSION):
+        return VLLMServer(VLLMOptions(folder, MAX_LEN, kv_cache_mb=64))
 
 
 def change(model: Any, seed: int) -> None:
@@ -137,6 +154,8 @@ def main() -> None:
         "seconds": ("seconds", "{:.4f}"),
         "seconds of a plain copy": ("copy_seconds", "{:.5f}"),
         "times a plain copy": ("ratio", "{:.1f}"),
+        "seconds of vLLM's own load of the same tensors": ("own_load_seconds", "{:.4f}"),
+        "times vLLM's own load": ("own_load_ratio", "{:.2f}"),
         "one call per parameter: transfers": ("per_parameter_transfers", "{}"),
         "one call per parameter: seconds": ("per_parameter_seconds", "{:.4f}"),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
@@ -51,7 +51,7 @@ class SyncStats:
 
 
 class Receiver(Protocol):
-    """An engine's side of an update; the first four are what vLLM's senders call."""
+    """An engine's side of an update; the first four are what vLLM's senders call, and wait for."""
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None: ...
 
@@ -61,9 +61,23 @@ class Receiver(Protocol):
 
     def finish_weight_update(self, weight_version: str | None = None) -> None: ...
 
-    def received_digests(self) -> list[dict[str, str]]:
-        """What every worker handed to its model."""
+    def ask(self, method: str, **options: Any) -> Future[Any]:
+        """Call a method in every worker without waiting; workers take calls in the order of asking."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What one ``Sender.send`` sent.
+
+    ``digests`` are of the learner's tensors in the engine's dtype, ``received`` of what every worker of the
+    engine handed to its model.
+    """
+
+    bytes: int
+    transfers: int
+    digests: dict[str, str]
+    received: list[dict[str, str]]
 
 
 class Sender(Protocol):
@@ -71,8 +85,8 @@ class Sender(Protocol):
 
     def connect(self, receiver: Receiver) -> None: ...
 
-    def send(self, weights: Mapping[str, Tensor]) -> tuple[int, int]:
-        """Send all weights; return bytes and transfers. They stay readable in ``kept``."""
+    def send(self, weights: Mapping[str, Tensor]) -> Sent:
+        """Send all weights. They stay readable in ``kept``."""
         ...
 
     @property
@@ -83,19 +97,19 @@ class Sender(Protocol):
     def close(self) -> None: ...
 
 
-def push(weights: Mapping[str, Tensor], sender: Sender, receiver: Receiver, dtype: torch.dtype) -> SyncStats:
+def push(weights: Mapping[str, Tensor], sender: Sender) -> SyncStats:
     """Send ``weights`` and compare checksums. Raises ``EngineError`` where they differ."""
     started = time.perf_counter()
-    size, transfers = sender.send(weights)
-    sent = {name: digest(tensor.to(dtype)) for name, tensor in weights.items()}
-    for rank, received in enumerate(receiver.received_digests()):
-        wrong = sorted(name for name in {*sent, *received} if sent.get(name) != received.get(name))
+    sent = sender.send(weights)
+    right = sent.digests
+    for rank, received in enumerate(sent.received):
+        wrong = sorted(name for name in {*right, *received} if right.get(name) != received.get(name))
         if wrong:
             raise EngineError(
                 f"Worker {rank} of the engine received other weights than were sent: {wrong[:3]} and "
                 f"{max(0, len(wrong) - 3)} more. Memory or transport is faulty: do not use this engine."
             )
-    return SyncStats(size, transfers, time.perf_counter() - started, combined(sent))
+    return SyncStats(sent.bytes, sent.transfers, time.perf_counter() - started, combined(right))
 
 
 def named_weights(source: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -109,6 +123,10 @@ def named_weights(source: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]
             found[name] = tensor.detach()
             seen.add(place)
     return found
+
+
+def _digests(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, str]:
+    return {name: digest(tensor.to(dtype)) for name, tensor in weights.items()}
 
 
 def buckets(sizes: Mapping[str, int]) -> list[list[str]]:
@@ -144,31 +162,32 @@ class SharedMemorySender:
     def kept(self) -> Mapping[str, Tensor]:
         return self._views
 
-    def send(self, weights: Mapping[str, Tensor]) -> tuple[int, int]:
+    def send(self, weights: Mapping[str, Tensor]) -> Sent:
         assert self._receiver is not None, "connect comes first"
         if {name: tensor.shape for name, tensor in weights.items()} != {
             name: view.shape for name, view in self._views.items()
         }:
             self._make(weights)
-        self._receiver.start_weight_update()
         sizes = {name: view.nbytes for name, view in self._views.items()}
         dealt = buckets(sizes)
-        done: list[Future[None]] = []
-        with ThreadPoolExecutor(1, thread_name_prefix="weight-sync") as pool:
-            for names in dealt:
-                for name in names:
-                    self._views[name].copy_(weights[name])
-                info = {
-                    "names": names,
-                    "dtype": str(self._dtype).removeprefix("torch."),
-                    "shapes": [list(self._views[name].shape) for name in names],
-                    "offsets": [self._offsets[name] for name in names],
-                }
-                done.append(pool.submit(self._receiver.update_weights, info))
-        for future in done:
-            future.result()
-        self._receiver.finish_weight_update()
-        return sum(sizes.values()), len(dealt)
+        asked = [self._receiver.ask("start_weight_update")]
+        for names in dealt:
+            for name in names:
+                self._views[name].copy_(weights[name])
+            asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))
+        asked += [self._receiver.ask("finish_weight_update"), self._receiver.ask("received_digests")]
+        digests = _digests(weights, self._dtype)  # while the worker still reads
+        *_, received = [answer.result() for answer in asked]  # in order: the first error is the cause
+        return Sent(sum(sizes.values()), len(dealt), digests, received)
+
+    def layout(self, names: list[str]) -> dict[str, Any]:
+        """Where these weights lie in the segment: a ``vllm_worker.SharedMemoryUpdateInfo``, as a dict."""
+        return {
+            "names": names,
+            "dtype": str(self._dtype).removeprefix("torch."),
+            "shapes": [list(self._views[name].shape) for name in names],
+            "offsets": [self._offsets[name] for name in names],
+        }
 
     def _make(self, weights: Mapping[str, Tensor]) -> None:
         """A segment with room for these weights. Raises ``EngineError`` where there is none."""
@@ -223,7 +242,7 @@ class DeviceSender:
     def kept(self) -> Mapping[str, Tensor]:
         return self._kept
 
-    def send(self, weights: Mapping[str, Tensor]) -> tuple[int, int]:
+    def send(self, weights: Mapping[str, Tensor]) -> Sent:
         assert self._receiver is not None, "connect comes first"
         sizes = {name: tensor.numel() * self._dtype.itemsize for name, tensor in weights.items()}
         total, widest = sum(sizes.values()), max(sizes.values())
@@ -236,7 +255,9 @@ class DeviceSender:
         self._engine.client, self._engine.source = counted, source
         self._engine.send_weights()
         self._kept = {name: tensor.to("cpu", self._dtype, copy=True) for name, tensor in weights.items()}
-        return total, counted.updates if self._backend == "ipc" else -(-total // bucket)
+        transfers = counted.updates if self._backend == "ipc" else -(-total // bucket)
+        received = self._receiver.ask("received_digests").result()
+        return Sent(total, transfers, _digests(weights, self._dtype), received)
 
     def _open(self, receiver: Receiver, source: _Source, bucket: int) -> Any:
         from vllm.distributed.weight_transfer import ipc_engine, nccl_engine

@@ -147,7 +147,7 @@ class VLLMServer:
                 try:
                     self._call(self._begin())
                     self._version = version
-                    stats = push(weights, self._sender, _Receiver(self), self.options.torch_dtype)
+                    stats = push(weights, self._sender)
                     self._call(self._end())
                 except self.options.dead_error:
                     self._call(self._revive(llm))
@@ -167,7 +167,10 @@ class VLLMServer:
             self._paused = True
 
     async def _end(self) -> None:
-        await self._llm.reset_prefix_cache(reset_running_requests=True)
+        await asyncio.gather(  # one wait for both
+            self._llm.update_weight_version(str(self._version)),
+            self._llm.reset_prefix_cache(reset_running_requests=True),
+        )
         if self._paused:
             await self._llm.resume_generation()
         self._paused = self._updating = False
@@ -285,7 +288,8 @@ class VLLMServer:
         """Connect the sender with a fresh engine and send what it has last sent."""
         self._sender.connect(_Receiver(self))
         if self._sender.kept:
-            push(self._sender.kept, self._sender, _Receiver(self), self.options.torch_dtype)
+            push(self._sender.kept, self._sender)
+            self._call(self._llm.update_weight_version(str(self._version)))
 
     def _call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
@@ -297,8 +301,12 @@ class _Receiver:
     def __init__(self, server: VLLMServer) -> None:
         self._server = server
 
+    def ask(self, method: str, **options: Any) -> Future[Any]:
+        called = self._server._llm.collective_rpc(method, kwargs=options)
+        return asyncio.run_coroutine_threadsafe(called, self._server._loop)
+
     def _rpc(self, method: str, **options: Any) -> list[Any]:
-        return self._server._call(self._server._llm.collective_rpc(method, kwargs=options))
+        return self.ask(method, **options).result()
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
         self._rpc("init_weight_transfer_engine", init_info=init_info)
@@ -310,8 +318,4 @@ class _Receiver:
         self._rpc("update_weights", update_info=update_info)
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
-        version = str(self._server._version)
-        self._server._call(self._server._llm.finish_weight_update(weight_version or version))
-
-    def received_digests(self) -> list[dict[str, str]]:
-        return self._rpc("received_digests")
+        self._server._call(self._server._llm.finish_weight_update(weight_version))

@@ -9,6 +9,7 @@ parallelism again just as when the model was first loaded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
@@ -91,14 +92,17 @@ class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemory
             torch.accelerator.synchronize()
 
     def receive_weights(self, update_info: SharedMemoryUpdateInfo) -> None:
+        self.model.load_weights(self.read(update_info))
+
+    def read(self, update_info: SharedMemoryUpdateInfo) -> Iterator[tuple[str, Tensor]]:
+        """The named tensors of a bucket, where they lie in the segment."""
         assert self._segment is not None, "init_transfer_engine comes first"
         dtype = getattr(torch, update_info.dtype)
-        tensors = (
-            torch.frombuffer(self._segment.buf, dtype=dtype, count=max(1, _count(shape)), offset=offset)
-            .view(shape)
-            for shape, offset in zip(update_info.shapes, update_info.offsets, strict=True)
-        )  # fmt: skip
-        self.model.load_weights(zip(update_info.names, tensors, strict=True))
+        places = zip(update_info.names, update_info.shapes, update_info.offsets, strict=True)
+        for name, shape, offset in places:
+            count = max(1, _count(shape))
+            flat = torch.frombuffer(self._segment.buf, dtype=dtype, count=count, offset=offset)
+            yield name, flat.view(shape)
 
     def finish_weight_update(self) -> None:
         finalize_layerwise_reload(self.model, self.model_config)
@@ -124,8 +128,35 @@ def repack_tied_head(model: torch.nn.Module) -> None:
             head.quant_method.process_weights_after_loading(head)
 
 
+_LARGE = 256 * 2**10  # bytes; the digest of less is mostly Python, which gains nothing on a thread
+
+
 class _SharedMemory(_Digesting, SharedMemoryEngine):
-    pass
+    """Takes digests of large tensors on a thread beside the loading.
+
+    It may, since the segment stays as it is until the update is over.
+    """
+
+    _beside: ThreadPoolExecutor
+    _taken: dict[str, Future[str]]
+
+    def start_weight_update(self) -> None:
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="digests")
+        self._taken = {}
+        super().start_weight_update()
+
+    def finish_weight_update(self) -> None:
+        super().finish_weight_update()
+        self._beside.shutdown()
+        self.digests |= {name: found.result() for name, found in self._taken.items()}
+
+    def _noted(self, weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in weights:
+            if tensor.nbytes >= _LARGE:
+                self._taken[name] = self._beside.submit(digest, tensor)
+            else:
+                self.digests[name] = digest(tensor)
+            yield name, tensor
 
 
 class _Ipc(_Digesting, IPCWeightTransferEngine):
