@@ -1,4 +1,4 @@
-"""What a run asks of its environment, checked before anything long begins. Needs no torch."""
+"""What a run asks of its environment and its parts, checked before anything long begins."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ import gymnasium as gym
 import mappa_env  # noqa: F401  (registers the environments)
 from mappa_env.episode import Episode
 from mappa_env.registration import card_of, find_card
+from mappa_rl.algorithm import algorithm_of
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
 from mappa_rl.policies import PolicyMap
 from mappa_rl.sampling import policy_temperatures
+
+
+def check_run(config: Config) -> None:
+    """Raises ConfigError, PolicyError or EngineError for the first thing that stands in the way."""
+    from mappa_rl.engines.make import check_engine  # torch only where something is about to run
+
+    algorithm_of(config)
+    check_coach(config)
+    check_sampling(config)
+    check_engine(config)
 
 
 def check_sampling(config: Config) -> None:

@@ -24,7 +24,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     from mappa_rl.batches import own_batches
     from mappa_rl.bias import CoachBias
     from mappa_rl.checkpoint import Checkpoints
-    from mappa_rl.checks import check_coach
+    from mappa_rl.checks import check_run
     from mappa_rl.coach_files import with_coach_files
     from mappa_rl.service_stats import service_stats
     from mappa_rl.sinks import sinks_of
@@ -33,7 +33,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     from mappa_rl.trained import load_trained
     from mappa_rl.warmstart import warm_start
 
-    check_coach(config)
+    check_run(config)
     write_config(config, out)
     config = with_coach_files(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())

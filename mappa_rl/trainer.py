@@ -9,15 +9,13 @@ from pathlib import Path
 import torch
 
 from mappa_env.types import Trajectory
-from mappa_rl.algorithm import algorithm_of
 from mappa_rl.assembly import assemble, collector
 from mappa_rl.batches import batches_of
 from mappa_rl.bias import CoachBias
 from mappa_rl.checkpoint import Checkpoints
-from mappa_rl.checks import check_coach, check_sampling
+from mappa_rl.checks import check_run
 from mappa_rl.coach_files import with_coach_files
 from mappa_rl.config import Config
-from mappa_rl.engines.make import check_engine
 from mappa_rl.held_out import HeldOut
 from mappa_rl.launch import write_config
 from mappa_rl.progress import Progress
@@ -31,12 +29,10 @@ from mappa_rl.warmstart import warm_start
 def train(config: Config, out: Path, resume: bool = False) -> Path:
     """Carry the run in ``out`` to its end and return ``out``. With ``resume`` it goes on from what is there.
 
-    Whatever moment it was killed at, a resumed run has the parameters and metrics of an uninterrupted one.
+    Whatever moment it was killed at, a resumed run has the parameters and metrics of an uninterrupted one,
+    unless its episodes are streamed: then it learns from each once, but in another order.
     """
-    algorithm_of(config)  # refuses what does not fit before anything long begins
-    check_coach(config)
-    check_sampling(config)
-    check_engine(config)
+    check_run(config)
     write_config(config, out)
     config = with_coach_files(config, out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())

@@ -73,7 +73,7 @@ class SimulatedEngine:
         latency_s: Callable[[int], float | None] = lambda seed: 0.0,
         errors: Callable[[int], Exception | None] = lambda seed: None,
     ) -> None:
-        self.version, self.max_len = 0, 10**6
+        self.version, self.max_len, self.last_sync = 0, 10**6, None
         self._latency_s, self._errors = latency_s, errors
         self.aborted = False
 
