@@ -10,6 +10,8 @@ import signal
 import threading
 import time
 
+import psutil
+
 OWNER = "MAPPA_ENGINE_OWNER"
 """Variable with the process id of the run, which its engines inherit."""
 _EVERY_S = 1.0
@@ -26,16 +28,16 @@ def watch_owner() -> None:
 
 
 def _watch(owner: int, parent: int) -> None:
-    while _alive(owner):
+    while is_running(owner):
         time.sleep(_EVERY_S)
     if parent != owner and os.getppid() == parent:  # a worker's parent is the engine's core
         os.kill(parent, signal.SIGKILL)
     os._exit(1)
 
 
-def _alive(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether a process is there. One that is dead, but that its parent has not asked for, is not."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    return True

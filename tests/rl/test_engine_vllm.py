@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import psutil
 import pytest
 import torch
 from engine_helpers import MAX_LEN, make_model, make_requests, needs_vllm, plain_logprobs, worst_difference
 
 from mappa_rl.engines import Request
 from mappa_rl.engines.digest import combined, digest
+from mappa_rl.engines.owner import is_running
 from mappa_rl.errors import EngineError
 from mappa_rl.sync import MOST_TRANSFERS, buckets, named_weights
 
@@ -280,6 +280,6 @@ def test_an_engine_ends_with_the_run_that_started_it(tmp_path: Path) -> None:
     pids = [int(pid) for pid in done.stdout.split()]
     assert pids
     until = time.monotonic() + WAIT_S
-    while any(psutil.pid_exists(pid) for pid in pids):
+    while any(is_running(pid) for pid in pids):
         assert time.monotonic() < until, "an engine goes on without its run"
         time.sleep(0.2)
