@@ -53,6 +53,14 @@ def assemble(config: Config, start: Path, *, plays: bool = True) -> Parts:
     engine is started that has a process of its own.
     """
     policies, model = players(config, start, plays=plays)
+    try:
+        return _assembled(config, policies, model)
+    except BaseException:
+        policies.close()  # engines may be processes
+        raise
+
+
+def _assembled(config: Config, policies: Policies, model: Any) -> Parts:
     policy_map = policies.map
     policy_map.check_trainable(config.policies.lr, "policies.lr")
     temperatures = policy_temperatures(config, policy_map)

@@ -16,7 +16,7 @@ from typing import Any
 import gymnasium as gym
 
 from mappa_rl.engines.base import Generation
-from mappa_rl.environments import Environments
+from mappa_rl.environments import Environments, OnEnvironments
 from mappa_rl.policies import Policies
 from mappa_rl.rollout import Chain, Collected, Job
 from mappa_rl.sampling import Sampling
@@ -31,7 +31,7 @@ class _Slot:
     stepped: Future[bool]
 
 
-class Collector:
+class Collector(OnEnvironments):
     """Plays jobs on a pool of environments. Not thread-safe: one ``collect`` at a time."""
 
     def __init__(
@@ -49,24 +49,6 @@ class Collector:
         self._in_flight, self._groups = in_flight, groups
         self._envs = Environments(make_env, self._watch)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="episode")
-
-    @property
-    def task_ids(self) -> Sequence[str]:
-        return self._envs.task_ids
-
-    @property
-    def families(self) -> dict[str, list[str]]:
-        return self._envs.families
-
-    @property
-    def script(self) -> str | None:
-        return self._envs.script
-
-    def __enter__(self) -> Collector:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._envs.release()

@@ -163,8 +163,9 @@ class Config(Section):
     @property
     def streamed(self) -> bool:
         """Whether episodes are played by a ``Stream``, as vLLM's batches want it."""
-        rollout = self.rollout
-        return rollout.streamed or (rollout.schedule == "auto" and self.engine.name == "vllm")
+        asked = self.rollout.schedule
+        wanted = bool(self.rollout.need_stream) or self.engine.name == "vllm"
+        return asked == "stream" or (asked == "auto" and wanted)
 
     def dump(self) -> str:
         """The whole config as YAML text that ``load_config`` reads back to an equal config."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 
@@ -80,3 +80,30 @@ class Environments:
                 return self._all[0]
         self.give_back(self.lend())
         return self._any()
+
+
+class OnEnvironments:
+    """Base of players: what they know of their environments, and that they are closed in the end."""
+
+    _envs: Environments
+
+    @property
+    def task_ids(self) -> Sequence[str]:
+        return self._envs.task_ids
+
+    @property
+    def families(self) -> dict[str, list[str]]:
+        return self._envs.families
+
+    @property
+    def script(self) -> str | None:
+        return self._envs.script
+
+    def close(self) -> None:
+        self._envs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -202,21 +202,17 @@ class Rollout(Section):
     """Largest share of a step's actions without a valid reward; a run with more stops, and can be resumed."""
 
     @property
-    def streamed(self) -> bool:
-        """Whether episodes are played by a ``Stream``."""
-        return self.schedule == "stream" or (self.schedule == "auto" and bool(self._need_stream))
-
-    @property
-    def _need_stream(self) -> list[str]:
+    def need_stream(self) -> list[str]:
+        """The settings that only a stream can fulfil, as overrides."""
         keys = ("staleness", "max_episode_s", "retries")
         return [f"rollout.{key}={getattr(self, key):g}" for key in keys if getattr(self, key)]
 
     @model_validator(mode="after")
     def _schedule(self) -> Self:
-        if self.schedule == "groups" and self._need_stream:
+        if self.schedule == "groups" and self.need_stream:
             raise ValueError(
                 f"rollout.schedule=groups plays every episode of a step once and to its end, so it does not "
-                f"go with {' '.join(self._need_stream)}. Use rollout.schedule=stream."
+                f"go with {' '.join(self.need_stream)}. Use rollout.schedule=stream."
             )
         return self
 

@@ -20,7 +20,7 @@ from typing import Any
 import gymnasium as gym
 
 from mappa_rl.engines.base import Generation
-from mappa_rl.environments import Environments
+from mappa_rl.environments import Environments, OnEnvironments
 from mappa_rl.errors import RunError
 from mappa_rl.failures import is_infrastructure, spoiled
 from mappa_rl.finished import Finished, gather
@@ -43,7 +43,7 @@ class _Try:
     asked: Future[Generation] | None = field(default=None, repr=False)
 
 
-class Stream:
+class Stream(OnEnvironments):
     """Plays at most ``in_flight`` episodes at once; more wait for their turn. Thread-safe.
 
     ``max_episode_s``: seconds that a try may take from its first prompt on (0: any); then it is ``overdue``,
@@ -78,28 +78,10 @@ class Stream:
             self._timer.start()
 
     @property
-    def task_ids(self) -> Sequence[str]:
-        return self._envs.task_ids
-
-    @property
-    def families(self) -> dict[str, list[str]]:
-        return self._envs.families
-
-    @property
-    def script(self) -> str | None:
-        return self._envs.script
-
-    @property
     def generating_s(self) -> float:
         """Seconds so far in which at least one request was under way."""
         with self._changed:
             return self._asked_s + (time.perf_counter() - self._asked_since if self._asked else 0.0)
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def submit(self, job: Job, sampling: Sampling) -> Future[Finished]:
         """Play one job. A defect comes out of the future as it was raised."""

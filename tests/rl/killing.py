@@ -147,7 +147,7 @@ def carry_out(out: Path, plan: dict[str, Any]) -> None:
         return
     times: dict[str, list[float]] = {phase: [] for phase in PHASES}
     config = load_config("demo", [f"out={out}", *plan["overrides"]])
-    kind: Any = batches.StreamedBatches if config.rollout.streamed else batches.OwnBatches
+    kind: Any = batches.StreamedBatches if config.streamed else batches.OwnBatches
     hooks: list[tuple[Any, str, str]] = [
         (kind, "take", "rollout"), (Learner, "step", "learner"),
         (Policies, "sync", "weight sync"), (Checkpoints, "save", "checkpoint"),

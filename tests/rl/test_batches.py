@@ -113,10 +113,12 @@ def test_on_policy_a_step_plays_its_own_episodes() -> None:
 
 
 def test_the_config_says_what_goes_together() -> None:
-    assert not load_config("demo").rollout.streamed
+    assert not load_config("demo").streamed
+    assert load_config("demo", ["engine.name=vllm"]).streamed
+    assert not load_config("demo", ["engine.name=vllm", "rollout.schedule=groups"]).streamed
     for override in ("rollout.retries=1", "rollout.max_episode_s=30", "rollout.schedule=stream"):
-        assert load_config("demo", [override]).rollout.streamed
-    assert load_config("demo", ["rollout.staleness=1", "algo.correction=tis"]).rollout.streamed
+        assert load_config("demo", [override]).streamed
+    assert load_config("demo", ["rollout.staleness=1", "algo.correction=tis"]).streamed
     with pytest.raises(ConfigError, match=r"staleness=1 trains on .* Use algo.correction=tis"):
         load_config("demo", ["rollout.staleness=1"])
     with pytest.raises(ConfigError, match=r"does not go with rollout.max_episode_s=9 rollout.retries=2"):
