@@ -26,6 +26,7 @@ EXTRAS = {
         "peft>=0.21,<0.22",
         "tensorboard>=2.17",
         "matplotlib>=3.8",
+        "xxhash>=3.5",
     ],
     "wandb": ["wandb>=0.31"],
     "weave": ["weave>=0.54"],

@@ -1,10 +1,14 @@
 """What it costs to bring new weights from the learner to vLLM in another process, and whether they arrive.
 
-A random Qwen3 in fp32 is changed again and again, sent to a vLLM engine on a CPU (in buckets, through shared
-memory), and asked for log-probs of sampled tokens, which are compared with a plain forward pass of the
-learner's module. In the same run and in turns: a plain copy of the same weights within the learner's process,
-the same weights sent with one call per parameter, as trainers do that update an engine name by name, and
-vLLM's own reload of them within its worker, without transport or digests: what no update on a CPU undercuts.
+A random Qwen3 in fp32 is changed again and again, sent to a vLLM engine on a CPU, and asked for log-probs of
+sampled tokens, which are compared with a plain forward pass of the learner's module. In turns, in one run:
+
+    in place        weights are written where the engine computes with them, and digests compared
+    reload          the same through vLLM's layer-by-layer reload, which packs them for oneDNN
+    reload, by name the reload with one call per parameter, as trainers do that update an engine name by name
+    a plain copy    of the same weights within the learner's process
+
+Both engines then answer the same requests, to show what plain weights cost against packed ones.
 
     python benchmarks/weight_sync.py [--quick] [--json PATH]
 """
@@ -36,78 +40,89 @@ from mappa_rl.engines.vllm_server import VLLMServer
 SIZES = {
     "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 192, "vocab_size": 512},
     "16 M": {"hidden_size": 384, "num_hidden_layers": 9, "intermediate_size": 1152, "vocab_size": 4096},
+    "116 M": {"hidden_size": 768, "num_hidden_layers": 16, "intermediate_size": 2304, "vocab_size": 8192},
 }
 MAX_LEN = 512
+BATCHES = (1, 8, 32, 64)  # requests at once
 
 
 def make(name: str) -> Any:
     torch.manual_seed(0)
     config = Qwen3Config(
-        **SIZES[name], num_attention_heads=8, num_key_value_heads=4, head_dim=32, initializer_range=0.08,
+        **SIZES[name], num_attention_heads=8, num_key_value_heads=4, head_dim=32, initializer_range=0.04,
         max_position_embeddings=MAX_LEN, tie_word_embeddings=True,
     )  # fmt: skip
     return Qwen3ForCausalLM(config).eval()
 
 
-def measure(name: str, updates: int, prompts: int) -> dict[str, Any]:
+def measure(name: str, updates: int, prompts: int, replies: int) -> dict[str, Any]:
     """All figures of one model; seconds are medians over ``updates``."""
     model = make(name)
-    whole = sum(tensor.nbytes for tensor in sync.named_weights(model).values())
-    twin = {name: tensor.clone() for name, tensor in sync.named_weights(model).items()}
-    plain, ours, each, floor, difference, equal = [], [], [], [], 0.0, True
+    weights = sync.named_weights(model)
+    own = {key: tensor.clone() for key, tensor in weights.items()}
+    whole = sum(tensor.nbytes for tensor in weights.values())
+    copies: list[float] = []
+    stats: dict[str, list[sync.SyncStats]] = {"in place": [], "reload": [], "by name": []}
+    difference, equal = 0.0, True
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
-        server = timed_server(Path(folder))
-        engine = VLLMEngine(server)
+        engines = {"in place": start(Path(folder)), "reload": start(Path(folder), in_place=False)}
         try:
             for update in range(updates + 1):
                 change(model, update)
-                weights = sync.named_weights(model)
                 started = time.perf_counter()
                 for key, tensor in weights.items():
-                    twin[key].copy_(tensor)
-                plain.append(time.perf_counter() - started)
-                with patch.object(sync, "buckets", lambda sizes: [[key] for key in sizes]):
+                    own[key].copy_(tensor)
+                copies.append(time.perf_counter() - started)
+                right = combined({key: digest(tensor) for key, tensor in weights.items()})
+                for way, engine in engines.items():
                     engine.load_weights(model)
-                each.append(engine.last_sync)
-                change(model, update + 1000)
-                engine.load_weights(model)
-                ours.append(engine.last_sync)
-                sent = server._sender.layout(list(weights))  # where the update has just written them
-                floor += server.workers("own_load", sent)
-                own = {key: digest(tensor) for key, tensor in sync.named_weights(model).items()}
-                equal &= engine.last_sync.checksum == combined(own)
-                difference = max(difference, worst(engine, model, update, prompts))
+                    stats[way].append(engine.last_sync)
+                    difference = max(difference, worst(engine, model, update, prompts))
+                with patch.object(sync, "buckets", lambda sizes: [[key] for key in sizes]):
+                    engines["reload"].load_weights(model)
+                stats["by name"].append(engines["reload"].last_sync)
+                equal &= all(way[-1].checksum == right for way in stats.values())
+            pace = {size: paces(engines, model.config.vocab_size, size, replies) for size in BATCHES}
         finally:
-            engine.close()
-    seconds = statistics.median(plain[1:])
-    found = statistics.median(stats.seconds for stats in ours[1:])
+            for engine in engines.values():
+                engine.close()
+    copy = statistics.median(copies[1:])
+    seconds = {way: statistics.median(each.seconds for each in found[1:]) for way, found in stats.items()}
     return {
-        "parameters": sum(tensor.numel() for tensor in twin.values()),
+        "parameters": sum(tensor.numel() for tensor in own.values()),
         "updates": updates + 1,
         "difference": difference,
         "checksums_equal": equal,
-        "bytes_ratio": ours[-1].bytes / whole,
-        "transfers": ours[-1].transfers,
-        "seconds": found,
-        "copy_seconds": seconds,
-        "ratio": found / seconds,
-        "own_load_seconds": statistics.median(floor[1:]),
-        "own_load_ratio": statistics.median(
-            stats.seconds / own for stats, own in zip(ours[1:], floor[1:], strict=True)
-        ),
-        "per_parameter_transfers": each[-1].transfers,
-        "per_parameter_seconds": statistics.median(stats.seconds for stats in each[1:]),
+        "bytes_ratio": stats["in place"][-1].bytes / whole,
+        "transfers": stats["in place"][-1].transfers,
+        "copy_seconds": copy,
+        **{f"{way} seconds": found for way, found in seconds.items()},
+        **{f"{way} ratio": found / copy for way, found in seconds.items()},
+        **{f"pace {size}": found for size, found in pace.items()},
     }
 
 
-def timed_server(folder: Path) -> Any:
-    """A server whose worker can time vLLM's own reload."""
+def start(folder: Path, *, in_place: bool = True) -> VLLMEngine:
+    """An engine, with weights in place or packed."""
     import_vllm()  # before anything of it is
-    from vllm_own_load import EXTENSION
+    with patch.object(VLLMOptions, "in_place", in_place):
+        return VLLMEngine(VLLMServer(VLLMOptions(folder, MAX_LEN, kv_cache_mb=64)))
 
-    with patch("mappa_rl.engines.vllm_worker.EXTENSION", EXTENSION):
-        return VLLMServer(VLLMOptions(folder, MAX_LEN, kv_cache_mb=64))
+
+def paces(engines: dict[str, VLLMEngine], vocabulary: int, size: int, length: int) -> float:
+    """How many times faster the engine with plain weights answers ``size`` requests: median of 5 turns."""
+    rng = np.random.default_rng(size)
+    asked = [Request(tuple(rng.integers(0, vocabulary, 32).tolist()), k, length) for k in range(size)]
+    found = []
+    for _ in range(6):
+        took = {}
+        for way, engine in engines.items():
+            started = time.perf_counter()
+            engine.generate(asked)
+            took[way] = time.perf_counter() - started
+        found.append(took["reload"] / took["in place"])
+    return statistics.median(found[1:])
 
 
 def change(model: Any, seed: int) -> None:
@@ -137,10 +152,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there too")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    found = {
-        name: measure(name, *((4, 4) if args.quick else (9, 16)))
-        for name in list(SIZES)[: 1 if args.quick else 2]
-    }
+    runs = (
+        {"tiny": (4, 4, 32)}
+        if args.quick
+        else {"tiny": (9, 16, 96), "16 M": (9, 16, 96), "116 M": (5, 4, 48)}
+    )
+    found = {name: measure(name, *counts) for name, counts in runs.items()}
     table = Table(title="weights to vLLM on a CPU, fp32, one thread each")
     for column in ("", *found):
         table.add_column(column, justify="right" if column else "left")
@@ -151,13 +168,14 @@ def main() -> None:
         "checksums equal, every time": ("checksums_equal", "{}"),
         "bytes sent / bytes of weights": ("bytes_ratio", "{:.3f}"),
         "transfers": ("transfers", "{}"),
-        "seconds": ("seconds", "{:.4f}"),
-        "seconds of a plain copy": ("copy_seconds", "{:.5f}"),
-        "times a plain copy": ("ratio", "{:.1f}"),
-        "seconds of vLLM's own load of the same tensors": ("own_load_seconds", "{:.4f}"),
-        "times vLLM's own load": ("own_load_ratio", "{:.2f}"),
-        "one call per parameter: transfers": ("per_parameter_transfers", "{}"),
-        "one call per parameter: seconds": ("per_parameter_seconds", "{:.4f}"),
+        "a plain copy, seconds": ("copy_seconds", "{:.5f}"),
+        "in place, seconds": ("in place seconds", "{:.4f}"),
+        "reload, seconds": ("reload seconds", "{:.4f}"),
+        "reload by name, seconds": ("by name seconds", "{:.4f}"),
+        "in place: plain copies": ("in place ratio", "{:.1f}"),
+        "reload: plain copies": ("reload ratio", "{:.1f}"),
+        "reload by name: plain copies": ("by name ratio", "{:.1f}"),
+        **{f"tokens/s in place / packed, {size} at once": (f"pace {size}", "{:.2f}") for size in BATCHES},
     }
     for title, (key, form) in rows.items():
         table.add_row(title, *(form.format(row[key]) for row in found.values()))

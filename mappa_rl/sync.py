@@ -125,10 +125,6 @@ def named_weights(source: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]
     return found
 
 
-def _digests(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, str]:
-    return {name: digest(tensor.to(dtype)) for name, tensor in weights.items()}
-
-
 def buckets(sizes: Mapping[str, int]) -> list[list[str]]:
     """Deal names with these sizes (bytes) into at most 16 buckets, in their order."""
     full = max(_SMALLEST_BUCKET, -(-sum(sizes.values()) // (MOST_TRANSFERS - 1)))
@@ -144,19 +140,24 @@ def buckets(sizes: Mapping[str, int]) -> list[list[str]]:
 
 
 class SharedMemorySender:
-    """Writes to a segment as large as the weights; the worker reads a bucket while the next is written."""
+    """Writes to a segment as large as the weights; the worker reads a bucket while the next is written.
+
+    The segment is laid out as a worker wants it that computes with the weights in it (``vllm_in_place``): it
+    then takes their digests alone. Any other worker loads them.
+    """
 
     def __init__(self, dtype: torch.dtype) -> None:
         self._dtype = dtype
         self._receiver: Receiver | None = None
         self._segment: SharedMemory | None = None
+        self._in_place = False
         self._offsets: dict[str, int] = {}
         self._views: dict[str, Tensor] = {}
 
     def connect(self, receiver: Receiver) -> None:
         self._receiver = receiver
         if self._segment is not None:
-            receiver.init_weight_transfer_engine({"segment": self._segment.name})
+            self._attach()
 
     @property
     def kept(self) -> Mapping[str, Tensor]:
@@ -171,12 +172,14 @@ class SharedMemorySender:
         sizes = {name: view.nbytes for name, view in self._views.items()}
         dealt = buckets(sizes)
         asked = [self._receiver.ask("start_weight_update")]
+        if self._in_place:
+            asked[0].result()  # from here on the worker computes nothing
         for names in dealt:
             for name in names:
                 self._views[name].copy_(weights[name])
             asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))
         asked += [self._receiver.ask("finish_weight_update"), self._receiver.ask("received_digests")]
-        digests = _digests(weights, self._dtype)  # while the worker still reads
+        digests = {name: digest(tensor.to(self._dtype)) for name, tensor in weights.items()}  # worker reads
         *_, received = [answer.result() for answer in asked]  # in order: the first error is the cause
         return Sent(sum(sizes.values()), len(dealt), digests, received)
 
@@ -193,27 +196,39 @@ class SharedMemorySender:
         """A segment with room for these weights. Raises ``EngineError`` where there is none."""
         assert self._receiver is not None
         self.close()
-        end = 0
-        for name, tensor in weights.items():
-            self._offsets[name] = end
-            end += -(-tensor.numel() * self._dtype.itemsize // _ALIGNED) * _ALIGNED
+        wanted, *_ = self._receiver.ask("weight_layout").result()
+        self._in_place = wanted is not None and wanted["offsets"].keys() == weights.keys()
+        if self._in_place:
+            size, self._offsets = wanted["size"], wanted["offsets"]
+        else:
+            size, self._offsets = 0, {}
+            for name, tensor in weights.items():
+                self._offsets[name] = size
+                size += -(-tensor.numel() * self._dtype.itemsize // _ALIGNED) * _ALIGNED
         shared = Path("/dev/shm")
-        free = disk_usage(shared).free if shared.is_dir() else end
-        if free < end:  # writing beyond it would kill the process
+        free = disk_usage(shared).free if shared.is_dir() else size
+        if free < size:  # writing beyond it would kill the process
             raise EngineError(
-                f"The weights need {end / 2**20:.0f} MiB of shared memory, {shared} has {free / 2**20:.0f} "
+                f"The weights need {size / 2**20:.0f} MiB of shared memory, {shared} has {free / 2**20:.0f} "
                 f"MiB left: raise its size (`docker run --shm-size`, or remount it)."
             )
-        self._segment = SharedMemory(create=True, size=max(1, end))
+        self._segment = SharedMemory(create=True, size=max(1, size))
         for name, tensor in weights.items():
             view = torch.frombuffer(
                 self._segment.buf, dtype=self._dtype, count=tensor.numel(), offset=self._offsets[name]
             )
             self._views[name] = view.view(tensor.shape)
-        self._receiver.init_weight_transfer_engine({"segment": self._segment.name})
+        self._attach()
+
+    def _attach(self) -> None:
+        assert self._receiver is not None
+        assert self._segment is not None
+        self._receiver.init_weight_transfer_engine(
+            {"segment": self._segment.name, "in_place": self._in_place}
+        )
 
     def close(self) -> None:
-        self._views, self._offsets = {}, {}
+        self._views, self._offsets, self._in_place = {}, {}, False
         if self._segment is not None:
             segment, self._segment = self._segment, None
             segment.unlink()
@@ -257,7 +272,8 @@ class DeviceSender:
         self._kept = {name: tensor.to("cpu", self._dtype, copy=True) for name, tensor in weights.items()}
         transfers = counted.updates if self._backend == "ipc" else -(-total // bucket)
         received = self._receiver.ask("received_digests").result()
-        return Sent(total, transfers, _digests(weights, self._dtype), received)
+        digests = {name: digest(tensor) for name, tensor in source}  # on the GPU, as the worker's
+        return Sent(total, transfers, digests, received)
 
     def _open(self, receiver: Receiver, source: _Source, bucket: int) -> Any:
         from vllm.distributed.weight_transfer import ipc_engine, nccl_engine

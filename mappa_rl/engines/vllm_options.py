@@ -64,6 +64,11 @@ class VLLMOptions:
             return "shm"
         return "nccl" if self.devices or self.tensor_parallel > 1 else "ipc"
 
+    @property
+    def in_place(self) -> bool:
+        """Whether the worker computes with weights where the trainer writes them: one, on a CPU, in fp32."""
+        return on_cpu() and self.dtype == "fp32" and self.tensor_parallel == 1 and not self.adapters
+
     def sender(self) -> Sender:
         if self.backend == "shm":
             return SharedMemorySender(self.torch_dtype)
@@ -102,7 +107,7 @@ class VLLMOptions:
     def _arguments(self) -> dict[str, Any]:
         from vllm.config.weight_transfer import WeightTransferConfig
 
-        from mappa_rl.engines.vllm_worker import BACKENDS, EXTENSION
+        from mappa_rl.engines.vllm_worker import BACKENDS, EXTENSION, IN_PLACE, IN_PLACE_EXTENSION
 
         arguments: dict[str, Any] = {
             "model": str(self.folder),
@@ -116,8 +121,10 @@ class VLLMOptions:
             "enable_prefix_caching": True,
             "seed": 0,
             "disable_log_stats": True,
-            "worker_extension_cls": EXTENSION,
-            "weight_transfer_config": WeightTransferConfig(backend=BACKENDS[self.backend]),
+            "worker_extension_cls": IN_PLACE_EXTENSION if self.in_place else EXTENSION,
+            "weight_transfer_config": WeightTransferConfig(
+                backend=IN_PLACE if self.in_place else BACKENDS[self.backend]
+            ),
         }
         if on_cpu():
             self._check_heads()

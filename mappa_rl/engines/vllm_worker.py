@@ -3,7 +3,7 @@
 vLLM imports this module in every worker (``worker_extension_cls``), which registers the transfer backends and
 has the worker end with the run.
 All of them go through vLLM's layer-by-layer reload, so that weights are packed, fused and split for tensor
-parallelism again just as when the model was first loaded.
+parallelism again just as when the model was first loaded; ``vllm_in_place`` has one that needs no reload.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from mappa_rl.engines.digest import digest
 from mappa_rl.engines.owner import watch_owner
 
 EXTENSION = f"{__name__}.WorkerExtension"
+IN_PLACE_EXTENSION = "mappa_rl.engines.vllm_in_place.InPlaceExtension"
 watch_owner()
 
 
@@ -57,9 +58,13 @@ class _Digesting(WeightTransferEngine[Any, Any]):
 
 @dataclass
 class SharedMemoryInitInfo(WeightTransferInitInfo):
-    """``segment``: name of the POSIX shared memory segment that the trainer writes to."""
+    """``segment``: name of the POSIX shared memory segment that the trainer writes to.
+
+    ``in_place``: it is laid out like the model, which shall compute with the weights in it.
+    """
 
     segment: str
+    in_place: bool = False
 
 
 @dataclass
@@ -131,8 +136,8 @@ def repack_tied_head(model: torch.nn.Module) -> None:
 _LARGE = 256 * 2**10  # bytes; the digest of less is mostly Python, which gains nothing on a thread
 
 
-class _SharedMemory(_Digesting, SharedMemoryEngine):
-    """Takes digests of large tensors on a thread beside the loading.
+class ReloadEngine(_Digesting, SharedMemoryEngine):
+    """Has the model load the weights, and takes digests of large ones on a thread meanwhile.
 
     It may, since the segment stays as it is until the update is over.
     """
@@ -167,9 +172,10 @@ class _Nccl(_Digesting, NCCLWeightTransferEngine):
     pass
 
 
+IN_PLACE = "mappa-in-place"
 BACKENDS = {"shm": "mappa-shm", "ipc": "mappa-ipc", "nccl": "mappa-nccl"}
 """What vLLM knows our backends by: its own names are taken by the engines that note no digests."""
-for _name, _class in (("shm", _SharedMemory), ("ipc", _Ipc), ("nccl", _Nccl)):
+for _name, _class in (("shm", ReloadEngine), ("ipc", _Ipc), ("nccl", _Nccl)):
     WeightTransferEngineFactory.register_engine(BACKENDS[_name], _class)
 
 
@@ -178,6 +184,10 @@ class WorkerExtension:
 
     weight_transfer_engine: Any
     model_runner: Any
+
+    def weight_layout(self) -> dict[str, Any] | None:
+        """Size of a segment for the model's weights, and their offsets in it, in bytes; None: it reloads."""
+        return None
 
     def received_digests(self) -> dict[str, str]:
         """Digests of the tensors that the last update handed to the model."""
@@ -193,8 +203,8 @@ class WorkerExtension:
     def held_digests(self) -> dict[str, str]:
         """Digests of the weights that this worker computes with, under vLLM's own names (layers fused).
 
-        A layer that keeps its weights packed is asked for its products with unit vectors: sums of one term,
-        hence exact, and the packed kernel's own answer. That costs a matrix product per layer: for tests.
+        A layer that may keep its weights packed is asked for its products with unit vectors: sums of one
+        term, hence exact, and the kernel's own answer. That costs a matrix product per layer: for tests.
         """
         found = {}
         for name, layer in self.model_runner.model.named_modules():
@@ -210,9 +220,8 @@ class WorkerExtension:
 
 def _unpacked(layer: Any, size: int, dtype: torch.dtype) -> Tensor:
     """The weight [out, ``size``] of a packed layer, by its products with the unit vectors."""
-    empty = torch.empty(0, dtype=dtype)
     chunks = [
-        layer.cpu_linear(torch.eye(size, dtype=dtype)[start : start + 256], empty, None)
+        layer.cpu_linear(torch.eye(size, dtype=dtype)[start : start + 256], layer.weight, None)
         for start in range(0, size, 256)
     ]
     return torch.cat(chunks).t().contiguous() + 0.0  # -0 becomes 0: a sum with other terms loses its sign

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ import torch
 from engine_helpers import MAX_LEN, make_model, make_requests, needs_vllm, plain_logprobs, worst_difference
 
 from mappa_rl.engines import Request
-from mappa_rl.engines.digest import combined, digest
+from mappa_rl.engines.digest import _folded, combined, digest
 from mappa_rl.engines.owner import is_running
 from mappa_rl.errors import EngineError
 from mappa_rl.sync import MOST_TRANSFERS, buckets, named_weights
@@ -58,9 +58,9 @@ def process_of(server: Any) -> int:
     return int(process.pid)
 
 
-def held_by_trainer(model: Any) -> dict[str, str]:
+def held_by_trainer(model: Any, dtype: torch.dtype = torch.float32) -> dict[str, str]:
     """Digests of ``model`` under vLLM's names: queries, keys and values in one, gate and up in one."""
-    state = {name: tensor + 0.0 for name, tensor in model.state_dict().items()}
+    state = {name: tensor.to(dtype) + 0.0 for name, tensor in model.state_dict().items()}
     fused = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
     for name in list(state):
         for whole, parts in fused.items():
@@ -83,9 +83,98 @@ def test_several_updates_arrive_whole_in_few_transfers(scene: Scene) -> None:
         assert stats.seconds > 0
         assert stats.checksum == combined({name: digest(tensor) for name, tensor in weights.items()})
         assert worst_difference(other, asked, scene.engine.generate(asked)) < TOLERANCE
-        # What the worker computes with, read back through its packed layers, is the trainer's, bit for bit.
+        # What the worker computes with, read back through its layers, is the trainer's, bit for bit.
         (held,) = scene.server.workers("held_digests")
         assert held == held_by_trainer(other)
+
+
+@needs_vllm
+def test_the_worker_computes_with_the_weights_where_the_trainer_writes_them(scene: Scene) -> None:
+    scene.engine.load_weights(scene.model)
+    sender = scene.server._sender
+    assert sender._in_place
+    asked = make_requests(4)
+    other = make_model(4, tied=scene.model.config.tie_word_embeddings)
+    for name, tensor in named_weights(other).items():
+        sender.kept[name].copy_(tensor)  # and nobody tells the worker
+    assert worst_difference(other, asked, scene.engine.generate(asked)) < TOLERANCE
+
+
+@needs_vllm
+@pytest.mark.parametrize("tied", [True, False])
+def test_packed_weights_are_loaded_and_packed_again(tied: bool, tmp_path: Path) -> None:
+    """bf16, which vLLM computes with packed on a CPU."""
+    from mappa_rl.engines.vllm import VLLMEngine
+
+    make_model(tied=tied).save_pretrained(tmp_path)
+    server = start(tmp_path, dtype="bf16")
+    engine = VLLMEngine(server)
+    try:
+        for seed in (1, 2):
+            other = make_model(seed, tied=tied)
+            engine.load_weights(other)
+            assert not server._sender._in_place
+            assert server.workers("held_digests") == [held_by_trainer(other, torch.bfloat16)]
+            halves = {name: digest(w.bfloat16()) for name, w in named_weights(other).items()}
+            assert engine.last_sync.checksum == combined(halves)
+    finally:
+        engine.close()
+
+
+@needs_vllm
+def test_only_a_model_whose_bytes_are_the_folders_is_laid_out(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    from mappa_rl.engines.vllm_in_place import find_layout
+
+    class Model(torch.nn.Module):
+        packed_modules_mapping: ClassVar = {"qkv": ["q", "k"]}
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Module()
+            self.layer.qkv = torch.nn.Linear(8, 12)
+            self.head = torch.nn.Linear(8, 5, bias=False)
+
+    model = Model()
+    rows, bias = model.layer.qkv.weight.detach(), model.layer.qkv.bias.detach()
+    right = {
+        "layer.q.weight": rows[:8], "layer.k.weight": rows[8:], "layer.q.bias": bias[:8],
+        "layer.k.bias": bias[8:], "head.weight": model.head.weight.detach(),
+    }  # fmt: skip
+
+    def laid_out(**changed: torch.Tensor) -> Any:
+        saved = {name: tensor.clone() for name, tensor in (right | changed).items() if len(tensor)}
+        save_file(saved, tmp_path / "model.safetensors")
+        return find_layout(model, tmp_path)
+
+    found = laid_out()
+    assert found.weights == {
+        "layer.q.weight": 0, "layer.k.weight": 8 * 8 * 4, "layer.q.bias": 384, "layer.k.bias": 384 + 32,
+        "head.weight": 448,
+    }  # fmt: skip
+    assert found.size == 448 + 192
+    assert laid_out(**{"layer.k.weight": rows[8:] + 1}) is None  # other bytes
+    assert laid_out(**{"layer.q.weight": rows[:0], "layer.k.weight": rows[8:]}) is None  # one is missing
+    assert laid_out(**{"head.weight": right["head.weight"].bfloat16()}) is None  # converted
+    assert laid_out(**{"other": rows}) is None  # nowhere
+    assert laid_out(**{"head.weight": right["head.weight"][:4]}) is None  # the last row comes from elsewhere
+    with torch.no_grad():
+        model.head.weight[4:] = 0
+    assert laid_out(**{"head.weight": model.head.weight.detach()[:4]}).size == found.size  # padding
+
+
+@needs_vllm
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 47, 48])
+def test_plain_products_are_the_same_in_both_orders(rows: int) -> None:
+    from mappa_rl.engines.vllm_in_place import linear
+
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(rows, 24), torch.randn(40, 24), torch.randn(40)
+    for given in (None, bias):
+        found = linear(x, weight, given)
+        assert found.is_contiguous()
+        torch.testing.assert_close(found, torch.nn.functional.linear(x, weight, given))
 
 
 @needs_vllm
@@ -239,6 +328,24 @@ def test_a_digest_sees_a_bit_a_swap_and_a_shape(shape: tuple[int, ...], dtype: t
         swapped[0], swapped[-1] = flat[-1], flat[0]
         assert digest(swapped.view(shape)) != right
         assert digest(torch.stack([tensor, tensor], -1)[..., 0]) == right  # strides do not matter
+
+
+@pytest.mark.parametrize("shape", [(3,), (7, 5), (300, 40), (1000, 33)])
+def test_bytes_that_are_folded_show_a_bit_and_a_swap(shape: tuple[int, ...]) -> None:
+    """What is hashed of a tensor on a device, here of one in main memory."""
+    torch.manual_seed(0)
+
+    def folded(tensor: torch.Tensor) -> list[list[int]]:
+        return [part.tolist() for part in _folded(tensor.view(-1).view(torch.uint8))]
+
+    tensor = torch.randn(shape)
+    flat = tensor.view(-1)
+    changed, swapped = flat.clone(), flat.clone()
+    changed[-1] = -changed[-1]
+    swapped[0], swapped[-1] = flat[-1], flat[0]
+    assert folded(tensor.clone()) == folded(tensor)
+    assert folded(changed) != folded(tensor)
+    assert folded(swapped) != folded(tensor)
 
 
 def test_weights_are_dealt_into_few_buckets_in_their_order() -> None:
