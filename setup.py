@@ -63,7 +63,7 @@ setup(
     package_data={
         "envs_registry": ["**/*.yaml", "**/*.jinja", "**/*.jsonl", "**/*.md", "**/probe.py"],
         "mappa_env": ["py.typed", "**/*.yaml"],
-        "mappa_rl": ["py.typed", "recipes/*.yaml", "*.jinja", "**/*.jinja"],
+        "mappa_rl": ["py.typed", "recipes/*.yaml", "*.jinja", "**/*.jinja", "**/*.sh"],
     },
     install_requires=ENV,
     extras_require=EXTRAS,

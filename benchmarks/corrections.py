@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from runs import finished
 
 from mappa_rl.config import load_config
 from mappa_rl.results import Result, load_results
@@ -33,23 +33,6 @@ QUICK = [
     "warmstart.warmup_steps=1", "warmstart.renamed=1", "model.layers=1", "run.steps=2", "eval.episodes=3",
     "rollout.episodes_per_step=4", "rollout.max_new_tokens=32", "run.tensorboard=false",
 ]  # fmt: skip
-
-
-def run(arm: str, seed: int, out: Path, extra: list[str], start: Path | None) -> Path:
-    """Train one arm, or find it done. The hybrid starts where reinforcement alone started."""
-    folder = out / arm / f"seed-{seed}"
-    if (folder / "summary.json").is_file():
-        return folder
-    command = [sys.executable, "-m", "mappa_rl.cli", "train"]
-    if (folder / "config.yaml").is_file():
-        command += ["--resume", str(folder)]
-    else:
-        if start is None and arm != "reinforcement":
-            start = out / "reinforcement" / f"seed-{seed}" / "warmstart"
-        begin = [f"warmstart.path={start.resolve()}"] if start else []
-        command += [ARMS[arm], f"run.seed={seed}", f"run.out={folder}", *begin, *extra]
-    subprocess.run(command, check=True)
-    return folder
 
 
 def curve(folder: Path) -> dict[int, list[Result]]:
@@ -109,7 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for seed in seeds:
         start = args.starts and args.starts / f"seed-{seed}" / "warmstart"
         for arm in ARMS:
-            folders[arm].append(run(arm, seed, out, extra, start))
+            folder = finished(out, arm, seed, ARMS[arm], extra, "reinforcement", start)
+            folders[arm].append(folder)
     figures = report({arm: [curve(each) for each in mine] for arm, mine in folders.items()})
     rows = [row for each in folders["hybrid"] for row in corrected(each)]
     figures["corrections"] = told = {

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from runs import finished
 
 from mappa_rl.results import Result, load_results
 from mappa_rl.runs import read_run
@@ -38,23 +38,6 @@ QUICK = [
     "run.steps=2", "eval.episodes=6", "eval.calibration_episodes=4", "rollout.episodes_per_step=8",
     "rollout.max_new_tokens=32", "run.tensorboard=false",
 ]  # fmt: skip
-
-
-def run(recipe: str, layout: str, seed: int, out: Path, extra: Sequence[str], start: Path | None) -> Path:
-    """Train one layout, or find it done. All begin with the warm start of ``separate``."""
-    folder = out / layout / f"seed-{seed}"
-    if (folder / "summary.json").is_file():
-        return folder
-    command = [sys.executable, "-m", "mappa_rl.cli", "train"]
-    if (folder / "config.yaml").is_file():
-        command += ["--resume", str(folder)]
-    else:
-        if start is None and layout != BASE:
-            start = out / BASE / f"seed-{seed}" / "warmstart"
-        begin = [f"warmstart.path={start.resolve()}"] if start else []
-        command += [recipe, f"run.seed={seed}", f"run.out={folder}", *begin, *extra, *LAYOUTS[layout]]
-    subprocess.run(command, check=True)
-    return folder
 
 
 def ends(folders: Sequence[Path]) -> dict[str, dict[str, list[Result]]]:
@@ -138,7 +121,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for seed in seeds:
         start = args.starts and args.starts / f"seed-{seed}" / "warmstart"
         for layout in layouts:
-            folders[layout].append(run(args.recipe, layout, seed, out, QUICK if args.quick else [], start))
+            settings = [*(QUICK if args.quick else []), *LAYOUTS[layout]]
+            folder = finished(out, layout, seed, args.recipe, settings, BASE, start)
+            folders[layout].append(folder)
     minutes = {}
     for layout, mine in folders.items():
         summaries = [read_run(folder).summary for folder in mine]

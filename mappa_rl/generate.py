@@ -34,8 +34,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     from mappa_rl.warmstart import warm_start
 
     check_run(config)
-    write_config(config, out)
-    config = with_coach_files(config, out)
+    config = with_coach_files(write_config(config, out), out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"episodes of {config.env.id}") as progress:
         policies, _ = players(config, warm_start(config, out if run is None else run, progress))

@@ -32,8 +32,8 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
     path = Checkpoints(run / "checkpoints").intact(checkpoint)
 
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
-        policies, _ = players(config, warm_start(config, run, progress))
         config = with_coach_files(write_config(config, out), out)
+        policies, _ = players(config, warm_start(config, run, progress))
         watch = progress.watch
         with (
             closing(policies),

@@ -33,8 +33,7 @@ def train(config: Config, out: Path, resume: bool = False) -> Path:
     unless its episodes are streamed: then it learns from each once, but in another order.
     """
     check_run(config)
-    write_config(config, out)
-    config = with_coach_files(config, out)
+    config = with_coach_files(write_config(config, out), out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         parts = assemble(config, warm_start(config, out, progress))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,17 @@ import torch
 
 from mappa_rl.config import Config
 from mappa_rl.engines.base import Engine
+from mappa_rl.engines.log import EngineLog
 from mappa_rl.errors import EngineError
+
+LOGS = "logs"
 
 
 def make_engines(config: Config, models: Mapping[str, Any], folder: Path, lora: bool) -> dict[str, Engine]:
     """Engines of the policies in ``models``, which all began as the model in ``folder``.
 
     Adapters share one server on the base; other policies have a server each, and the memory is divided.
+    Their processes write to ``logs`` in the run's folder.
     Raises ``EngineError``; what was started is ended then.
     """
     from mappa_rl.engines.vllm import AdapterEngine, VLLMEngine
@@ -26,17 +31,22 @@ def make_engines(config: Config, models: Mapping[str, Any], folder: Path, lora: 
     made: dict[str, Any] = {}
     try:
         if lora:
-            server = VLLMServer(options)
+            server = VLLMServer(replace(options, log=_log(config, "adapters")))
             made = {name: AdapterEngine(server, name) for name in models}
         for name, model in models.items():
             if not lora:
-                made[name] = VLLMEngine(VLLMServer(options))
+                made[name] = VLLMEngine(VLLMServer(replace(options, log=_log(config, name))))
             made[name].load_weights(model, version=0)
     except BaseException:
         for engine in made.values():
             engine.close()
         raise
     return made
+
+
+def _log(config: Config, name: str) -> EngineLog:
+    """The file in the run's folder, where the config names one."""
+    return EngineLog(Path(config.run.out) / LOGS / f"engine-{name}.log" if config.run.out else None)
 
 
 def check_engine(config: Config) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 import os
-from collections.abc import Iterator
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from mappa_rl.engines.base import Request
+from mappa_rl.engines.log import EngineLog
 from mappa_rl.engines.owner import OWNER
 from mappa_rl.errors import EngineError
 from mappa_rl.sync import DeviceSender, Sender, SharedMemorySender
@@ -21,6 +25,7 @@ from mappa_rl.sync import DeviceSender, Sender, SharedMemorySender
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM offers
 _MIN_TEMPERATURE = 0.01  # vLLM samples at this where less is asked for
+_STARTING = threading.Lock()  # what processes inherit is set for one engine at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class VLLMOptions:
     ``memory_fraction`` of the GPU is the engine's; on a CPU it takes ``kv_cache_mb`` MiB beside the weights.
     ``threads`` of a CPU worker. ``sleep``: the GPU's memory can be given back. ``devices``: the engine's
     GPUs; empty: the learner's. ``adapters``: how many LoRA adapters there are, of rank ``rank`` at most.
+    ``log``: where the engine's processes write.
     """
 
     folder: Path
@@ -44,6 +50,7 @@ class VLLMOptions:
     threads: int = 1
     adapters: int = 0
     rank: int = 1
+    log: EngineLog = field(default_factory=EngineLog)
 
     @property
     def torch_dtype(self) -> torch.dtype:
@@ -78,16 +85,24 @@ class VLLMOptions:
         """A vLLM ``AsyncLLM``. Raises ``EngineError`` where it does not come up."""
         if self.backend == "ipc":  # vLLM sends CUDA handles pickled; its processes are ours, on this machine
             os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"
-        with _environment(self):
+        with (
+            _STARTING,
+            self.log.output(f"vLLM starts on {self.folder}") as variables,
+            _environment(self, variables),
+            self.log.config_file() as logging_config,
+        ):
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.v1.engine.async_llm import AsyncLLM
 
             try:
-                return AsyncLLM.from_engine_args(AsyncEngineArgs(**self._arguments()))
+                arguments = AsyncEngineArgs(**self._arguments(), log_config_file=logging_config)
+                return AsyncLLM.from_engine_args(arguments)
+            except EngineError:
+                raise
             except Exception as error:  # vLLM's errors have no common base
                 raise EngineError(
-                    f"vLLM did not start on {self.folder}: {type(error).__name__}: {error}. The lines that "
-                    "its processes wrote above say more."
+                    f"vLLM did not start on {self.folder}: {type(error).__name__}: {error}. "
+                    f"{self.log.last_lines()}"
                 ) from error
 
     def sampling(self, request: Request, limit: int) -> Any:
@@ -121,6 +136,7 @@ class VLLMOptions:
             "enable_prefix_caching": True,
             "seed": 0,
             "disable_log_stats": True,
+            "use_tqdm_on_load": False,
             "worker_extension_cls": IN_PLACE_EXTENSION if self.in_place else EXTENSION,
             "weight_transfer_config": WeightTransferConfig(
                 backend=IN_PLACE if self.in_place else BACKENDS[self.backend]
@@ -173,6 +189,9 @@ def import_vllm() -> None:
         )
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")  # read when vLLM is imported
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    # What is said of vLLM's own code, and of a Triton that a CPU needs not, when it is imported here.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
 
 
 def on_cpu() -> bool:
@@ -183,9 +202,10 @@ def on_cpu() -> bool:
 
 
 @contextmanager
-def _environment(options: VLLMOptions) -> Iterator[None]:
-    """What the engine's processes inherit, set while they are started."""
+def _environment(options: VLLMOptions, variables: Mapping[str, str]) -> Iterator[None]:
+    """What the engine's processes inherit beside ``variables``, set while they are started."""
     wanted = {
+        **variables,
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of a process with threads may deadlock
         OWNER: str(os.getpid()),
     }

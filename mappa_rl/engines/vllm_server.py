@@ -249,9 +249,9 @@ class VLLMServer:
                 try:
                     if self._deaths == RESTARTS:
                         raise EngineError(
-                            f"The vLLM engine died {RESTARTS + 1} times in a row without an answer. Its "
-                            "process's last lines say why; where memory ran out, lower "
-                            "engine.memory_fraction, engine.kv_cache_mb or engine.max_num_seqs."
+                            f"The vLLM engine died {RESTARTS + 1} times in a row without an answer. Where "
+                            "memory ran out, lower engine.memory_fraction, engine.kv_cache_mb or "
+                            f"engine.max_num_seqs. {self.options.log.last_lines()}"
                         )
                     pause = BACKOFF_S * 2**self._deaths
                     self._deaths += 1

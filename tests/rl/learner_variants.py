@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import deepspeed
 import numpy as np
 import torch
 from learner_helpers import VOCAB, make_model
 
 from mappa_rl.backend import barrier
+from mappa_rl.critic import Criticism, ValueLoss
 from mappa_rl.learner import Learner
 from mappa_rl.packing import merge_turns
 from mappa_rl.schedule import Schedule
@@ -24,7 +26,8 @@ ADVANTAGES = np.random.default_rng(7).normal(size=(6, 3))  # by stay and step
 
 
 class Variant(NamedTuple):
-    """``merged``: the turns of a stay are one sequence, not one each; ``budget`` in tokens."""
+    """``merged``: the turns of a stay are one sequence, not one each; ``budget`` in tokens; ``critic``: with
+    a value head that learns too."""
 
     merged: bool = True
     budget: int = 10_000
@@ -33,6 +36,7 @@ class Variant(NamedTuple):
     gradient_checkpointing: bool = False
     chunk: int = 2**24
     dtype: str = "float32"
+    critic: bool = False
 
 
 def actions(merged: bool) -> tuple[list[Sample], list[Floats], list[Floats]]:
@@ -68,18 +72,41 @@ def actions(merged: bool) -> tuple[list[Sample], list[Floats], list[Floats]]:
     return samples, advantages, [sample.action_mask.astype(np.float32) for sample in samples]
 
 
-def measure(variant: Variant, rank: int = 0, processes: int = 1) -> tuple[float, float]:
-    """Loss and gradient norm of the step; shares are unequal: rank 0 has all but the last two sequences."""
+def criticism_of(samples: list[Sample]) -> Criticism:
+    """Random values and returns of one process's share or of all: they follow from the sample alone."""
+    drawn = [np.random.default_rng(sample.ids.tolist()).normal(size=(2, len(sample))) for sample in samples]
+    values, returns = (
+        [(both[k] * s.action_mask).astype(np.float32) for both, s in zip(drawn, samples, strict=True)]
+        for k in range(2)
+    )
+    return Criticism(values, returns, ValueLoss(coef=0.7, clip=0.3))
+
+
+def measure(variant: Variant, rank: int = 0, processes: int = 1) -> tuple[float, ...]:
+    """Loss and gradient norm of the step, and with a critic its loss and the share of clipped values.
+
+    Shares are unequal: rank 0 has all but the last two sequences.
+    """
     learner = Learner(
         make_model().to(getattr(torch, variant.dtype)), Schedule(1e-3),
         zero_stage=variant.zero_stage, offload=variant.offload,
         gradient_checkpointing=variant.gradient_checkpointing, tokens_per_micro_batch=variant.budget,
+        critic=variant.critic,
     )  # fmt: skip
     learner._engine.module._chunk = variant.chunk
     samples, advantages, weights = actions(variant.merged)
     mine = slice(None) if processes == 1 else slice(0, -2) if rank == 0 else slice(-2, None)
-    stats = learner.step(samples[mine], advantages[mine], weights[mine])
-    return stats["loss"], stats["grad_norm"]
+    if not variant.critic:
+        stats = learner.step(samples[mine], advantages[mine], weights[mine])
+        return stats["loss"], stats["grad_norm"]
+    head = learner._engine.module.critic
+    with deepspeed.zero.GatheredParameters(list(head.parameters()), modifier_rank=0), torch.no_grad():
+        head.weight.copy_(torch.linspace(-1, 1, head.weight.numel()))  # not 0: the trunk has a gradient of it
+        head.bias.fill_(0.2)
+    stats = learner.step(
+        samples[mine], advantages[mine], weights[mine], criticism=criticism_of(samples[mine])
+    )  # fmt: skip
+    return stats["loss"], stats["grad_norm"], stats["value_loss"], stats["value_clip_fraction"]
 
 
 def _alone(turn: Turn, whole: Sample) -> Sample:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing.spawn
 import os
 import signal
 import subprocess
@@ -278,6 +279,31 @@ def _disturb(model: Any, seed: int) -> None:
         for name, parameter in model.named_parameters():
             if "lora_" in name:
                 parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+
+
+@needs_vllm
+def test_an_engine_that_does_not_start_says_why_and_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from mappa_rl.engines.log import EngineLog
+
+    monkeypatch.setenv("WANDB_API_KEY", "a-key-that-nobody-may-read")
+    make_model().save_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    log = tmp_path / "logs" / "engine.log"
+    capfd.readouterr()
+    with pytest.raises(EngineError) as caught:
+        start(tmp_path, log=EngineLog(log))
+    first, *rest = str(caught.value).splitlines()
+    assert first.endswith(f"Its log is {log}, which ends with")
+    assert "SafetensorError" in "".join(rest)
+    assert capfd.readouterr() == ("", "")
+    written = log.read_text()
+    assert written.startswith("--- ")
+    assert f"vLLM starts on {tmp_path}" in written.splitlines()[0]
+    assert "a-key-that" not in written
+    assert os.fsdecode(multiprocessing.spawn.get_executable()) == sys.executable
 
 
 @needs_vllm

@@ -36,6 +36,11 @@ BF16 = {
     "bf16 ZeRO 2 offload": Variant(zero_stage=2, budget=60, offload=True, dtype="bfloat16"),
     "bf16 ZeRO 3 chunked": Variant(zero_stage=3, budget=60, chunk=640, dtype="bfloat16"),
 }
+CRITIC = {
+    "critic": Variant(critic=True),
+    "critic in micro-batches, ZeRO 2": Variant(critic=True, budget=60, zero_stage=2),
+    "critic chunked, ZeRO 3": Variant(critic=True, budget=60, zero_stage=3, chunk=640),
+}
 TWO = ("packed", "separate turns in micro-batches", "chunked logits", "recomputed layers", "ZeRO 1", "ZeRO 2",
        "ZeRO 3", "ZeRO 2 offload", "ZeRO 3 offload", "ZeRO 3 chunked, recomputed")  # fmt: skip
 
@@ -48,14 +53,15 @@ def right() -> tuple[float, float]:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, float]]:
-    """The variants of ``TWO`` and ``BF16`` on two gloo processes."""
+def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, ...]]:
+    """The variants of ``TWO``, ``BF16`` and ``CRITIC`` on two gloo processes."""
     out = tmp_path_factory.mktemp("two") / "found.json"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     program = Path(__file__).with_name("learner_variants.py")
-    command = [sys.executable, str(program), str(out), json.dumps({name: ONE[name] for name in TWO} | BF16)]
+    variants = {name: ONE[name] for name in TWO} | BF16 | CRITIC
+    command = [sys.executable, str(program), str(out), json.dumps(variants)]
     base = {
         **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2",
         "OMP_NUM_THREADS": "1",
@@ -65,11 +71,11 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, floa
         for rank in range(2)
     ]
     try:
-        assert [worker.wait(timeout=240) for worker in workers] == [0, 0]
+        assert [worker.wait(timeout=800) for worker in workers] == [0, 0]
     finally:
         for worker in workers:
             worker.kill()
-    found: dict[str, tuple[float, float]] = json.loads(out.read_text(encoding="utf-8"))
+    found: dict[str, tuple[float, ...]] = json.loads(out.read_text(encoding="utf-8"))
     return found
 
 
@@ -85,14 +91,25 @@ def test_one_process(name: str, right: tuple[float, float]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TWO)
-def test_two_processes(name: str, right: tuple[float, float], two: dict[str, tuple[float, float]]) -> None:
+def test_two_processes(name: str, right: tuple[float, float], two: dict[str, tuple[float, ...]]) -> None:
+    assert two[name] == pytest.approx(right, rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CRITIC)
+def test_a_critic_on_two_processes_is_that_of_one(name: str, two: dict[str, tuple[float, ...]]) -> None:
+    """What one process has to learn is held against a plain loop in ``test_ppo.py``."""
+    right = measure(CRITIC["critic"])
+    assert min(map(abs, right)) > 0.01
+    assert right[-1] < 1
+    assert measure(CRITIC[name]) == pytest.approx(right, rel=1e-4)
     assert two[name] == pytest.approx(right, rel=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BF16)
 def test_bf16_is_near_on_one_process_and_on_two(
-    name: str, right: tuple[float, float], two: dict[str, tuple[float, float]]
+    name: str, right: tuple[float, float], two: dict[str, tuple[float, ...]]
 ) -> None:
     assert measure(BF16[name]) == pytest.approx(right, rel=0.05)
     assert two[name] == pytest.approx(right, rel=0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,18 @@ TINY = [
     "model.layers=1", "model.mlp=64", "rollout.episodes_per_step=6", "rollout.max_new_tokens=12",
     "env.sandbox=calculator", "eval.episodes=2", "eval.calibration_temperatures=[]", "run.tensorboard=false",
 ]  # fmt: skip
+NOISE = re.compile(r"INFO|warning|\[W|Loading|vllm|leaked", re.IGNORECASE)
+"""What vLLM, torch and Python write while an engine starts and ends."""
 
 
 @needs_vllm
 @pytest.mark.slow
-def test_a_run_on_vllm_goes_on_after_a_resume(tmp_path: Path) -> None:
+def test_a_run_on_vllm_goes_on_after_a_resume(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     train(load_config("demo", [*TINY, "run.steps=2"]), tmp_path)
+    shown = "\n".join(capfd.readouterr())
+    assert "training: 2 steps" in shown
+    assert not NOISE.findall(shown)
+    assert "EngineCore" in (tmp_path / "logs" / "engine-shared.log").read_text()
     out = train(load_config("demo", [*TINY, "run.steps=3", "optim.lr=0.01"]), tmp_path, resume=True)
     rows = read_metrics(out)
     assert len(rows) == 3

@@ -1,0 +1,30 @@
+"""Runs that benchmarks compare: each in a process of its own, gone on with where it was interrupted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def finished(
+    out: Path, arm: str, seed: int, recipe: str, settings: Sequence[str], base: str, start: Path | None
+) -> Path:
+    """The folder of ``arm``'s run in ``out``, which is carried to its end unless it has one.
+
+    All arms of a seed begin with the warm start in ``start``; None: with the one that the arm ``base`` makes.
+    """
+    folder = out / arm / f"seed-{seed}"
+    if (folder / "summary.json").is_file():
+        return folder
+    command = [sys.executable, "-m", "mappa_rl.cli", "train"]
+    if (folder / "config.yaml").is_file():
+        command += ["--resume", str(folder)]
+    else:
+        if start is None and arm != base:
+            start = out / base / f"seed-{seed}" / "warmstart"
+        begin = [f"warmstart.path={start.resolve()}"] if start else []
+        command += [recipe, f"run.seed={seed}", f"run.out={folder}", *begin, *settings]
+    subprocess.run(command, check=True)
+    return folder
