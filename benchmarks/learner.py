@@ -33,115 +33,36 @@ import copy
 import importlib.util
 import json
 import math
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from learner_rollouts import (
+    PROMPT,
+    SETS,
+    Outcome,
+    Rollouts,
+    Stopwatch,
+    action_lengths,
+    make_model,
+    make_rollouts,
+)
+from learner_trl import TRL, worker
 from rich.console import Console
 from rich.table import Table
-from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from mappa_rl.attention import Segments, packed_attention
 from mappa_rl.learner import Learner
 from mappa_rl.packing import pack, split_by_tokens
 from mappa_rl.schedule import Schedule
-from mappa_rl.scoring import Reference
-from mappa_rl.types import Floats, Sample, Span
 
-PROMPT, GROUP, BUDGET, EPS = 48, 8, 8192, 1e-4  # EPS: what TRL adds to a group's standard deviation
-
-
-SETS = ("long-tailed", "equal")
-_ENVIRONMENT = dict(os.environ)  # before DeepSpeed adds what launchers set
-
-
-class Outcome(NamedTuple):
-    """One step: seconds of the processor and of the clock, and what all must agree on."""
-
-    seconds: float
-    clock: float
-    loss: float
-    norm: float
-
-
-class Stopwatch:
-    """Started when made."""
-
-    def __init__(self) -> None:
-        self._processor, self._clock = time.process_time(), time.perf_counter()
-
-    def read(self) -> tuple[float, float]:
-        """Seconds of the processor, and of the clock."""
-        return time.process_time() - self._processor, time.perf_counter() - self._clock
-
-
-class Rollouts(NamedTuple):
-    """``advantages`` and ``weights`` [T] per sample; ``rewards`` one per sample."""
-
-    samples: list[Sample]
-    advantages: list[Floats]
-    weights: list[Floats]
-    rewards: list[float]
-
-    @property
-    def tokens(self) -> int:
-        return sum(map(len, self.samples))
-
-    @property
-    def actions(self) -> int:
-        return int(sum(weight.sum() for weight in self.weights))
-
-
-def make_model(vocabulary: int) -> Any:
-    torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=vocabulary, hidden_size=192, num_hidden_layers=4, num_attention_heads=6,
-        num_key_value_heads=2, head_dim=32, intermediate_size=512, max_position_embeddings=2048,
-        tie_word_embeddings=True, attn_implementation="sdpa", eos_token_id=1, pad_token_id=0,
-    )  # fmt: skip
-    return Qwen3ForCausalLM(config).float().eval()
-
-
-def action_lengths(kind: str, count: int, longest: int) -> list[int]:
-    """``long-tailed``: lognormal (median 110, sigma 0.9), cut at ``longest``, which one has; ``equal``: the
-    same number of tokens, in equal parts."""
-    rng = np.random.default_rng(0)
-    drawn = np.exp(rng.normal(math.log(110 * longest / 768), 0.9, count))
-    lengths = np.clip(drawn, 8, longest).astype(int)
-    lengths[int(rng.integers(count))] = longest
-    return lengths.tolist() if kind == "long-tailed" else [round(lengths.mean())] * count
-
-
-def make_rollouts(model: Any, lengths: Sequence[int]) -> Rollouts:
-    """Random tokens with the model's own log-probs; advantages (r - mean) / (std + 1e-4) within a group."""
-    rng = np.random.default_rng(1)
-    prompts = rng.integers(2, model.config.vocab_size, (len(lengths) // GROUP, PROMPT))
-    samples, rewards = [], rng.uniform(0, 1, len(lengths))
-    for k, size in enumerate(lengths):
-        ids = np.concatenate([prompts[k // GROUP], rng.integers(2, model.config.vocab_size, size)])
-        mask = np.arange(len(ids)) >= PROMPT
-        span = Span(PROMPT, len(ids), float(rewards[k]), True)
-        samples.append(Sample(ids, mask, np.zeros(len(ids), np.float32), (span,), "p", "a_0"))
-    for sample, own in zip(samples, Reference(copy.deepcopy(model)).logprobs(samples), strict=True):
-        sample.logprobs[:] = own
-    groups = torch.from_numpy(rewards).float().view(-1, GROUP)
-    worth = (groups - groups.mean(1, True)) / (groups.std(1, keepdim=True) + EPS)
-    advantages = [
-        (sample.action_mask * float(value)).astype(np.float32)
-        for sample, value in zip(samples, worth.flatten(), strict=True)
-    ]
-    weights = [sample.action_mask.astype(np.float32) for sample in samples]
-    return Rollouts(samples, advantages, weights, rewards.tolist())
+BUDGET = 2048
+"""Tokens of a pack. On a CPU small packs are faster: their matrices stay in caches, and below the 32 MB from
+which the C library asks the system for fresh, zeroed memory every time."""
 
 
 def ours(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
@@ -227,103 +148,6 @@ def padded(model: Any, rollouts: Rollouts, *, by_length: bool, batch: int = 8) -
         return Outcome(*watch.read(), loss, norm)
 
     return step
-
-
-def trl(model: Any, rollouts: Rollouts, batch: int, threads: int, folder: str) -> Callable[[], Outcome]:
-    """Each call is a ``train()`` of one optimizer step; what TRL does before and after it is not counted."""
-    os.environ |= {"TRL_EXPERIMENTAL_SILENCE": "1", "HF_HUB_OFFLINE": "1", "WANDB_DISABLED": "true"}
-    from datasets import Dataset
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast, TrainerCallback
-    from transformers.utils import logging
-    from trl import GRPOConfig, GRPOTrainer
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    words = {f"w{k}": k for k in range(model.config.vocab_size)}
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="w0")), pad_token="w0", eos_token="w1"
-    )
-    samples = rollouts.samples
-    seen: dict[str, Any] = {}
-
-    class Clock(TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            seen["seconds"] = seen["watch"].read()
-
-        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-            seen.update({key: float(logs[key]) for key in ("loss", "grad_norm") if key in logs})
-
-    def recorded(prompts: list[Any], trainer: Any) -> dict[str, Any]:
-        seen["watch"] = Stopwatch()
-        return {
-            "prompt_ids": [s.ids[:PROMPT].tolist() for s in samples],
-            "completion_ids": [s.ids[PROMPT:].tolist() for s in samples],
-            "logprobs": [s.logprobs[PROMPT:].tolist() for s in samples],
-        }
-
-    arguments = GRPOConfig(
-        output_dir=folder, use_cpu=True, bf16=False, learning_rate=0.0, max_steps=1, adam_beta2=0.95,
-        per_device_train_batch_size=batch, gradient_accumulation_steps=len(samples) // batch,
-        num_generations=GROUP, max_completion_length=max(map(len, samples)), loss_type="dapo", beta=0.0,
-        gradient_checkpointing=False, shuffle_dataset=False, disable_dropout=True, max_grad_norm=1.0,
-        report_to=[], logging_steps=1, save_strategy="no", disable_tqdm=True, dataloader_pin_memory=False,
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        trainer = GRPOTrainer(
-            model=model, args=arguments, processing_class=tokenizer, rollout_func=recorded,
-            reward_funcs=lambda completions, **_: rollouts.rewards, callbacks=[Clock()],
-            train_dataset=Dataset.from_dict({"prompt": [f"w{k + 2}" for k in range(len(samples) // GROUP)]}),
-        )  # fmt: skip
-
-    def step() -> Outcome:
-        torch.set_num_threads(threads)  # accelerate has another opinion
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            trainer.train()
-        return Outcome(*seen["seconds"], seen["loss"], seen["grad_norm"])
-
-    return step
-
-
-class TRL:
-    """``trl`` in a process of its own: in ours DeepSpeed has started a process group, which would cost it a
-    wrapper for several processes."""
-
-    def __init__(self, sizes: Sequence[object]) -> None:
-        command = [sys.executable, __file__, "--worker", *map(str, sizes)]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=_ENVIRONMENT,
-        )
-
-    def __call__(self) -> Outcome:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print("step", file=self._process.stdin, flush=True)
-        for line in self._process.stdout:
-            if line.startswith("outcome "):
-                return Outcome(*json.loads(line.removeprefix("outcome ")))
-        raise SystemExit(f"TRL ended: try {' '.join(map(str, self._process.args))} and say 'step'.")  # type: ignore[arg-type]
-
-    def close(self) -> None:
-        self._process.communicate()
-
-
-def worker(kind: str, count: int, longest: int, vocabulary: int, batch: int, threads: int) -> None:
-    """One TRL step for every line of the standard input."""
-    torch.set_num_threads(threads)
-    model = make_model(vocabulary)
-    rollouts = make_rollouts(model, action_lengths(kind, count, longest))
-    with tempfile.TemporaryDirectory() as folder:
-        step = trl(model, rollouts, batch, threads, folder)
-        for _ in sys.stdin:
-            print("outcome", json.dumps(step()), flush=True)
 
 
 def _mean_advantage(rollouts: Rollouts) -> float:

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -16,6 +15,7 @@ from mappa_rl.attention import Kernel, Segments, kernel_of, packed_attention, re
 from mappa_rl.backend import all_max, scattered
 from mappa_rl.critic import ValueHead
 from mappa_rl.head import Head
+from mappa_rl.likelihood import score_logits
 from mappa_rl.packing import DUMMY, pack, split_by_tokens
 from mappa_rl.types import Floats, PackedBatch, Sample
 
@@ -88,7 +88,7 @@ class Scorer(nn.Module):
             if chunks == 1 and self.critic is None:
                 with layers:
                     logits = self.model(**inputs, logits_to_keep=rows).logits.squeeze(0)
-                return Scores(*_score(logits, targets, self.temperature))
+                return Scores(*score_logits(logits, targets, self.temperature))
             self._head.check(ids)
             with layers:
                 hidden = self._head.hidden(**inputs).squeeze(0)[rows]
@@ -104,7 +104,7 @@ class Scorer(nn.Module):
         return Scores(logprobs, entropy, values)
 
     def _part(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        return _score(self._head.logits(hidden), targets, self.temperature)
+        return score_logits(self._head.logits(hidden), targets, self.temperature)
 
 
 class Reference:
@@ -151,12 +151,3 @@ def score(
         for i, values in zip(chosen, np.split(found, ends[:-1]), strict=True):
             out[i][samples[i].action_mask] = values
     return out
-
-
-def _score(logits: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    logits = logits.float() if temperature == 1 else logits.float() / temperature  # few copies: they are big
-    logp = F.log_softmax(logits, dim=-1)
-    wanted = logp.gather(1, targets[:, None]).squeeze(1)  # first: recomputing ends with what has a gradient
-    with torch.no_grad():
-        entropy = -logp.exp().mul_(logp).sum(-1)
-    return wanted, entropy
