@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.engines.vllm_options import VLLMOptions, import_vllm
+from mappa_rl.engines.vllm_receiver import VLLMReceiver
 from mappa_rl.errors import EngineError
 from mappa_rl.sync import Sender, SyncStats, push
 
@@ -68,7 +69,7 @@ class VLLMServer:
         self._sender: Sender = options.sender()
         self._llm: Any = options.start()
         threading.Thread(target=self._loop.run_forever, name="vllm-engine", daemon=True).start()
-        self._sender.connect(_Receiver(self))
+        self._sender.connect(VLLMReceiver(lambda: self._llm, self._loop))
 
     # Requests
 
@@ -286,36 +287,10 @@ class VLLMServer:
 
     def _restore(self) -> None:
         """Connect the sender with a fresh engine and send what it has last sent."""
-        self._sender.connect(_Receiver(self))
+        self._sender.connect(VLLMReceiver(lambda: self._llm, self._loop))
         if self._sender.kept:
             push(self._sender.kept, self._sender)
             self._call(self._llm.update_weight_version(str(self._version)))
 
     def _call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-
-class _Receiver:
-    """The engine's side of an update, called from a thread other than the loop's; see ``sync.Receiver``."""
-
-    def __init__(self, server: VLLMServer) -> None:
-        self._server = server
-
-    def ask(self, method: str, **options: Any) -> Future[Any]:
-        called = self._server._llm.collective_rpc(method, kwargs=options)
-        return asyncio.run_coroutine_threadsafe(called, self._server._loop)
-
-    def _rpc(self, method: str, **options: Any) -> list[Any]:
-        return self.ask(method, **options).result()
-
-    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
-        self._rpc("init_weight_transfer_engine", init_info=init_info)
-
-    def start_weight_update(self) -> None:
-        self._rpc("start_weight_update")
-
-    def update_weights(self, update_info: Any) -> None:
-        self._rpc("update_weights", update_info=update_info)
-
-    def finish_weight_update(self, weight_version: str | None = None) -> None:
-        self._server._call(self._server._llm.finish_weight_update(weight_version))
