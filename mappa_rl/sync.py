@@ -30,8 +30,9 @@ _SMALLEST_BUCKET = 16 * 2**20  # bytes; below, a transfer costs more than its by
 
 @dataclass(frozen=True, slots=True)
 class SyncStats:
-    """What updates of engines' weights cost: ``bytes`` sent in ``transfers``, ``seconds`` of wall time.
+    """What updates of engines' weights cost: ``bytes`` sent in ``transfers``.
 
+    ``seconds`` of wall time until digests were compared, ``moving`` of them until the engine had the weights.
     ``checksum`` is one over all tensors, by name, that the engine's workers handed to their model; it was
     compared with the trainer's own, tensor by tensor.
     """
@@ -39,6 +40,7 @@ class SyncStats:
     bytes: int = 0
     transfers: int = 0
     seconds: float = 0.0
+    moving: float = 0.0
     checksum: str = ""
 
     def __add__(self, other: SyncStats) -> SyncStats:
@@ -46,6 +48,7 @@ class SyncStats:
             self.bytes + other.bytes,
             self.transfers + other.transfers,
             self.seconds + other.seconds,
+            self.moving + other.moving,
             f"{self.checksum} {other.checksum}".strip(),
         )
 
@@ -68,7 +71,7 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What one ``Sender.send`` sent.
+    """What one ``Sender.send`` sent, and after how many ``seconds`` the engine had it.
 
     ``digests`` are of the learner's tensors in the engine's dtype, ``received`` of what every worker of the
     engine handed to its model.
@@ -76,6 +79,7 @@ class Sent:
 
     bytes: int
     transfers: int
+    seconds: float
     digests: dict[str, str]
     received: list[dict[str, str]]
 
@@ -109,7 +113,8 @@ def push(weights: Mapping[str, Tensor], sender: Sender) -> SyncStats:
                 f"Worker {rank} of the engine received other weights than were sent: {wrong[:3]} and "
                 f"{max(0, len(wrong) - 3)} more. Memory or transport is faulty: do not use this engine."
             )
-    return SyncStats(sent.bytes, sent.transfers, time.perf_counter() - started, combined(right))
+    whole = time.perf_counter() - started
+    return SyncStats(sent.bytes, sent.transfers, whole, sent.seconds, combined(right))
 
 
 def named_weights(source: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -169,8 +174,9 @@ class SharedMemorySender:
             name: view.shape for name, view in self._views.items()
         }:
             self._make(weights)
+        started = time.perf_counter()
         sizes = {name: view.nbytes for name, view in self._views.items()}
-        dealt = buckets(sizes)
+        dealt = [list(sizes)] if self._in_place else buckets(sizes)
         asked = [self._receiver.ask("start_weight_update")]
         if self._in_place:
             asked[0].result()  # from here on the worker computes nothing
@@ -178,10 +184,16 @@ class SharedMemorySender:
             for name in names:
                 self._views[name].copy_(weights[name])
             asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))
-        asked += [self._receiver.ask("finish_weight_update"), self._receiver.ask("received_digests")]
-        digests = {name: digest(tensor.to(self._dtype)) for name, tensor in weights.items()}  # worker reads
-        *_, received = [answer.result() for answer in asked]  # in order: the first error is the cause
-        return Sent(sum(sizes.values()), len(dealt), digests, received)
+        written = time.perf_counter() - started
+        asked.append(self._receiver.ask("finish_weight_update"))
+        digested = self._receiver.ask("received_digests")
+        digests = {
+            name: digest(tensor.to(self._dtype)) for name, tensor in weights.items()
+        }  # the worker reads
+        for answer in asked:  # in order: the first error is the cause
+            answer.result()
+        seconds = written if self._in_place else time.perf_counter() - started
+        return Sent(sum(sizes.values()), len(dealt), seconds, digests, digested.result())
 
     def layout(self, names: list[str]) -> dict[str, Any]:
         """Where these weights lie in the segment: a ``vllm_worker.SharedMemoryUpdateInfo``, as a dict."""
@@ -263,17 +275,19 @@ class DeviceSender:
         total, widest = sum(sizes.values()), max(sizes.values())
         # A chunk ends before the tensor that would not fit, so half of the transfers may be half empty.
         bucket = max(_SMALLEST_BUCKET, -(-total // (MOST_TRANSFERS // 2 - 1)), widest)
+        started = time.perf_counter()
         counted = _Counting(self._receiver)
         source = _Source(weights, self._dtype)
         if self._engine is None:
             self._engine = self._open(counted, source, bucket)
         self._engine.client, self._engine.source = counted, source
         self._engine.send_weights()
+        seconds = time.perf_counter() - started
         self._kept = {name: tensor.to("cpu", self._dtype, copy=True) for name, tensor in weights.items()}
         transfers = counted.updates if self._backend == "ipc" else -(-total // bucket)
         received = self._receiver.ask("received_digests").result()
         digests = {name: digest(tensor) for name, tensor in source}  # on the GPU, as the worker's
-        return Sent(total, transfers, digests, received)
+        return Sent(total, transfers, seconds, digests, received)
 
     def _open(self, receiver: Receiver, source: _Source, bucket: int) -> Any:
         from vllm.distributed.weight_transfer import ipc_engine, nccl_engine

@@ -125,6 +125,7 @@ class AdapterEngine(VLLMEngine):
         with gathered(source):
             weights = save_adapter(source, folder)
         request = self._server.add_adapter(self.name, folder)
+        moving = time.perf_counter() - started
         sent = {name: digest(tensor) for name, tensor in weights.items()}
         for found in self._server.workers("file_digests", str(folder / ADAPTER_FILE)):
             if found != sent:
@@ -136,7 +137,7 @@ class AdapterEngine(VLLMEngine):
             shutil.rmtree(path)
         self.version = version
         size = sum(tensor.nbytes for tensor in weights.values())
-        self.last_sync = SyncStats(size, 1, time.perf_counter() - started, combined(sent))
+        self.last_sync = SyncStats(size, 1, time.perf_counter() - started, moving, combined(sent))
 
     def adapter(self) -> tuple[Any, int | None]:
         return (self._loaded[-1][0], self.version) if self._loaded else (None, self.version)
