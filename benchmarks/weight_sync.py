@@ -80,7 +80,7 @@ def measure(name: str, updates: int, prompts: int, replies: int) -> dict[str, An
                     engine.load_weights(model)
                     stats[way].append(engine.last_sync)
                     difference = max(difference, worst(engine, model, update, prompts))
-                with patch.object(sync, "buckets", lambda sizes: [[key] for key in sizes]):
+                with patch("mappa_rl.shared_memory_sender.buckets", lambda sizes: [[key] for key in sizes]):
                     engines["reload"].load_weights(model)
                 stats["by name"].append(engines["reload"].last_sync)
                 equal &= all(way[-1].checksum == right for way in stats.values())

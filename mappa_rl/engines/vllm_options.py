@@ -16,11 +16,13 @@ from typing import Any
 
 import torch
 
+from mappa_rl.device_sender import DeviceSender
 from mappa_rl.engines.base import Request
 from mappa_rl.engines.log import EngineLog
 from mappa_rl.engines.owner import OWNER
 from mappa_rl.errors import EngineError
-from mappa_rl.sync import DeviceSender, Sender, SharedMemorySender
+from mappa_rl.shared_memory_sender import SharedMemorySender
+from mappa_rl.sync import Sender
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM offers

@@ -1,0 +1,117 @@
+"""Weights to an engine on GPUs, with vLLM's own senders."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mappa_rl.engines.digest import digest
+from mappa_rl.sync import MOST_TRANSFERS, SMALLEST_BUCKET, Receiver, Sent
+
+
+class DeviceSender:
+    """vLLM's own senders between processes with GPUs: ``ipc`` on one GPU, ``nccl`` between several.
+
+    ``world`` is the number of the engine's workers. The weights that were sent last stay in main memory, for
+    an engine that has to be started again.
+    """
+
+    def __init__(self, backend: str, dtype: torch.dtype, world: int) -> None:
+        self._backend, self._dtype, self._world = backend, dtype, world
+        self._receiver: Receiver | None = None
+        self._engine: Any = None
+        self._kept: dict[str, Tensor] = {}
+
+    def connect(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._drop()
+
+    @property
+    def kept(self) -> Mapping[str, Tensor]:
+        return self._kept
+
+    def send(self, weights: Mapping[str, Tensor]) -> Sent:
+        assert self._receiver is not None, "connect comes first"
+        sizes = {name: tensor.numel() * self._dtype.itemsize for name, tensor in weights.items()}
+        total, widest = sum(sizes.values()), max(sizes.values())
+        # A chunk ends before the tensor that would not fit, so half of the transfers may be half empty.
+        bucket = max(SMALLEST_BUCKET, -(-total // (MOST_TRANSFERS // 2 - 1)), widest)
+        started = time.perf_counter()
+        counted = _Counting(self._receiver)
+        source = _Source(weights, self._dtype)
+        if self._engine is None:
+            self._engine = self._open(counted, source, bucket)
+        self._engine.client, self._engine.source = counted, source
+        self._engine.send_weights()
+        seconds = time.perf_counter() - started
+        self._kept = {name: tensor.to("cpu", self._dtype, copy=True) for name, tensor in weights.items()}
+        transfers = counted.updates if self._backend == "ipc" else -(-total // bucket)
+        received = self._receiver.ask("received_digests").result()
+        digests = {name: digest(tensor) for name, tensor in source}  # on the GPU, as the worker's
+        return Sent(total, transfers, seconds, digests, received)
+
+    def _open(self, receiver: Receiver, source: _Source, bucket: int) -> Any:
+        from vllm.distributed.weight_transfer import ipc_engine, nccl_engine
+        from vllm.utils.network_utils import get_open_port
+
+        if self._backend == "ipc":
+            return ipc_engine.IPCTrainerWeightTransferEngine.trainer_init(
+                ipc_engine.IPCTrainerInitInfo(rank=0, packed=True, packed_buffer_size_bytes=bucket),
+                client=receiver,
+                source=source,
+            )
+        return nccl_engine.NCCLTrainerWeightTransferEngine.trainer_init(
+            nccl_engine.NCCLTrainerInitInfo(
+                rank=0, master_address="127.0.0.1", master_port=get_open_port(),
+                world_size=self._world + 1, packed=True, packed_buffer_size_bytes=bucket,
+            ),
+            client=receiver, source=source,
+        )  # fmt: skip
+
+    def _drop(self) -> None:
+        if self._engine is not None:
+            self._engine.shutdown()
+            self._engine = None
+
+    def close(self) -> None:
+        self._drop()
+        self._kept = {}
+
+
+class _Meta:
+    """What vLLM calls a ``ParamMeta``."""
+
+    def __init__(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+        self.name, self.dtype, self.shape = name, dtype, shape
+
+
+class _Source:
+    """What vLLM calls a ``WeightSource``: the weights on the GPU in the engine's dtype, one by one."""
+
+    def __init__(self, weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
+        self._weights, self._dtype = weights, dtype
+
+    def metadata(self) -> list[_Meta]:
+        return [_Meta(name, self._dtype, tuple(tensor.shape)) for name, tensor in self._weights.items()]
+
+    def __iter__(self) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in self._weights.items():
+            yield name, tensor.to("cuda", self._dtype)
+
+
+class _Counting:
+    """A receiver that counts the updates that go through it."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver, self.updates = receiver, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._receiver, name)
+
+    def update_weights(self, update_info: Any) -> None:
+        self.updates += 1
+        self._receiver.update_weights(update_info)

@@ -1,0 +1,124 @@
+"""Weights to an engine on the same machine through shared memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from shutil import disk_usage
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mappa_rl.engines.digest import digest
+from mappa_rl.errors import EngineError
+from mappa_rl.sync import Receiver, Sent, buckets
+
+_ALIGNED = 64  # bytes
+
+
+class SharedMemorySender:
+    """Writes to a segment as large as the weights; the worker reads a bucket while the next is written.
+
+    The segment is laid out as a worker wants it that computes with the weights in it (``vllm_in_place``): it
+    then takes their digests alone. Any other worker loads them.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        self._receiver: Receiver | None = None
+        self._segment: SharedMemory | None = None
+        self._in_place = False
+        self._offsets: dict[str, int] = {}
+        self._views: dict[str, Tensor] = {}
+
+    def connect(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        if self._segment is not None:
+            self._attach()
+
+    @property
+    def kept(self) -> Mapping[str, Tensor]:
+        return self._views
+
+    def send(self, weights: Mapping[str, Tensor]) -> Sent:
+        assert self._receiver is not None, "connect comes first"
+        if {name: tensor.shape for name, tensor in weights.items()} != {
+            name: view.shape for name, view in self._views.items()
+        }:
+            self._make(weights)
+        started = time.perf_counter()
+        sizes = {name: view.nbytes for name, view in self._views.items()}
+        dealt = [list(sizes)] if self._in_place else buckets(sizes)
+        asked = [self._receiver.ask("start_weight_update")]
+        if self._in_place:
+            asked[0].result()  # from here on the worker computes nothing
+        for names in dealt:
+            for name in names:
+                self._views[name].copy_(weights[name])
+            asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))
+        written = time.perf_counter() - started
+        asked.append(self._receiver.ask("finish_weight_update"))
+        digested = self._receiver.ask("received_digests")
+        digests = {
+            name: digest(tensor.to(self._dtype)) for name, tensor in weights.items()
+        }  # the worker reads
+        for answer in asked:  # in order: the first error is the cause
+            answer.result()
+        seconds = written if self._in_place else time.perf_counter() - started
+        return Sent(sum(sizes.values()), len(dealt), seconds, digests, digested.result())
+
+    def layout(self, names: list[str]) -> dict[str, Any]:
+        """Where these weights lie in the segment: a ``vllm_worker.SharedMemoryUpdateInfo``, as a dict."""
+        return {
+            "names": names,
+            "dtype": str(self._dtype).removeprefix("torch."),
+            "shapes": [list(self._views[name].shape) for name in names],
+            "offsets": [self._offsets[name] for name in names],
+        }
+
+    def _make(self, weights: Mapping[str, Tensor]) -> None:
+        """A segment with room for these weights. Raises ``EngineError`` where there is none."""
+        assert self._receiver is not None
+        self.close()
+        wanted, *_ = self._receiver.ask("weight_layout").result()
+        self._in_place = wanted is not None and wanted["offsets"].keys() == weights.keys()
+        if self._in_place:
+            size, self._offsets = wanted["size"], wanted["offsets"]
+        else:
+            size, self._offsets = 0, {}
+            for name, tensor in weights.items():
+                self._offsets[name] = size
+                size += -(-tensor.numel() * self._dtype.itemsize // _ALIGNED) * _ALIGNED
+        shared = Path("/dev/shm")
+        free = disk_usage(shared).free if shared.is_dir() else size
+        if free < size:  # writing beyond it would kill the process
+            raise EngineError(
+                f"The weights need {size / 2**20:.0f} MiB of shared memory, {shared} has {free / 2**20:.0f} "
+                f"MiB left: raise its size (`docker run --shm-size`, or remount it)."
+            )
+        self._segment = SharedMemory(create=True, size=max(1, size))
+        for name, tensor in weights.items():
+            view = torch.frombuffer(
+                self._segment.buf, dtype=self._dtype, count=tensor.numel(), offset=self._offsets[name]
+            )
+            self._views[name] = view.view(tensor.shape)
+        self._attach()
+
+    def _attach(self) -> None:
+        assert self._receiver is not None
+        assert self._segment is not None
+        self._receiver.init_weight_transfer_engine(
+            {"segment": self._segment.name, "in_place": self._in_place}
+        )
+
+    def close(self) -> None:
+        self._views, self._offsets, self._in_place = {}, {}, False
+        if self._segment is not None:
+            segment, self._segment = self._segment, None
+            segment.unlink()
+            with suppress(BufferError):  # somebody still reads `kept`; the memory goes with the last of them
+                segment.close()
