@@ -41,7 +41,7 @@ from mappa_rl.engines.vllm_server import VLLMServer
 SIZES = {
     "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "intermediate_size": 192, "vocab_size": 512},
     "16 M": {"hidden_size": 384, "num_hidden_layers": 9, "intermediate_size": 1152, "vocab_size": 4096},
-    "116 M": {"hidden_size": 768, "num_hidden_layers": 16, "intermediate_size": 2304, "vocab_size": 8192},
+    "101 M": {"hidden_size": 768, "num_hidden_layers": 16, "intermediate_size": 2304, "vocab_size": 8192},
 }
 MAX_LEN = 512
 BATCHES = (1, 8, 32, 64)  # requests at once
@@ -158,7 +158,7 @@ def main() -> None:
     runs = (
         {"tiny": (4, 4, 32)}
         if args.quick
-        else {"tiny": (9, 16, 48), "16 M": (9, 16, 48), "116 M": (5, 2, 12)}
+        else {"tiny": (9, 16, 48), "16 M": (9, 16, 48), "101 M": (5, 2, 12)}
     )
     found = {name: measure(name, *counts) for name, counts in runs.items()}
     table = Table(title="weights to vLLM on a CPU, fp32, one thread each")
