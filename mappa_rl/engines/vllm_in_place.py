@@ -151,6 +151,10 @@ class InPlaceEngine(ReloadEngine):
         if not self._in_place:
             super().finish_weight_update()
 
+    def shutdown(self) -> None:
+        if not self._in_place:  # else the segment is the model's memory, and goes with the process
+            super().shutdown()
+
 
 class InPlaceExtension(WorkerExtension):
     """The worker's methods, and where its weights lie."""
