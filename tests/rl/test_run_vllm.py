@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ from engine_helpers import needs_vllm
 
 from mappa_rl.config import load_config
 from mappa_rl.errors import ConfigError, EngineError
+from mappa_rl.records import read_step, recorded_steps
 from mappa_rl.sinks import read_metrics
 from mappa_rl.trainer import train
 
@@ -44,6 +48,35 @@ def test_a_run_on_vllm_goes_on_after_a_resume(tmp_path: Path, capfd: pytest.Capt
         assert 1 <= row["sync/transfers"] <= 16
         assert row["sync/seconds"] > 0
     assert (out / "summary.json").is_file()
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_an_engine_that_is_killed_costs_a_run_no_episode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mappa_rl.engines.vllm_server import VLLMServer
+
+    submit, asked, restarts = VLLMServer.submit, [0], []
+
+    def killing(self: VLLMServer, request: Any, limit: int, user: Any) -> Any:
+        future = submit(self, request, limit, user)
+        asked[0] += 1
+        if asked[0] == 12:  # the one episode before training asks less often
+            (process,) = self._llm.engine_core.resources.engine_manager.processes
+            os.kill(process.pid, signal.SIGKILL)
+            restarts.append(lambda: self.restarts)
+        return future
+
+    monkeypatch.setattr(VLLMServer, "submit", killing)
+    steps = ["run.steps=2", "run.record_rollouts=true", "eval.episodes=1"]
+    out = train(load_config("demo", [*TINY, *steps]), tmp_path)
+    assert [count() for count in restarts] == [1]
+    played = [read_step(path).rollouts for path in recorded_steps(out)]
+    assert [len(step) for step in played] == [6, 6]
+    assert {rollout.ended for step in played for rollout in step} == {"over"}
+    assert len({rollout.seed for step in played for rollout in step}) == 12  # none lost, none twice
+    assert all(row["mismatch/shared"] < 1e-3 for row in read_metrics(out))
 
 
 @pytest.mark.parametrize(
