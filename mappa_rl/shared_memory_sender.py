@@ -63,9 +63,7 @@ class SharedMemorySender:
         written = time.perf_counter() - started
         asked.append(self._receiver.ask("finish_weight_update"))
         digested = self._receiver.ask("received_digests")
-        digests = {
-            name: digest(tensor.to(self._dtype)) for name, tensor in weights.items()
-        }  # the worker reads
+        digests = {name: digest(tensor.to(self._dtype)) for name, tensor in weights.items()}
         for answer in asked:  # in order: the first error is the cause
             answer.result()
         seconds = written if self._in_place else time.perf_counter() - started

@@ -28,8 +28,8 @@ class SyncStats:
     """What updates of engines' weights cost: ``bytes`` sent in ``transfers``.
 
     ``seconds`` of wall time until digests were compared, ``moving`` of them until the engine had the weights.
-    ``checksum`` is one over all tensors, by name, that the engine's workers handed to their model; it was
-    compared with the trainer's own, tensor by tensor.
+    ``checksum`` is one over all tensors, by name, as the engine's workers have them; it was compared with the
+    trainer's own, tensor by tensor.
     """
 
     bytes: int = 0
@@ -68,8 +68,8 @@ class Receiver(Protocol):
 class Sent:
     """What one ``Sender.send`` sent, and after how many ``seconds`` the engine had it.
 
-    ``digests`` are of the learner's tensors in the engine's dtype, ``received`` of what every worker of the
-    engine handed to its model.
+    ``digests`` are of the learner's tensors in the engine's dtype, ``received`` of those that every worker of
+    the engine computes with, or handed to its model.
     """
 
     bytes: int
