@@ -39,7 +39,7 @@ $(VLLM)/.installed: setup.py constraints-vllm.txt
 
 test-vllm: $(VLLM)/.installed
 	$(VLLM)/bin/python -m pytest tests/rl/test_engine_contract.py tests/rl/test_engine_vllm.py \
-		tests/rl/test_run_vllm.py tests/rl/test_coach_vllm.py
+		tests/rl/test_vllm_in_place.py tests/rl/test_run_vllm.py tests/rl/test_coach_vllm.py
 
 # An interpreter for agents' code with all that data science asks for: sandbox={"name": "local", "python": ...}
 science: $(SCIENCE)/.installed

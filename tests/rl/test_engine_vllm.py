@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ import torch
 from engine_helpers import MAX_LEN, make_model, make_requests, needs_vllm, plain_logprobs, worst_difference
 
 from mappa_rl.engines import Request
-from mappa_rl.engines.digest import _folded, combined, digest
+from mappa_rl.engines.digest import combined, digest
 from mappa_rl.engines.owner import is_running
 from mappa_rl.errors import EngineError
-from mappa_rl.sync import MOST_TRANSFERS, buckets, named_weights
+from mappa_rl.sync import MOST_TRANSFERS, named_weights
 
 TOLERANCE = 1e-3
 WAIT_S = 800.0
@@ -120,62 +120,6 @@ def test_packed_weights_are_loaded_and_packed_again(tied: bool, tmp_path: Path) 
             assert engine.last_sync.checksum == combined(halves)
     finally:
         engine.close()
-
-
-@needs_vllm
-def test_only_a_model_whose_bytes_are_the_folders_is_laid_out(tmp_path: Path) -> None:
-    from safetensors.torch import save_file
-
-    from mappa_rl.engines.vllm_in_place import find_layout
-
-    class Model(torch.nn.Module):
-        packed_modules_mapping: ClassVar = {"qkv": ["q", "k"]}
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = torch.nn.Module()
-            self.layer.qkv = torch.nn.Linear(8, 12)
-            self.head = torch.nn.Linear(8, 5, bias=False)
-
-    model = Model()
-    rows, bias = model.layer.qkv.weight.detach(), model.layer.qkv.bias.detach()
-    right = {
-        "layer.q.weight": rows[:8], "layer.k.weight": rows[8:], "layer.q.bias": bias[:8],
-        "layer.k.bias": bias[8:], "head.weight": model.head.weight.detach(),
-    }  # fmt: skip
-
-    def laid_out(**changed: torch.Tensor) -> Any:
-        saved = {name: tensor.clone() for name, tensor in (right | changed).items() if len(tensor)}
-        save_file(saved, tmp_path / "model.safetensors")
-        return find_layout(model, tmp_path)
-
-    found = laid_out()
-    assert found.weights == {
-        "layer.q.weight": 0, "layer.k.weight": 8 * 8 * 4, "layer.q.bias": 384, "layer.k.bias": 384 + 32,
-        "head.weight": 448,
-    }  # fmt: skip
-    assert found.size == 448 + 192
-    assert laid_out(**{"layer.k.weight": rows[8:] + 1}) is None  # other bytes
-    assert laid_out(**{"layer.q.weight": rows[:0], "layer.k.weight": rows[8:]}) is None  # one is missing
-    assert laid_out(**{"head.weight": right["head.weight"].bfloat16()}) is None  # converted
-    assert laid_out(**{"other": rows}) is None  # nowhere
-    assert laid_out(**{"head.weight": right["head.weight"][:4]}) is None  # the last row comes from elsewhere
-    with torch.no_grad():
-        model.head.weight[4:] = 0
-    assert laid_out(**{"head.weight": model.head.weight.detach()[:4]}).size == found.size  # padding
-
-
-@needs_vllm
-@pytest.mark.parametrize("rows", [0, 1, 7, 8, 47, 48])
-def test_plain_products_are_the_same_in_both_orders(rows: int) -> None:
-    from mappa_rl.engines.vllm_in_place import linear
-
-    torch.manual_seed(0)
-    x, weight, bias = torch.randn(rows, 24), torch.randn(40, 24), torch.randn(40)
-    for given in (None, bias):
-        found = linear(x, weight, given)
-        assert found.is_contiguous()
-        torch.testing.assert_close(found, torch.nn.functional.linear(x, weight, given))
 
 
 @needs_vllm
@@ -335,57 +279,6 @@ def test_an_engine_that_dies_again_and_again_is_given_up(
             engine.generate(make_requests(3))
     assert len(starts) == 1 + vllm_server.RESTARTS
     engine.close()
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (7, 5), (300, 40), (1000, 33)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_digest_sees_a_bit_a_swap_and_a_shape(shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    torch.manual_seed(0)
-    tensor = torch.randn(shape).to(dtype)
-    right = digest(tensor)
-    assert digest(tensor.clone()) == right
-    assert digest(tensor[None]) != right
-    flat = tensor.view(-1)
-    changed = flat.clone()
-    changed[-1] = -changed[-1]
-    assert digest(changed.view(shape)) != right
-    if len(flat) > 1:
-        swapped = flat.clone()
-        swapped[0], swapped[-1] = flat[-1], flat[0]
-        assert digest(swapped.view(shape)) != right
-        assert digest(torch.stack([tensor, tensor], -1)[..., 0]) == right  # strides do not matter
-
-
-@pytest.mark.parametrize("shape", [(3,), (7, 5), (300, 40), (1000, 33)])
-def test_bytes_that_are_folded_show_a_bit_and_a_swap(shape: tuple[int, ...]) -> None:
-    """What is hashed of a tensor on a device, here of one in main memory."""
-    torch.manual_seed(0)
-
-    def folded(tensor: torch.Tensor) -> list[list[int]]:
-        return [part.tolist() for part in _folded(tensor.view(-1).view(torch.uint8))]
-
-    tensor = torch.randn(shape)
-    flat = tensor.view(-1)
-    changed, swapped = flat.clone(), flat.clone()
-    changed[-1] = -changed[-1]
-    swapped[0], swapped[-1] = flat[-1], flat[0]
-    assert folded(tensor.clone()) == folded(tensor)
-    assert folded(changed) != folded(tensor)
-    assert folded(swapped) != folded(tensor)
-
-
-def test_weights_are_dealt_into_few_buckets_in_their_order() -> None:
-    for sizes in ([1], [2**30] * 40, [2**20] * 500, [5 * 2**30, *[2**20] * 900], list(range(1, 2000))):
-        named = {f"w{k}": size for k, size in enumerate(sizes)}
-        dealt = buckets(named)
-        assert [name for bucket in dealt for name in bucket] == list(named)
-        assert 1 <= len(dealt) <= MOST_TRANSFERS
-        assert all(dealt)
-
-
-def test_tied_weights_are_sent_once() -> None:
-    tied, untied = named_weights(make_model()), named_weights(make_model(tied=False))
-    assert set(untied) - set(tied) == {"lm_head.weight"}
 
 
 KILLED = """
