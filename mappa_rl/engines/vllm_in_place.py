@@ -7,6 +7,7 @@ weights lie in the trainer's shared memory. vLLM imports this module in its work
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from itertools import takewhile
 from pathlib import Path
@@ -29,6 +30,7 @@ from mappa_rl.engines.vllm_worker import (
 )
 
 _ALIGNED = 64  # bytes
+_log = logging.getLogger(__name__)
 _pack = utils.dispatch_cpu_unquantized_gemm
 
 
@@ -66,8 +68,8 @@ def find_layout(model: nn.Module, folder: Path) -> Layout | None:
     """Where the tensors of the Hugging Face ``folder`` lie in the parameters of the model loaded from it.
 
     Each is looked for in the parameter of its name, or behind its neighbours in the one that vLLM packs it
-    into, and must be there byte for byte; what no tensor covers must be zero. None where that is not so, as
-    with a model that is loaded converted, scattered or quantized.
+    into, and must be there number for number, in fp32; what no tensor covers must be zero. None where that is
+    not so, as with a model that is loaded transposed, scattered or quantized.
     """
     parameters = dict(model.named_parameters())
     packed: dict[str, list[str]] = getattr(model, "packed_modules_mapping", {})
@@ -83,8 +85,8 @@ def find_layout(model: nn.Module, folder: Path) -> Layout | None:
             for name in names:
                 whole, before = _home(name, names, packed)
                 start = sum(file.get_tensor(each).numel() for each in before)
-                tensor, holder = file.get_tensor(name).flatten(), parameters.get(whole)
-                if holder is None or holder.dtype != tensor.dtype or not holder.is_contiguous():
+                tensor, holder = file.get_tensor(name).flatten().float(), parameters.get(whole)
+                if holder is None or holder.dtype != torch.float32 or not holder.is_contiguous():
                     return None
                 if not torch.equal(holder.detach().view(-1)[start : start + len(tensor)], tensor):
                     return None
@@ -119,6 +121,8 @@ class InPlaceEngine(ReloadEngine):
         """Found before the first update: afterwards the folder's weights are no longer the model's."""
         if self._layout is None:
             self._layout = find_layout(self.model, Path(self.model_config.model))
+            if self._layout is None:
+                _log.warning("Every update reloads this model: vLLM does not hold it as its folder does.")
         return self._layout
 
     def init_transfer_engine(self, init_info: SharedMemoryInitInfo) -> None:

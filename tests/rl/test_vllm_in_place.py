@@ -45,9 +45,12 @@ def test_only_a_model_whose_bytes_are_the_folders_is_laid_out(tmp_path: Path) ->
     assert found.size == 448 + 192
     assert laid_out(**{"layer.k.weight": rows[8:] + 1}) is None  # other bytes
     assert laid_out(**{"layer.q.weight": rows[:0], "layer.k.weight": rows[8:]}) is None  # one is missing
-    assert laid_out(**{"head.weight": right["head.weight"].bfloat16()}) is None  # converted
+    assert laid_out(**{"head.weight": right["head.weight"].bfloat16()}) is None  # rounded
     assert laid_out(**{"other": rows}) is None  # nowhere
     assert laid_out(**{"head.weight": right["head.weight"][:4]}) is None  # the last row comes from elsewhere
+    with torch.no_grad():
+        model.head.weight.copy_(model.head.weight.bfloat16())
+    assert laid_out(**{"head.weight": model.head.weight.detach().bfloat16()}) == found  # loaded in fp32
     with torch.no_grad():
         model.head.weight[4:] = 0
     assert laid_out(**{"head.weight": model.head.weight.detach()[:4]}).size == found.size  # padding
