@@ -1,4 +1,4 @@
-"""Environment cards: each folder beside this file is one environment, as data."""
+"""Environment cards: each folder next to this file describes one environment."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ ROOT = Path(__file__).parent
 
 
 def folders() -> list[Path]:
-    """Every card folder that ships with the package, in alphabetical order."""
+    """All shipped card folders, in alphabetical order."""
     return sorted(path.parent for path in ROOT.glob("*/card.yaml"))
