@@ -1,4 +1,4 @@
-"""Cards: a folder of data that describes one environment. See ``docs/cards.md`` for the format."""
+"""Cards: folders that each describe one environment. See ``docs/cards.md`` for the format."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ import yaml
 
 import envs_registry
 from mappa_env.errors import CardError, nearest
+from mappa_env.plugins import from_card
 from mappa_env.sandbox.base import Limits
+from mappa_env.scripted import SCRIPTS
 from mappa_env.types import AgentSpec, Team
 
 _NAME = re.compile(r"[a-z]+_[0-9]+")
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9-]*-v[0-9]+")
-LENGTHS = ("full", "compact")
+LENGTHS = ("full", "brief", "compact")
+"""Lengths of prompts: for large models, for small language models, and for small vocabularies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card as read and checked. ``folder`` holds it; ``base`` is the folder whose prompts it inherits."""
+    """A checked card. ``folder`` is the folder that it was read from."""
 
     id: str
     title: str
@@ -36,25 +39,44 @@ class Card:
     grader_options: Mapping[str, Any]
     rubric: Path | None
     coach: Path | None
-    """What a language model is asked about each action; None: nothing."""
+    """File with the questions that a language model answers about each action; None: no questions."""
     truth: tuple[str, ...]
     """Agents whose verdicts may use the task's hidden truth."""
     scripted: str | None
     probe: str | None
-    """Source of the script that looks inside files, run in a sandboxed scratch copy; None: no probe."""
+    """Name of the probe that looks inside files; None: no probe."""
     limits: Limits
     prompts: Mapping[tuple[str, str], str] = field(repr=False)
-    """(length, role or ``"tool"``) -> Jinja source."""
+    """(length, role or ``"tool"``) -> Jinja source. There is no ``"tool"`` if no agent has tools."""
+    prompt_files: Mapping[tuple[str, str], Path] = field(repr=False)
+    """The same keys -> file. An inherited prompt lies in the extended card's folder."""
+
+    @property
+    def lengths(self) -> tuple[str, ...]:
+        """The lengths of prompts that the card has: ``full``, and any others of ``LENGTHS``."""
+        return tuple(length for length in LENGTHS if any(key[0] == length for key in self.prompts))
 
 
 _KEYS = {
-    "id", "title", "summary", "extends", "team", "tasks", "grader", "coach", "scripted", "probe", "limits",
-}  # fmt: skip
+    "id",
+    "title",
+    "summary",
+    "extends",
+    "team",
+    "tasks",
+    "grader",
+    "coach",
+    "scripted",
+    "probe",
+    "limits",
+}
 
 
 def read_card(folder: str | Path) -> Card:
-    """Read and check a card folder. Raises CardError that names the file, the key and the remedy."""
+    """Read and check a card folder. Raises CardError, which names the file, the key and the remedy."""
     folder = Path(folder)
+    if not folder.is_dir():
+        raise CardError(f"there is no folder {str(folder)!r}: a card is a folder with a card.yaml.")
     raw, folders = _merge(folder)
     where = folder / "card.yaml"
     _known(where, "card", raw, _KEYS)
@@ -74,8 +96,9 @@ def read_card(folder: str | Path) -> Card:
     asked_name = _optional(where, coach, "questions", str)
     asked = _find(folders, asked_name, where, "coach.questions") if asked_name else None
     probe = _optional(where, raw, "probe", str)
+    prompt_files = _prompt_files(where, folders, team)
     options = _optional(where, tasks, "options", dict)
-    if tasks.get("loader") == "jsonl":  # a card's own tasks lie beside it
+    if tasks.get("loader") == "jsonl":  # a card's own tasks lie in its folder
         options = {**options, "folder": str(folder / (_optional(where, options, "folder", str) or "tasks"))}
     return Card(
         id=card_id,
@@ -83,27 +106,29 @@ def read_card(folder: str | Path) -> Card:
         summary=_optional(where, raw, "summary", str),
         folder=folder,
         team=team,
-        loader=_get(where, tasks, "loader", str),
+        loader=from_card(where, "tasks.loader", _get(where, tasks, "loader", str), folders),
         loader_options=_options(where, options),
-        grader=_get(where, grader, "name", str),
+        grader=from_card(where, "grader.name", _get(where, grader, "name", str), folders),
         grader_options=_options(where, _optional(where, grader, "options", dict)),
         rubric=rubric,
         coach=asked,
         truth=truth,
-        scripted=_optional(where, raw, "scripted", str) or None,
-        probe=_read(_find(folders, probe, where, "probe")) if probe else None,
+        scripted=_scripted(where, raw),
+        probe=from_card(where, "probe", probe, folders) if probe else None,
         limits=_limits(where, _optional(where, raw, "limits", dict)),
-        prompts=_prompts(where, folders, team),
+        prompts={key: _read(path) for key, path in prompt_files.items()},
+        prompt_files=prompt_files,
     )
 
 
 def _merge(folder: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], list[Path]]:
-    """The card's keys laid over those of the card it extends; the folders to look files up in, own first."""
+    """The card's keys merged into those of the card it extends; the folders to search, own first."""
     where = folder / "card.yaml"
     if folder.resolve() in seen:
-        raise CardError(f"{where}: 'extends' goes in a circle.")
+        raise CardError(f"{where}: 'extends' is circular.")
+    text = _read(where)
     try:
-        raw = yaml.safe_load(_read(where))
+        raw = yaml.safe_load(text)
     except (
         yaml.YAMLError,
         ValueError,
@@ -139,7 +164,7 @@ def _team(where: Path, rows: list[Any]) -> Team:
             _names(where, f"{key} of {name}", row.get(key)) for key in ("tools", "requires", "reads")
         )
         if set(tools) - {"python"}:
-            raise CardError(f"{where}: tools of {name} are {tools}; the one tool there is is 'python'.")
+            raise CardError(f"{where}: tools of {name} are {tools}; the only tool is 'python'.")
         title = _optional(where, row, "title", str) or name
         agents.append(AgentSpec(name, title, turns, tools, requires, reads))
     names = [agent.name for agent in agents]
@@ -148,13 +173,28 @@ def _team(where: Path, rows: list[Any]) -> Team:
     return Team(tuple(agents))
 
 
-def _prompts(where: Path, folders: list[Path], team: Team) -> dict[tuple[str, str], str]:
-    found = {}
+def _prompt_files(where: Path, folders: list[Path], team: Team) -> dict[tuple[str, str], Path]:
+    """The files of every length for which there is one per role: ``full``, and each that the card begins."""
+    names = sorted(
+        {agent.role for agent in team} | ({"tool"} if any(agent.tools for agent in team) else set())
+    )
+    files: dict[tuple[str, str], Path] = {}
     for length in LENGTHS:
-        for name in {agent.role for agent in team} | {"tool"}:
-            path = _find(folders, f"prompts/{length}/{name}.jinja", where, "prompts")
-            found[length, name] = _read(path)
-    return found
+        paths = {name: f"prompts/{length}/{name}.jinja" for name in names}
+        whole = all(any((folder / path).is_file() for folder in folders) for path in paths.values())
+        if whole or length == "full" or (folders[0] / "prompts" / length).is_dir():
+            files |= {(length, name): _find(folders, path, where, "prompts") for name, path in paths.items()}
+    return files
+
+
+def _scripted(where: Path, raw: Mapping[str, Any]) -> str | None:
+    name = _optional(where, raw, "scripted", str)
+    if name and name not in SCRIPTS:
+        raise CardError(
+            f"{where}: scripted={name!r} is not a script; choose from {', '.join(SCRIPTS)}, or none."
+            + nearest(name, SCRIPTS)
+        )
+    return name or None
 
 
 def _limits(where: Path, raw: Mapping[str, Any]) -> Limits:
@@ -172,7 +212,7 @@ def _find(folders: list[Path], name: str, where: Path, key: str) -> Path:
         for folder in folders:
             if (folder / name).is_file():
                 return folder / name
-    raise CardError(f"{where}: {key} needs the file {name!r}, which does not lie within {folders[0]}.")
+    raise CardError(f"{where}: {key} needs the file {name!r}, which is not in {folders[0]}.")
 
 
 def _section(
@@ -199,14 +239,14 @@ def _get(where: Path, raw: Mapping[str, Any], key: str, kind: type) -> Any:
 
 
 def _optional(where: Path, raw: Mapping[str, Any], key: str, kind: type) -> Any:
-    """The value of ``key``, or an empty one where it is absent (or left blank)."""
+    """The value of ``key``, or an empty one if it is absent or blank."""
     return kind() if raw.get(key) is None else _get(where, raw, key, kind)
 
 
 def _options(where: Path, options: Mapping[Any, Any]) -> Mapping[str, Any]:
     for key in options:
         if not isinstance(key, str):
-            raise CardError(f"{where}: options are named by text, found the key {key!r}.")
+            raise CardError(f"{where}: option names must be strings, found {key!r}.")
     return options
 
 
@@ -215,7 +255,7 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise CardError(f"{path} does not exist: a card is a folder with a card.yaml.") from None
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name no file can have
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or an invalid file name
         raise CardError(f"{path} cannot be read: {error}") from None
 
 

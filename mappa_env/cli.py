@@ -1,8 +1,7 @@
-"""``mappa-env``: look at environments, play them, check them, add data."""
+"""Play, check and measure team environments for LLM agents, and add data to them."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import warnings
@@ -10,26 +9,48 @@ from collections.abc import Sequence
 from typing import Any
 
 from mappa_env import __version__
-from mappa_env.commands import bench, check, coach, data, doctor, listing, play, why
+from mappa_env.commands import (
+    bench_sandbox,
+    check,
+    coach_bench,
+    coach_cost,
+    coach_probe,
+    data,
+    doctor,
+    listing,
+    play,
+    why,
+)
+from mappa_env.commands._shared import Parser, command_group, group
 from mappa_env.errors import MappaError
 
-COMMANDS = (listing, play, check, why, bench, coach, doctor, data)
 FAILED, INTERRUPTED = 2, 130
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="mappa-env", description=__doc__)
+def parser() -> Parser:
+    """The parser of ``mappa-env``; each subcommand adds itself and sets the function that runs it."""
+    top = Parser(prog="mappa-env", description=__doc__)
     top.add_argument("--version", action="version", version=f"mappa {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="command")
-    for command in COMMANDS:
-        command.add(commands)
+    commands = group(top)
+    for module in (listing, play, check, why):
+        module.add(commands)
+    bench_sandbox.add(command_group(commands, "bench", "benchmark this machine"))
+    coach = command_group(commands, "coach", "measure a coach")
+    for module in (coach_bench, coach_probe, coach_cost):
+        module.add(coach)
+    for module in (doctor, data):
+        module.add(commands)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all well, 1 a check failed, 2 wrong usage or an error with its remedy, 130 Ctrl-C."""
-    args = parser().parse_args(argv)
+    """Run one command.
+
+    Returns:
+        The exit status: 0 success, 1 a check failed, 2 wrong usage or an error, 130 Ctrl-C.
+    """
     try:
+        args = parser().parse(argv)
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             status: int = args.run(args)
@@ -40,14 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nmappa-env: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader (head, less) has left: stay silent, also at interpreter exit
+    except BrokenPipeError:  # the reader (head, less) is gone: stay silent, also at interpreter exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """A user of the command has no use for the line of code."""
+    """Print a warning without the line of code that raised it."""
     print(f"mappa-env: warning: {message}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""The one exception family of ``mappa_env``: every message names the value and the remedy."""
+"""The exceptions of ``mappa_env``. Every message names the value and the remedy."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 
 class MappaError(Exception):
-    """Base class of everything ``mappa_env`` raises on purpose."""
+    """Base class of all exceptions that ``mappa_env`` raises itself."""
 
 
 class OptionError(MappaError, ValueError):
-    """A keyword has a value that is not offered."""
+    """An option has an invalid value."""
 
 
 class CardError(MappaError, ValueError):
@@ -19,22 +19,22 @@ class CardError(MappaError, ValueError):
 
 
 class UnknownTaskError(MappaError, KeyError):
-    """A task id that the task set does not hold."""
+    """A task id is not in the task set."""
 
     def __str__(self) -> str:  # KeyError would print the repr of the message
         return str(self.args[0]) if self.args else ""
 
 
 class DataMissingError(MappaError, FileNotFoundError):
-    """Task files that the user has to add first; the message names the command."""
+    """Task files are missing. The message names the command that adds them."""
 
 
 class DataError(MappaError, ValueError):
-    """Task files that are there but cannot be used."""
+    """Task files are invalid."""
 
 
 class EpisodeError(MappaError, RuntimeError):
-    """An episode was used out of order (for instance ``act`` before ``reset``)."""
+    """A call on an episode came out of order, such as ``act`` before ``reset``."""
 
 
 class WorkspaceError(MappaError, OSError):
@@ -42,26 +42,30 @@ class WorkspaceError(MappaError, OSError):
 
 
 class SandboxError(MappaError, RuntimeError):
-    """The sandbox itself (not the agent's code) cannot work."""
+    """The sandbox itself, not the agent's code, failed."""
+
+
+class SandboxTimeout(SandboxError):
+    """The sandbox did not start or answer in time. Says nothing about what the machine supports."""
 
 
 class CoachError(MappaError, RuntimeError):
-    """The coach cannot be built or asked."""
+    """The coach could not be built or called."""
 
 
 class CoachStopped(MappaError, RuntimeError):
-    """The coach must not go on: a wrong key, another model than before, the budget is spent. Ends the run."""
+    """The coach cannot continue: a wrong key, a changed model or a spent budget. Ends the run."""
 
 
 class SandboxWarning(UserWarning):
-    """The sandbox in use protects less than its name may suggest."""
+    """The sandbox in use isolates less than its name may suggest."""
 
 
 class CoachWarning(UserWarning):
-    """Something about the coach's files is not as it should be; the run goes on."""
+    """A problem with the coach's files that does not stop the run."""
 
 
 def nearest(value: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known name, or an empty string."""
-    match = difflib.get_close_matches(value, list(known), n=1, cutoff=0.5)
+    match = difflib.get_close_matches(value, list(known), n=1, cutoff=0.6)
     return f" Did you mean {match[0]!r}?" if match else ""

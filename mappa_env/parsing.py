@@ -1,4 +1,4 @@
-"""Actions as text: thinking blocks, tool calls, fences, boxed answers. Linear time on any string."""
+"""Parses actions: thinking blocks, tool calls, fences, boxed answers. Takes linear time on any string."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CALL_OPEN, _CALL_CLOSE = "<tool_call>", "</tool_call>"
 
 
 class Action(NamedTuple):
-    """A parsed action: ``code`` is None when it makes no tool call."""
+    """A parsed action. ``code`` is None if it makes no tool call."""
 
     text: str
     thinking: str
@@ -25,7 +25,7 @@ class Action(NamedTuple):
 def parse(text: str, *, tools: bool = True) -> Action:
     """Split any text into thinking and answer and find its code. Never raises.
 
-    Text beyond MAX_ACTION_CHARS is cut (and said so in the text); what UTF-8 cannot hold becomes ``?``.
+    Truncates the text to MAX_ACTION_CHARS, with a note in it, and replaces what UTF-8 cannot encode by ``?``.
     """
     text = _utf8(text)
     if len(text) > MAX_ACTION_CHARS:
@@ -36,11 +36,14 @@ def parse(text: str, *, tools: bool = True) -> Action:
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """Return (thinking, answer). A block left open swallows the rest; a lone ``</think>`` closes one that
-    the chat template opened, so all before it is thinking."""
+    """Return (thinking, answer).
+
+    An unclosed block extends to the end. A lone ``</think>`` closes a block that the chat template opened, so
+    all text before it is thinking.
+    """
     if "think>" not in text:
         return "", text
-    thoughts, answer, at = [], [], 0  # positions, not remainders: copying what is left would be quadratic
+    thoughts, answer, at = [], [], 0  # positions: copying the remainder each time would be quadratic
     opened, closed = text.find(_OPEN), text.find(_CLOSE)
     if closed != -1 and not 0 <= opened < closed:
         thoughts.append(text[:closed])
@@ -58,8 +61,10 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 def find_code(answer: str) -> str | None:
-    """The code an answer asks to run: its ``<tool_call>`` blocks, else its closed ``python`` fences, joined
-    in order into one script. None when there is neither."""
+    """The code that an answer asks to run, as one script; None if there is none.
+
+    Joins the ``<tool_call>`` blocks or, without any, the closed ``python`` fences, in order.
+    """
     blocks = _tool_calls(answer) if _CALL_OPEN in answer else []
     if not blocks and "```" in answer:
         blocks = _fences(answer)
@@ -81,7 +86,7 @@ def _tool_calls(answer: str) -> list[str]:
             call = None  # not JSON: not a call
         arguments = call.get("arguments") if isinstance(call, dict) else None
         if isinstance(arguments, dict) and isinstance(arguments.get("code"), str):
-            codes.append(_utf8(arguments["code"]))  # JSON can spell lone surrogates
+            codes.append(_utf8(arguments["code"]))  # JSON can encode lone surrogates
         at = closed + len(_CALL_CLOSE)
 
 
@@ -90,7 +95,7 @@ def _utf8(text: str) -> str:
 
 
 def _fences(answer: str) -> list[str]:
-    """Closed ```` ```python ```` fences, line by line: a regular expression can be made quadratic."""
+    """Closed ```` ```python ```` fences, line by line: a regular expression could be quadratic."""
     blocks: list[str] = []
     block: list[str] | None = None
     skipping = False

@@ -1,6 +1,6 @@
-"""The nouns of the project: frozen records that travel between the parts.
+"""The data types that the parts of the project exchange: frozen dataclasses without behaviour.
 
-Nothing here does anything; a reader who knows these classes can read every other file.
+Read this file first: all others use these classes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,25 @@ VerdictStatus = Literal["ok", "abstain", "error", "suspect", "pending"]
 
 _FAMILIES = {
     "exact_match": "math",
-    "accuracy": "classification", "f1": "classification", "macro_f1": "classification",
-    "roc_auc": "classification", "log_loss": "classification", "qwk": "classification",
-    "rmse": "regression", "rmsle": "regression", "mse": "regression", "mae": "regression",
-    "median_ae": "regression", "r2": "regression", "smape": "regression",
-}  # fmt: skip
+    "accuracy": "classification",
+    "f1": "classification",
+    "macro_f1": "classification",
+    "roc_auc": "classification",
+    "log_loss": "classification",
+    "qwk": "classification",
+    "rmse": "regression",
+    "rmsle": "regression",
+    "mse": "regression",
+    "mae": "regression",
+    "median_ae": "regression",
+    "r2": "regression",
+    "smape": "regression",
+}
+
+
+def role_of(agent: str) -> str:
+    """The role in an agent's name: ``"coder"`` for ``"coder_0"``. Prompts and rubrics are per role."""
+    return agent.rsplit("_", 1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +46,9 @@ class Task:
 
     ``prompt`` is the full problem text, ``compact`` a short form for small vocabularies (empty: use
     ``prompt``). ``files`` are the public files, by workspace-relative name: bytes, or a host path to copy.
-    ``truth`` is hidden: it reaches the grader, and the coach only where the card says so; never an agent or
-    a sandbox. ``topic`` is a label for reports; statistics are keyed by ``family``, which follows from
-    ``metric``. ``meta`` holds public extras for prompts and scripted teams (numbers, column names).
+    ``truth`` is hidden: only the grader sees it, and the coach if the card allows it; never an agent or a
+    sandbox. ``topic`` is a label for reports; statistics use ``family``, which follows from ``metric``.
+    ``meta`` holds public extras for prompts and scripted teams, such as numbers and column names.
     """
 
     id: str
@@ -55,7 +69,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """One seat of a team. ``name`` is ``<role>_<n>``; ``requires`` are the files its stay must write."""
+    """One agent of a team.
+
+    ``name`` is ``<role>_<n>``; ``requires`` are the files that it must write, ``reads`` those that it needs.
+    """
 
     name: str
     title: str
@@ -66,7 +83,8 @@ class AgentSpec:
 
     @property
     def role(self) -> str:
-        return self.name.rsplit("_", 1)[0]
+        """The role: the name without its number."""
+        return role_of(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +101,7 @@ class Team:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the agents, in the order in which they act."""
         return tuple(agent.name for agent in self.agents)
 
     def __getitem__(self, name: str) -> AgentSpec:
@@ -91,10 +110,12 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One entry of the trail: what an action did to one path of its workspace (host-attested).
+    """One entry of the file history: what an action did to one path of its workspace (host-attested).
 
     ``sha256`` is the hex digest or ``"skipped: <why>"``; ``kind`` is ``file``, ``dir``, ``link``, ``fifo``,
-    ``socket`` or ``device``. ``agent`` and ``step`` (index of the action in its episode) say who did it.
+    ``socket`` or ``device``. ``agent`` and ``step`` (index in the episode) identify the action. ``links`` is
+    the number of names of a file: with more than one (hard links), writing to one changes all. The path ``.``
+    is the workspace's own folder.
     """
 
     path: str
@@ -104,16 +125,17 @@ class FileChange:
     kind: str = "file"
     agent: str = ""
     step: int = -1
+    links: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What running an action's code really did. Times in seconds, ``peak_rss`` in bytes.
+    """The measured result of running an action's code. Times in seconds, ``peak_rss`` in bytes.
 
-    ``wall_s`` begins when the action starts; the wait for a free slot before that is ``queued_s``.
+    ``wall_s`` begins when the action starts; ``queued_s`` is the wait for a free slot before that.
 
-    ``truncated`` is the number of output bytes that were dropped. ``isolation`` names the level the code ran
-    under; ``trust`` says who vouches for the facts: ``"kernel"`` (this host) or ``"sandbox"`` (a remote one).
+    ``truncated`` is the number of dropped output bytes. ``isolation`` names the level at which the code ran;
+    ``trust`` says who attests the facts: ``"kernel"`` (this host) or ``"sandbox"`` (a remote one).
     """
 
     status: RunStatus
@@ -129,10 +151,24 @@ class ToolResult:
     trust: str = "kernel"
     queued_s: float = 0.0
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The paths that the run created or changed, in order, without folders."""
+        return tuple(change.path for change in self.files if change.op != "deleted" and change.kind != "dir")
+
+    @property
+    def deleted(self) -> tuple[str, ...]:
+        """The paths that the run deleted or replaced by a folder, in order, without folders."""
+        return tuple(
+            change.path
+            for change in self.files
+            if change.op == ("type_changed" if change.kind == "dir" else "deleted")
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the whole episode ended. ``score`` in [0, 1]; ``status`` is ``ok`` or says what was wrong."""
+    """How an episode ended. ``score`` is in [0, 1]; ``status`` is ``ok`` or names the problem."""
 
     score: float
     success: bool
@@ -143,9 +179,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One line of a verdict: ``score`` in [0, 1] of ``weight``, with its reason.
+    """One line of a verdict: its ``score`` in [0, 1], its ``weight`` and its reason.
 
-    ``quote``: the span of the evidence that a model gave for it.
+    ``quote``: the part of the evidence that a model cites for it.
     """
 
     name: str
@@ -156,14 +192,15 @@ class Criterion:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How a verdict of a language model came about.
+class CallInfo:
+    """Provenance and cost of a language model's verdict.
 
-    ``prompt_sha`` is the SHA-256 of all that was sent, nonces left out; ``calls`` those made for this
-    verdict, retries too (0: all came from the cache); ``latency_s`` of the last call; ``waited_s`` for rate
-    limits and retries. Tokens: ``cached`` are part of ``prompt``, ``thoughts`` not of ``output``. ``cost`` in
-    dollars, None where the price is not known; tokens and cost count only what was asked now. ``spread``:
-    largest minus smallest score, where several samples were asked for.
+    ``prompt_sha`` is the SHA-256 of the request without nonces. ``calls`` counts the calls for this verdict,
+    including retries (0: all answers came from the cache), ``retries`` those after a failed call.
+    ``latency_s`` is the duration of the last call, ``waited_s`` the wait for rate limits and retries. Token
+    counts: ``prompt`` includes ``cached``, but ``output`` excludes ``thoughts``. ``cost`` is in dollars, None
+    if the price is unknown. Tokens and cost exclude answers from the cache. ``spread`` is the largest minus
+    the smallest score of several samples.
     """
 
     model: str
@@ -180,14 +217,17 @@ class Asked:
     thoughts: int = 0
     cost: float | None = None
     spread: float | None = None
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The coach's answer about one action. ``score`` is 0-10, and None unless ``status`` is ok or suspect.
-    ``pending``: it is still being asked, and will be in when the episode is over.
+    """The coach's verdict on one action.
 
-    ``blame`` names the agent the coach holds responsible for what went wrong in this action (None: nobody).
+    ``score`` is 0-10, and None unless ``status`` is ``ok`` or ``suspect``. ``pending``: the coach has not
+    answered yet; it does so before the episode is over.
+
+    ``blame`` names the agent that the coach blames for a problem in this action (None: no agent).
     """
 
     status: VerdictStatus
@@ -197,22 +237,26 @@ class Verdict:
     blame: str | None = None
     corrected_action: str | None = None
     coach: str = ""
-    asked: Asked | None = None
+    asked: CallInfo | None = None
+
+    @property
+    def valid_score(self) -> float | None:
+        """The score (0-10) if ``status`` is ``ok``, else None."""
+        return self.score if self.status == "ok" else None
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All a coach may rely on about one action.
+    """All that a coach may rely on about one action.
 
     Host-attested: ``tool`` (status, exit code, files), ``present`` (path -> last change of every file now in
-    the workspace, with its writer; files of the task have ``agent=""``), ``missing`` (files this agent's
-    inputs need and that nobody wrote), ``claims`` (files that the text claims were saved and that this
-    action did not write), ``probe`` (facts from the separate sandboxed probe, None when none ran),
-    ``outcome`` (only for the closing action), ``standing`` (how the episode would be graded if it ended with
-    this action; only for the closing agent, and only where the card allows the truth).
+    the workspace, with its writer; task files have ``agent=""``), ``missing`` (inputs of this agent that no
+    agent wrote), ``probe`` (facts from the separate sandboxed probe, None if none ran), ``outcome`` (only for
+    the closing action), ``provisional_outcome`` (the grade if the episode ended with this action; only for
+    the closing agent, and only if the card allows the truth).
     Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``.
-    ``truth`` is the task's hidden truth where the card allows this role's verdict to use it, else None.
-    ``last_turn`` says that the stay ended with this action.
+    ``truth`` is the task's hidden truth if the card allows it for this agent's verdicts, else None.
+    ``last_turn``: whether this action ends the segment.
     """
 
     task: Task
@@ -227,23 +271,23 @@ class Evidence:
     history: tuple[ActionRecord, ...] = ()
     present: Mapping[str, FileChange] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
     probe: Mapping[str, Any] | None = None
     outcome: Outcome | None = None
-    standing: Outcome | None = None
+    provisional_outcome: Outcome | None = None
     truth: Mapping[str, Any] | None = None
 
     @property
     def stratum(self) -> tuple[str, str, int]:
+        """(task family, role, turn): the key of the coach's bias statistics."""
         return (self.task.family, self.agent.role, self.turn)
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
-    """An action that the coach proposed in place of one that was taken, and what became of trying it.
+class CorrectedAction:
+    """An action that the coach proposed in place of an agent's, and the result of trying it.
 
-    ``verdict`` is the rubric's on it and ``was`` the rubric's score of the action that was taken (None: it
-    had none). ``kept``: it is better; else ``reason`` says why it is not believed.
+    ``verdict`` is the rubric's verdict on it, and ``was`` the rubric's score of the agent's action (None: no
+    score). ``kept``: it is better; otherwise ``reason`` says why it was rejected.
     """
 
     action: str
@@ -257,9 +301,10 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class ActionRecord:
-    """One action, whole: what the agent saw, wrote and did, and what it earned.
+    """One complete action: what the agent saw, wrote and did, its verdict and its reward.
 
-    ``reward`` is what ``step()`` hands out (0.0 where ``reward_valid`` is False: never train on it).
+    ``reward`` (0-10) is what the shaping makes of the verdict and the outcome. If there is no score, or the
+    reward is pending, ``reward_valid`` is False and ``reward`` is 0.0: mask such actions in training.
     ``thinking`` and ``answer`` are the two halves of ``action``; ``code`` is what ran (None: no tool call).
     """
 
@@ -278,20 +323,22 @@ class ActionRecord:
     stratum: tuple[str, str, int]
     seed: int
     last_turn: bool
-    claims: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     probe: Mapping[str, Any] | None = None
-    correction: Correction | None = None
+    correction: CorrectedAction | None = None
 
     @property
     def role(self) -> str:
-        return self.agent.rsplit("_", 1)[0]
+        """The role of the agent."""
+        return role_of(self.agent)
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One step of a walk back from how an episode ended: ``action`` (its step), and what it has to do with
-    the link before it."""
+    """One link of the causal chain from the end of an episode back to the cause.
+
+    ``action`` is the step of the action; ``reason`` says how it relates to the previous link.
+    """
 
     action: int
     reason: str
@@ -299,32 +346,34 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Whose doing the end of an episode is.
+    """Which actions caused the end of an episode.
 
-    ``failed`` says what the shares are of: blame for a failure, or credit for a success. ``shares``: one per
-    action, >= 0, with sum 1; empty where they could not be had. ``decided``: by the ``trail`` alone, by the
-    ``verdicts`` of the episode, by one more call to the ``coach``, or by ``nobody``. ``walk`` goes from the
-    end back to the cause. ``suspects`` are the actions that could have caused it. ``asked``: how the coach's
-    answer came about, or that none came.
+    ``failed``: whether the fractions are blame for a failure or credit for a success. ``fractions``: one per
+    action, with sum 1; empty if unknown. ``decided``: by backward ``tracing`` alone, by the episode's
+    ``verdicts``, by one more call to the ``coach``, or by ``nobody``. ``walk`` leads from the end back to the
+    cause. ``suspects`` are the actions that could have caused it. ``asked``: provenance of the coach's
+    answer, if it was called.
     """
 
     failed: bool
-    shares: tuple[float, ...]
-    decided: Literal["trail", "verdicts", "coach", "nobody"]
+    fractions: tuple[float, ...]
+    decided: Literal["tracing", "verdicts", "coach", "nobody"]
     walk: tuple[Link, ...] = ()
     suspects: tuple[int, ...] = ()
-    asked: Asked | None = None
+    asked: CallInfo | None = None
 
     @property
     def culprit(self) -> int | None:
-        """The action with the largest blame, the first of equals; None for a success, or where unknown."""
-        return self.shares.index(max(self.shares)) if self.failed and self.shares else None
+        """The first action with the largest blame; None for a success or if unknown."""
+        return self.fractions.index(max(self.fractions)) if self.failed and self.fractions else None
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """The full record of an episode. ``outcome`` is None until the episode is over; ``attribution`` is there
-    where the shaping needs it."""
+    """The full record of an episode.
+
+    ``outcome`` is None until the episode is over; ``attribution`` is None unless the shaping needs it.
+    """
 
     env_id: str
     task: Task

@@ -13,48 +13,62 @@ from mappa_env.types import Attribution, Evidence, Trajectory, Verdict
 
 
 class Coach(Protocol):
-    """``name`` goes into every verdict; ``deterministic`` coaches give equal verdicts for equal evidence.
+    """Scores actions. ``name`` goes into every verdict.
 
-    ``corrects``: its verdicts may carry corrected actions, which are then tried (``mappa_env.correcting``).
-    ``labels``: the hidden truth may have a part in its verdicts, where the card allows it.
+    A ``deterministic`` coach gives equal verdicts for equal evidence. ``corrects``: its verdicts may carry
+    corrected actions, which ``episode.corrections`` tries. ``labels``: its verdicts may depend on the hidden
+    truth if the card allows it.
     """
 
     name: str
     deterministic: bool
 
     @property
-    def corrects(self) -> bool: ...
-
-    @property
-    def labels(self) -> bool: ...
-
-    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
-        """``fresh``: ask anew, past any cache, to see whether the same question gets the same answer. Raises
-        CoachStopped where nobody can be asked: a recording. Means nothing to a deterministic coach."""
+    def corrects(self) -> bool:
+        """Whether verdicts may carry corrected actions."""
         ...
 
-    def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]: ...
+    @property
+    def labels(self) -> bool:
+        """Whether verdicts may depend on the hidden truth."""
+        ...
+
+    def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
+        """Return the verdict on one action.
+
+        ``fresh``: bypass any cache, to test whether the same question gets the same answer. A deterministic
+        coach ignores it; a recording raises CoachStopped, because it cannot be asked again.
+        """
+        ...
+
+    def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
+        """Return the verdicts on ``batch``, in its order."""
+        ...
 
     def judge_later(self, evidence: Evidence) -> Future[Verdict]:
-        """Begin to judge. A coach that is quick may have done it when this returns."""
+        """Start judging. A fast coach may have finished when this returns."""
         ...
 
     def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
-        """Decide an attribution that the trail left open, among its suspects; without shares where that
-        cannot be done. Raises CoachStopped as ``judge`` does."""
+        """Decide among the suspects of ``traced``, an attribution that backward tracing left open.
+
+        If the coach cannot decide, the result has no fractions. Raises CoachStopped as ``judge`` does.
+        """
         ...
 
     def wait(self) -> None:
-        """Return when verdicts can be had: rollouts pause while a server is down."""
+        """Return when the coach is available: rollouts pause while a server is down."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release connections and threads."""
+        ...
 
 
 class BaseCoach:
-    """All of a quick coach but ``judge``, which is to be written. Called with the card, then the options.
+    """Base class of fast coaches: subclasses implement ``judge``. Called with the card, then the options.
 
-    A slow coach overrides ``judge_later``, so that it judges beside the team.
+    A slow coach overrides ``judge_later`` to judge in the background.
     """
 
     name = "own"
@@ -66,56 +80,66 @@ class BaseCoach:
         self.card = card
 
     def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
-        """See ``Coach.judge``. Raises CoachError where there is no score, CoachStopped to end the run."""
-        raise NotImplementedError(f"{type(self).__name__} has to say what actions are worth: write judge().")
+        """See ``Coach.judge``. Raise CoachError if there is no score, CoachStopped to end the run."""
+        raise NotImplementedError(f"{type(self).__name__} must implement judge().")
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
+        """Judge one after the other."""
         return [self.judge(evidence) for evidence in batch]
 
     def judge_later(self, evidence: Evidence) -> Future[Verdict]:
+        """Judge immediately; the future is done."""
         return at_once(self.judge, evidence)
 
     def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
-        """By the verdicts of the episode (``by_verdicts``)."""
+        """Decide by the verdicts of the episode (``by_verdicts``)."""
         return by_verdicts(trajectory.actions, traced, self.card.team)
 
     def wait(self) -> None:
+        """Return immediately."""
         return None
 
     def close(self) -> None:
+        """Do nothing."""
         return None
 
 
 def at_once(judge: Callable[[Evidence], Verdict], evidence: Evidence) -> Future[Verdict]:
-    """``judge_later`` of a coach that is quick."""
+    """The ``judge_later`` of a fast coach: a future that is already done."""
     done: Future[Verdict] = Future()
     try:
         done.set_result(judge(evidence))
-    except Exception as error:  # noqa: BLE001  (the future raises it where its result is asked for)
+    except Exception as error:  # noqa: BLE001  (the future raises it in ``result()``)
         done.set_exception(error)
     return done
 
 
 def checked(verdict: Verdict, coach: Coach) -> Verdict:
-    """``verdict``, if it is one that may be paid. Raises CoachStopped: a coach that errs so errs always."""
+    """Return ``verdict`` if it is well-formed.
+
+    Raises CoachStopped otherwise: such a bug is permanent, so retrying is useless.
+    """
     if not isinstance(verdict, Verdict):
-        raise CoachStopped(f"the coach {coach.name!r} answered {verdict!r:.80}, which is no Verdict.")
+        raise CoachStopped(
+            f"the coach {coach.name!r} returned {verdict!r:.80}; judge() must return a Verdict."
+        )
     if (verdict.score is not None) != (verdict.status in ("ok", "suspect")):
         raise CoachStopped(
-            f"the coach {coach.name!r} gave status {verdict.status!r} with score {verdict.score!r}: a score "
-            "goes with 'ok' and 'suspect', and with nothing else."
+            f"the coach {coach.name!r} returned status {verdict.status!r} with score {verdict.score!r}: "
+            "'ok' and 'suspect' need a score, other statuses must have None."
         )
     if verdict.score is not None and not 0 <= verdict.score <= 10:
-        raise CoachStopped(f"the coach {coach.name!r} gave the score {verdict.score!r}; scores are 0-10.")
+        raise CoachStopped(f"the coach {coach.name!r} returned the score {verdict.score!r}; it must be 0-10.")
     return verdict
 
 
 class OffCoach(BaseCoach):
-    """``coach="off"``: abstains always, so that process rewards are absent rather than invented."""
+    """``coach="off"``: always abstains, so there are no process rewards."""
 
     name = "off"
     deterministic = True
     _verdict = Verdict("abstain", None, "the coach is off", coach="off")
 
     def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
+        """Abstain."""
         return self._verdict

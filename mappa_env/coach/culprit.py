@@ -1,4 +1,4 @@
-"""Whom the verdicts of an episode hold responsible for its failure, and for which action."""
+"""The agent and the action that the verdicts of an episode blame for its failure."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from mappa_env.coach.program import Program
 from mappa_env.types import ActionRecord, Attribution, Team
 
 
 def culprit(actions: Sequence[ActionRecord]) -> str | None:
-    """The agent that the verdicts blame most credibly; None where nothing was blamed.
+    """The agent that the verdicts blame most credibly; None if no verdict blames an agent.
 
-    An agent's last action stands for its stay: what it mended itself is forgiven. The earliest agent whose
-    stay ends in blaming itself is the culprit; where there is none, the earliest that a later one blames.
+    The last action counts for its segment, so an agent is not blamed for what it fixed itself. The culprit is
+    the agent whose last verdict blames the agent itself, of several the one with the lowest score, then the
+    earliest; if there is none, the earliest that a later one blames.
     """
-    last = {action.agent: action.verdict.blame for action in actions}  # in the order of the team
-    own = [agent for agent, blame in last.items() if blame == agent]
-    blamed = [agent for agent in last if agent in last.values()]
-    return next(iter(own + blamed), None)
+    last = {action.agent: action for action in actions}  # in the order of the team
+    own = [agent for agent, action in last.items() if action.verdict.blame == agent]
+    blamed = {action.verdict.blame for action in last.values()}
+    others = [agent for agent in last if agent in blamed]
+    return min(own, key=lambda agent: _score(last[agent])) if own else next(iter(others), None)
 
 
 def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
-    """The step of the culprit's action that is at fault; None where nothing was blamed.
+    """The step of the culprit's action that is at fault; None if no verdict blames an agent.
 
-    Candidates are the actions at the end of the culprit's stay that blame it without a break (all of its
-    actions, where only others blame it). Who hands on files is at fault where it last wrote any; if it wrote
-    none, where it first claims files that are not there or shows code that never ran; else in its last run,
-    if that failed; else in the run with the lowest score, the last of equals. Who hands on words is at fault
-    in its last run, which replaced the ones before, unless a word after that scores lower.
+    Candidates are the consecutive actions at the end of the culprit's segment whose verdicts blame it (all
+    its actions, if only verdicts on others blame it). For an agent that must write files, the faulty action
+    is the last one that wrote any; if none did, the last whose program names files of this agent; else the
+    last run, if its inputs may explain that it failed; else the last action, which ended the segment. For an
+    agent that communicates by text, it is the last run, which replaced earlier ones, unless a later action
+    without code scores lower.
     """
     agent = culprit(actions)
     if agent is None:
@@ -44,18 +48,19 @@ def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
         return min((a for a in tail if a.step >= runs[-1].step), key=lambda a: (_score(a), a.step)).step
     if wrote := [run for run in runs if run.tool is not None and run.tool.files]:
         return wrote[-1].step
-    if untrue := [action for action in tail if action.claims or _unrun(action)]:
-        return untrue[0].step
-    if runs[-1].tool is not None and runs[-1].tool.status != "ok":
-        return runs[-1].step
-    return min(runs, key=lambda run: (_score(run), -run.step)).step
+    files = {*team[agent].requires, *team[agent].reads}
+    programs = [(run.step, Program(run.code or "", run.tool)) for run in runs if run.tool is not None]
+    if named := [step for step, program in programs if files & program.names]:
+        return named[-1]
+    step, last = programs[-1]
+    return step if last.failed else tail[-1].step
 
 
 def by_verdicts(actions: Sequence[ActionRecord], traced: Attribution, team: Team) -> Attribution:
-    """``traced``, decided by the scores of its suspects; itself where none of them has lost a point.
+    """``traced``, decided by the scores of its suspects; unchanged if all of them scored 10.
 
-    All the blame goes to the culprit's action, where it is a suspect; else each suspect has its share of the
-    points that are lacking.
+    The culprit's action gets all the blame if it is a suspect; else each suspect gets its fraction of the
+    points lost.
     """
     lost = {
         step: 10.0 - score
@@ -68,12 +73,8 @@ def by_verdicts(actions: Sequence[ActionRecord], traced: Attribution, team: Team
     total = sum(lost.values())
     if total <= 0:
         return traced
-    shares = tuple(lost.get(step, 0.0) / total for step in range(len(actions)))
-    return dataclasses.replace(traced, shares=shares, decided="verdicts")
-
-
-def _unrun(action: ActionRecord) -> bool:
-    return action.code is None and "```" in action.answer
+    fractions = tuple(lost.get(step, 0.0) / total for step in range(len(actions)))
+    return dataclasses.replace(traced, fractions=fractions, decided="verdicts")
 
 
 def _score(action: ActionRecord) -> float:

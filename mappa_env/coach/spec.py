@@ -1,4 +1,4 @@
-"""YAML files of a card that say how to judge, read strictly."""
+"""Strict reader of the YAML files in which a card says how to judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mappa_env.errors import CardError
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, values do not change after reading."""
+    """A frozen model that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -21,7 +21,7 @@ Spec = TypeVar("Spec", bound=Strict)
 
 
 def read_spec_file(path: Path, kind: type[Spec]) -> Spec:
-    """Raises CardError that names the file, the place and the remedy."""
+    """Read the YAML file ``path`` as ``kind``. Raises CardError that names the file and the key."""
     try:
         return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (yaml.YAMLError, UnicodeDecodeError) as error:

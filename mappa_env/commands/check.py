@@ -1,4 +1,4 @@
-"""``mappa-env check``: every conformance suite on an id or a card folder."""
+"""``mappa-env check``: runs all conformance suites on an id or a card folder."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mappa_env.commands._shared import command
 from mappa_env.sandbox import DEFAULT
 from mappa_env.testing import Result, begin
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("check", help="run all conformance suites; exit status 1 when one fails")
+    """Add ``check`` to ``commands``."""
+    parser = command(commands, "check", run, "run all conformance suites; exit status 1 if one fails")
     parser.add_argument("env", metavar="ID|FOLDER", help="for instance mappa/MathChat-v0, or a card folder")
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
     parser.add_argument("--coach", default="rubric", help="rubric or off (default: %(default)s)")
     parser.add_argument(
-        "--sandbox", default=DEFAULT, help="null checks the interface alone (default: %(default)s)"
+        "--sandbox", default=DEFAULT, help="null checks only the interface (default: %(default)s)"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the suites and print a table. Returns 1 if one failed, else 0."""
     console = Console()
     env_id, suites = begin(args.env, tasks=args.tasks, coach=args.coach, sandbox=args.sandbox)
     results: list[Result] = []

@@ -1,8 +1,9 @@
-"""``mappa-env coach bench``: does a coach name who spoiled an episode, and with which action."""
+"""``mappa-env coach bench``: does a coach blame the agent and the action that caused a failure?"""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
@@ -16,8 +17,8 @@ from mappa_env.benchmarking.coach.rows import RowFile
 from mappa_env.benchmarking.coach.running import Bench, Options
 from mappa_env.benchmarking.coach.summary import summary
 from mappa_env.benchmarking.coach.tables import tables
-from mappa_env.commands.coach_options import COACH_HELP, coach_option, write_json
-from mappa_env.errors import OptionError, SandboxWarning
+from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option, write_json
+from mappa_env.errors import SandboxWarning
 from mappa_env.registration import card_of, find_card
 from mappa_env.sandbox import DEFAULT
 
@@ -25,54 +26,78 @@ INTERRUPTED = 130
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser(
-        "bench", help="faults with a known culprit: whom does the coach name, what do its scores say"
-    )
+    """Add ``bench`` to the group ``coach``."""
+    parser = command(commands, "bench", run, "inject known faults; does the coach blame the right agent?")
     parser.add_argument(
         "env", metavar="ID|FOLDER", nargs="?", default="mappa/MathChat-v0", help="default: %(default)s"
     )
     arguments(parser)
-    parser.set_defaults(run=run)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark."""
     parser.add_argument("--coach", default="rubric", metavar="SPEC", help=f"{COACH_HELP} (default: rubric)")
     parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
     parser.add_argument(
-        "--episodes", type=int, default=4, metavar="N", help="tasks on which each fault is tried (default: 4)"
+        "--episodes",
+        type=at_least(1),
+        default=4,
+        metavar="N",
+        help="tasks to inject each fault into (default: 4)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="chooses tasks and faults (default: 0)")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="chooses tasks and faults (default: 0)")
     parser.add_argument(
-        "--repeats", type=int, default=1, metavar="N", help="verdicts per action, past the cache (default: 1)"
+        "--repeats",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="verdicts per action, bypassing the cache (default: 1)",
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="stop after so many cases that count")
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="threads (default: 2)")
     parser.add_argument(
-        "--out", type=Path, metavar="JSONL", help="finished cases; an interrupted run resumes"
+        "--controls",
+        type=at_least(0),
+        default=2,
+        metavar="N",
+        help="tasks for the controls: idling, stopping, reporting after a fault (default: 2)",
+    )
+    parser.add_argument("--limit", type=at_least(1), metavar="N", help="stop after N valid cases")
+    parser.add_argument("--workers", type=at_least(1), default=2, metavar="N", help="threads (default: 2)")
+    parser.add_argument(
+        "--out", type=Path, metavar="JSONL", help="keep finished cases here, to resume an interrupted run"
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
     parser.add_argument("--figure", type=Path, metavar="PATH", help="draw them here (.png, .svg, .pdf)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 all well, 130 after Ctrl-C (what was finished is reported)."""
-    for name in ("episodes", "repeats", "workers", "limit"):
-        if getattr(args, name) is not None and getattr(args, name) < 1:
-            raise OptionError(f"--{name} {getattr(args, name)} must be at least 1.")
+    """Run the benchmark. Returns 0, or 130 after Ctrl-C; reports the finished cases in both cases."""
     if args.figure:
-        from mappa_env.benchmarking.figure import need_matplotlib
+        from mappa_env.benchmarking.sandbox.figure import need_matplotlib
 
         need_matplotlib()
     card = find_card(card_of(args.env))
     options = Options(
-        coach=coach_option(args.coach), sandbox=args.sandbox, tasks=args.tasks, episodes=args.episodes,
-        seed=args.seed, repeats=args.repeats, workers=args.workers, limit=args.limit,
-    )  # fmt: skip
+        coach=spec_option("--coach", args.coach),
+        sandbox=args.sandbox,
+        tasks=args.tasks,
+        episodes=args.episodes,
+        seed=args.seed,
+        repeats=args.repeats,
+        workers=args.workers,
+        controls=args.controls,
+        limit=args.limit,
+    )
     identity = {
-        "env": card.id, "coach": options.coach, "sandbox": args.sandbox, "tasks": args.tasks,
-        "episodes": args.episodes, "seed": args.seed, "repeats": args.repeats, "version": __version__,
-    }  # fmt: skip
+        "env": card.id,
+        "coach": options.coach,
+        "sandbox": args.sandbox,
+        "tasks": args.tasks,
+        "episodes": args.episodes,
+        "seed": args.seed,
+        "repeats": args.repeats,
+        "version": __version__,
+    }
     file = RowFile(args.out, identity)
     bench = Bench(card, options, file)
     console = Console(width=None if sys.stdout.isatty() else 140)
@@ -81,26 +106,30 @@ def run(args: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", SandboxWarning)  # the code is ours
         bar = progress.add_task("looking for faults", total=None)
 
-        def tell(counted: int, discarded: int, total: int) -> None:
+        def show(counted: int, discarded: int, total: int) -> None:
             done, of = (counted + discarded, total) if args.limit is None else (counted, args.limit)
-            told = f"{counted} count, {discarded} discarded"
-            progress.update(bar, total=of, completed=done, description=told)
+            text = f"{counted} valid, {discarded} discarded"
+            progress.update(bar, total=of, completed=done, description=text)
 
         try:
-            rows = bench.run(tell)
+            rows = bench.run(show)
         except KeyboardInterrupt:
             interrupted = True
-        except Exception as error:  # noqa: BLE001  raised again once what was finished is reported
+        except Exception as error:  # noqa: BLE001  raised again after the report on the finished cases
             failed = error
     if interrupted or failed:
         rows = list(file.rows.values())
-    figures = summary(rows, card.team.names)
+    figures = summary(rows, card.team.names, bench.controlled)
     for part in tables(f"{card.id}, coach {args.coach}", figures):
         console.print(part, highlight=False, markup=False)
     if args.json:
-        document = {**identity, "interrupted": interrupted or failed is not None, **figures}
+        document = {
+            **identity,
+            "interrupted": interrupted or failed is not None,
+            **dataclasses.asdict(figures),
+        }
         write_json(args.json, document)
-    if args.figure and figures["counted"]:
+    if args.figure and figures.counted:
         from mappa_env.benchmarking.coach.figure import draw
 
         draw(f"{card.id}, coach {args.coach}", figures, args.figure)

@@ -1,4 +1,4 @@
-"""``mappa-env coach cost``: calls, tokens, dollars and hours of a run's verdicts, before it."""
+"""``mappa-env coach cost``: estimates calls, tokens, dollars and hours of a run's verdicts in advance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from mappa_env.commands.coach_options import COACH_HELP, coach_option
+from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option
 from mappa_env.costs.run_plan import BY_HAND, find
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import card_of, find_card
@@ -24,31 +24,39 @@ CHARS_PER_TOKEN = 4.0
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser(
-        "cost", help="what the verdicts of a run will cost; needs no key, no network"
+    """Add ``cost`` to the group ``coach``."""
+    parser = command(
+        commands, "cost", run, "estimate the cost of a run's verdicts, without API key or network"
     )
     parser.add_argument(
-        "what", metavar="RECIPE|ENV", help="a recipe's name or file (a run's config.yaml too), or an id"
+        "what", metavar="RECIPE|ENV", help="a recipe's name or file, a run's config.yaml, or an id"
     )
     parser.add_argument("--coach", metavar="SPEC", help=f"default: the recipe's. {COACH_HELP}")
     parser.add_argument(
-        "--episodes", type=int, metavar="N", help=f"per step; default: the recipe's, or {BY_HAND}"
+        "--episodes", type=at_least(1), metavar="N", help=f"per step; default: the recipe's, or {BY_HAND}"
     )
-    parser.add_argument("--steps", type=int, metavar="N", help="default: the recipe's, or 1")
+    parser.add_argument("--steps", type=at_least(0), metavar="N", help="default: the recipe's, or 1")
     parser.add_argument(
-        "--samples", type=int, default=8, metavar="N", help="episodes to play first (default: %(default)s)"
+        "--samples",
+        type=at_least(1),
+        default=8,
+        metavar="N",
+        help="scripted episodes to base the estimate on (default: %(default)s)",
     )
     parser.add_argument(
-        "--chars-per-token", type=float, default=CHARS_PER_TOKEN, metavar="X",
+        "--chars-per-token",
+        type=float,
+        default=CHARS_PER_TOKEN,
+        metavar="X",
         help="of the model's tokenizer (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument("--thoughts", type=int, metavar="N", help="tokens of thoughts per answer")
-    parser.add_argument("--sandbox", help="to play those episodes in; default: the recipe's, or local")
+    )
+    parser.add_argument("--thoughts", type=at_least(0), metavar="N", help="thinking tokens per answer")
+    parser.add_argument("--sandbox", help="for those episodes; default: the recipe's, or local")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    """Print the estimate. Returns 0. Raises OptionError for a coach that calls no model."""
     from mappa_env.costs.forecast import forecast
 
     plan = find(args.what, args.episodes, args.steps)
@@ -57,9 +65,13 @@ def run(args: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SandboxWarning)  # the code that runs here is the package's own
         found = forecast(
-            plan, find_card(card_of(plan.env_id)), coach_option(args.coach) if args.coach else plan.coach,
-            samples=args.samples, chars_per_token=args.chars_per_token, thoughts=args.thoughts,
-        )  # fmt: skip
+            plan,
+            find_card(card_of(plan.env_id)),
+            spec_option("--coach", args.coach) if args.coach else plan.coach,
+            samples=args.samples,
+            chars_per_token=args.chars_per_token,
+            thoughts=args.thoughts,
+        )
     parts = {"training": plan.training, "evaluation": plan.evaluation, "anchors": plan.anchors}
     show(found, "episodes: " + ", ".join(f"{count:,} of {what}" for what, count in parts.items() if count))
     if args.json:
@@ -68,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(found: Forecast, episodes: str) -> None:
+    """Print the estimate as a table, and its assumptions."""
     table = Table()
     table.add_column("")
     for name in found.cases:
@@ -86,16 +99,19 @@ def show(found: Forecast, episodes: str) -> None:
 
 
 _ROWS = {
-    "calls": "calls", "prompt": "prompt tokens", "cached": "  of these cached",
-    "output": "output tokens, thoughts included", "dollars": "dollars",
-    "hours": "hours, at least, by the rate limits",
-}  # fmt: skip
+    "calls": "calls",
+    "prompt": "prompt tokens",
+    "cached": "  of these cached",
+    "output": "output tokens, with thoughts",
+    "dollars": "dollars",
+    "hours": "hours, at least (rate limits)",
+}
 
 
 def _figure(name: str, value: float | None) -> str:
-    """Calls as they are, estimates with two digits."""
+    """Format calls exactly, estimates with two significant digits."""
     if value is None:
-        return "not known"
+        return "unknown"
     if name == "calls" or not value:
         return f"{value:,}"
     rounded = float(f"{value:.2g}")

@@ -1,4 +1,4 @@
-"""``mappa-env coach probe``: how far do injections move a coach's scores."""
+"""``mappa-env coach probe``: measures how far prompt injections move a coach's scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mappa_env import __version__
-from mappa_env.commands.coach_options import COACH_HELP, coach_option, write_json
+from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option, write_json
 from mappa_env.errors import OptionError, SandboxWarning, nearest
 from mappa_env.registration import card_of, find_card
 from mappa_env.sandbox import DEFAULT
@@ -22,46 +22,46 @@ EXCEEDED = 1
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("probe", help="injections: how far do they move the score")
+    """Add ``probe`` to the group ``coach``."""
+    parser = command(commands, "probe", run, "inject prompts into actions; does the coach's score move?")
     parser.add_argument(
         "env", metavar="ID|FOLDER", nargs="?", default="mappa/MathChat-v0", help="default: %(default)s"
     )
     parser.add_argument("--coach", default="rubric", metavar="SPEC", help=f"{COACH_HELP} (default: rubric)")
     parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
-    parser.add_argument("--actions", type=int, default=6, metavar="N", help="actions to alter (default: 6)")
-    parser.add_argument("--seed", type=int, default=0, help="chooses them (default: 0)")
-    parser.add_argument("--classes", default="", metavar="A,B", help="of injections (default: all)")
-    parser.add_argument("--places", default="", metavar="A,B", help="default: all")
+    parser.add_argument(
+        "--actions", type=at_least(2), default=6, metavar="N", help="actions to alter (default: 6)"
+    )
+    parser.add_argument("--seed", type=at_least(0), default=0, help="chooses the actions (default: 0)")
+    parser.add_argument("--classes", default="", metavar="A,B", help="classes of injections (default: all)")
+    parser.add_argument("--places", default="", metavar="A,B", help="places to inject (default: all)")
     parser.add_argument(
         "--real",
-        type=int,
+        type=at_least(0),
         default=1,
         metavar="N",
         help="probes per place also run in the sandbox (default: 1)",
     )
     parser.add_argument(
-        "--repeats", type=int, default=1, metavar="N",
-        help="ask unaltered questions so often, past the cache, to know the noise (default: 1)",
-    )  # fmt: skip
-    parser.add_argument("--probes", type=Path, metavar="YAML", help="another probe set than the shipped one")
-    parser.add_argument(
-        "--max-shift", type=float, metavar="X", help="exit status 1 when a score moves by more"
+        "--repeats",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="verdicts per unaltered action, bypassing the cache, to measure noise (default: 1)",
     )
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="threads (default: 2)")
+    parser.add_argument("--probes", type=Path, metavar="YAML", help="probe set (default: the shipped one)")
+    parser.add_argument("--max-shift", type=float, metavar="X", help="exit status 1 if a score moves by more")
+    parser.add_argument("--workers", type=at_least(1), default=2, metavar="N", help="threads (default: 2)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit status: 0 all well, 1 when a score moved by more than ``--max-shift``."""
+    """Probe the coach. Returns 1 if a score moved by more than ``--max-shift``, else 0."""
     from mappa_env.benchmarking.coach.injections import PLACES, SHIPPED, read_probes
-    from mappa_env.benchmarking.coach.probe_report import figures, largest, tables
+    from mappa_env.benchmarking.coach.probe_report import report, tables
     from mappa_env.benchmarking.coach.probing import Options, probe_coach
 
-    for name, least in (("actions", 2), ("real", 0), ("repeats", 1), ("workers", 1)):
-        if getattr(args, name) < least:
-            raise OptionError(f"--{name} {getattr(args, name)} must be at least {least}.")
     places = _split(args.places) or PLACES
     for place in places:
         if place not in PLACES:
@@ -69,10 +69,17 @@ def run(args: argparse.Namespace) -> int:
     card = find_card(card_of(args.env))
     probes = read_probes(args.probes or SHIPPED)
     options = Options(
-        coach=coach_option(args.coach), sandbox=args.sandbox, tasks=args.tasks, actions=args.actions,
-        seed=args.seed, real=args.real, repeats=args.repeats, workers=args.workers,
-        classes=_split(args.classes), places=places,
-    )  # fmt: skip
+        coach=spec_option("--coach", args.coach),
+        sandbox=args.sandbox,
+        tasks=args.tasks,
+        actions=args.actions,
+        seed=args.seed,
+        real=args.real,
+        repeats=args.repeats,
+        workers=args.workers,
+        classes=_split(args.classes),
+        places=places,
+    )
     columns = (TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with (
         warnings.catch_warnings(),
@@ -80,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     ):
         warnings.simplefilter("ignore", SandboxWarning)  # the code is ours
         bar = progress.add_task("", total=None)
-        found = figures(
+        found = report(
             probe_coach(card, probes, options, lambda n, of: progress.update(bar, completed=n, total=of))
         )
     console = Console(width=None if sys.stdout.isatty() else 160)
@@ -88,15 +95,18 @@ def run(args: argparse.Namespace) -> int:
         console.print(part, highlight=False, markup=False)
     if args.json:
         head = {
-            "env": card.id, "coach": options.coach, "seed": args.seed, "version": __version__,
+            "env": card.id,
+            "coach": options.coach,
+            "seed": args.seed,
+            "version": __version__,
             "probes": {"version": probes.version, "date": str(probes.date)},
-        }  # fmt: skip
-        write_json(args.json, {**head, **found})
+        }
+        write_json(args.json, {**head, **found.as_json()})
     if args.max_shift is None:
         return 0
-    moved = largest(found)
+    moved = found.largest
     if math.isnan(moved):
-        console.print("no action was scored both with and without an injection: nothing is shown")
+        console.print("inconclusive: no action was scored both with and without an injection")
     elif moved > args.max_shift:
         console.print(f"a score moved by {moved:.2f}, more than {args.max_shift:g}")
     return 0 if moved <= args.max_shift else EXCEEDED

@@ -1,37 +1,39 @@
-"""``mappa-env data``: add task files that may not be shipped, list those added."""
+"""``mappa-env data``: adds task files that may not be redistributed, and lists them."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from mappa_env.commands._shared import command, command_group
 from mappa_env.data import adding, store
+from mappa_env.places import data_root
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("data", help="add task files, or list those added")
-    actions = parser.add_subparsers(required=True, metavar="action")
-    adding = actions.add_parser("add", help="check task files of your own and store them")
+    """Add the group ``data`` to ``commands``."""
+    actions = command_group(commands, "data", "add task files, or list those added")
+    adding = command(actions, "add", run_add, "check your own task files and store them")
     adding.add_argument("name", help="aime, amc or dsbench")
     adding.add_argument("path", help="the file (aime, amc) or the folder (dsbench)")
     adding.add_argument("--split", default="train", choices=store.SPLITS)
     adding.add_argument(
-        "--drop-overlap", action="store_true", help="leave out problems that the other split holds"
+        "--drop-overlap", action="store_true", help="leave out problems that the other split contains"
     )
-    adding.set_defaults(run=run_add)
-    listing = actions.add_parser("list", help="what was added, and where it lies")
-    listing.set_defaults(run=run_list)
+    command(actions, "list", run_list, "list the task files that were added, and their folder")
 
 
 def run_add(args: argparse.Namespace) -> int:
+    """Check and store the files. Raises DataError, OptionError."""
     added = adding.add(args.name, args.path, split=args.split, drop_overlap=args.drop_overlap)
-    left_out = f" ({added.dropped} left out: the other split holds them)" if added.dropped else ""
+    left_out = f" ({added.dropped} left out: they are in the other split)" if added.dropped else ""
     print(f"{added.tasks} tasks{left_out} -> {added.path}")
     return 0
 
 
 def run_list(args: argparse.Namespace) -> int:
-    root = store.data_root()
+    """Print the data folder and what is in it. Returns 0."""
+    root = data_root()
     print(f"{root}  (set MAPPA_DATA to use another folder)")
     folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
     for folder in folders:

@@ -1,4 +1,4 @@
-"""``mappa-env doctor``: what this machine has, what it lacks, and the remedy."""
+"""``mappa-env doctor``: checks what works on this machine, and names remedies for what does not."""
 
 from __future__ import annotations
 
@@ -14,16 +14,29 @@ from rich.console import Console
 from rich.table import Table
 
 from mappa_env import __version__
+from mappa_env.commands._shared import command
 from mappa_env.commands.listing import tasks_of
-from mappa_env.data.store import data_root
 from mappa_env.errors import SandboxError, SandboxWarning
+from mappa_env.places import data_root
 from mappa_env.registration import find_card, shipped
 from mappa_env.sandbox.base import Limits
 from mappa_env.sandbox.local import LocalSandbox
-from mappa_env.sandbox.local.ladder import remedy
+from mappa_env.sandbox.local.isolation_levels import remedy
 
-NEEDED = ("numpy", "gymnasium", "pettingzoo", "pydantic", "Jinja2", "PyYAML", "rich", "math-verify", "pandas",
-          "scikit-learn")  # fmt: skip
+NEEDED = (
+    "numpy",
+    "gymnasium",
+    "pettingzoo",
+    "pydantic",
+    "Jinja2",
+    "PyYAML",
+    "rich",
+    "requests",
+    "scipy",
+    "math-verify",
+    "pandas",
+    "scikit-learn",
+)
 OPTIONAL = {
     "torch": "pip install 'mappa[rl]' to train",
     "transformers": "pip install 'mappa[rl]' to train",
@@ -33,8 +46,8 @@ OPTIONAL = {
 }
 
 
-class Finding(NamedTuple):
-    """One line: ``level`` is ok, note (something is left out) or problem (something will fail)."""
+class Diagnosis(NamedTuple):
+    """One finding: ``level`` is ok, note (optional) or problem (something will fail)."""
 
     subject: str
     level: str
@@ -42,49 +55,48 @@ class Finding(NamedTuple):
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser(
-        "doctor", help="check Python, packages, sandbox and data; exit status 1 on a problem"
-    )
-    parser.set_defaults(run=run)
+    """Add ``doctor`` to ``commands``."""
+    command(commands, "doctor", run, "check Python, packages, sandbox and data; exit status 1 on a problem")
 
 
 def run(args: argparse.Namespace) -> int:
+    """Print the table. Returns 1 if there is a problem, else 0."""
     table = Table("what", "", "finding", title=f"mappa {__version__}")
     colors = {"ok": "green", "note": "yellow", "problem": "red"}
     problems = 0
-    for finding in findings():
-        problems += finding.level == "problem"
-        table.add_row(finding.subject, f"[{colors[finding.level]}]{finding.level}", finding.text)
+    for line in diagnoses():
+        problems += line.level == "problem"
+        table.add_row(line.subject, f"[{colors[line.level]}]{line.level}", line.text)
     Console().print(table)
     return 1 if problems else 0
 
 
-def findings() -> Iterator[Finding]:
-    """Everything worth knowing, each with its remedy."""
+def diagnoses() -> Iterator[Diagnosis]:
+    """Python, packages, sandbox, data folder and tasks; each problem with its remedy."""
     python = platform.python_version()
-    yield Finding("python", "ok", f"{python} on {platform.system()} {platform.machine()}")
+    yield Diagnosis("python", "ok", f"{python} on {platform.system()} {platform.machine()}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    yield Finding("cores", "ok", f"{cores} usable: so many actions can run code at once")
+    yield Diagnosis("cores", "ok", f"{cores} usable; as many actions can run code at once")
     yield from _packages()
     yield from _sandbox()
-    yield Finding("data folder", "ok", f"{data_root()} (MAPPA_DATA chooses another)")
+    yield Diagnosis("data folder", "ok", f"{data_root()} (MAPPA_DATA chooses another)")
     for name in shipped():
         card = find_card(name)
         tasks = tasks_of(card)
         level = "note" if "mappa-env data add" in tasks else "ok"
-        yield Finding(f"tasks of {card.id}", level, tasks)
+        yield Diagnosis(f"tasks of {card.id}", level, tasks)
 
 
-def _packages() -> Iterator[Finding]:
+def _packages() -> Iterator[Diagnosis]:
     for name in NEEDED:
         version = _version(name)
         if version:
-            yield Finding(name, "ok", version)
+            yield Diagnosis(name, "ok", version)
         else:
-            yield Finding(name, "problem", f"missing: pip install '{name}'")
+            yield Diagnosis(name, "problem", f"missing: pip install '{name}'")
     for name, advice in OPTIONAL.items():
         version = _version(name)
-        yield Finding(name, "ok" if version else "note", version or f"missing: {advice}")
+        yield Diagnosis(name, "ok" if version else "note", version or f"missing: {advice}")
 
 
 def _version(name: str) -> str:
@@ -94,26 +106,26 @@ def _version(name: str) -> str:
         return ""
 
 
-def _sandbox() -> Iterator[Finding]:
-    """Run one line of code in the default sandbox and say how far it can be trusted."""
+def _sandbox() -> Iterator[Diagnosis]:
+    """Run one line of code in the default sandbox and report its isolation level."""
     sandbox = LocalSandbox()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SandboxWarning)  # the finding says it
-            rung = sandbox.rung
+            warnings.simplefilter("ignore", SandboxWarning)  # the finding says the same
+            level = sandbox.level
     except SandboxError as error:
-        yield Finding("sandbox", "problem", str(error))
+        yield Diagnosis("sandbox", "problem", str(error))
         return
     with sandbox.open_workspace() as workspace:
         sandbox.run(workspace, "", Limits())  # the first one starts the zygote
         result = sandbox.run(workspace, "print(6 * 7)", Limits())
     if result.status != "ok" or result.stdout.strip() != "42":
         reason = (result.stderr or result.stdout).strip()[-300:]
-        yield Finding("sandbox", "problem", f"{sandbox.name}: {result.status}: {reason}")
+        yield Diagnosis("sandbox", "problem", f"{sandbox.name}: {result.status}: {reason}")
         return
     text = f"{sandbox.name}: works, {result.wall_s * 1000:.0f} ms for one line; isolation={result.isolation}"
-    if rung.reason:
-        text += f"\nnot 'full', because {rung.reason}\n{remedy()}"
-    yield Finding("sandbox", "note" if rung.reason else "ok", text)
-    if skipped := rung.template.skipped:
-        yield Finding("loaded in advance", "ok", f"all but {', '.join(sorted(skipped))} (not installed)")
+    if level.reason:
+        text += f"\nnot 'full', because {level.reason}\n{remedy()}"
+    yield Diagnosis("sandbox", "note" if level.reason else "ok", text)
+    if skipped := level.template.skipped:
+        yield Diagnosis("loaded in advance", "ok", f"all but {', '.join(sorted(skipped))} (not installed)")

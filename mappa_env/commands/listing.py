@@ -1,4 +1,4 @@
-"""``mappa-env list``: what there is, and what it needs."""
+"""``mappa-env list``: lists the shipped environments, and how to add missing data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mappa_env.cards import Card
+from mappa_env.commands._shared import command
 from mappa_env.data import load_tasks
 from mappa_env.data.store import SPLITS
 from mappa_env.errors import DataMissingError
@@ -16,11 +17,12 @@ from mappa_env.registration import NAMESPACE, find_card, shipped
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("list", help="the environments, their teams and tasks")
-    parser.set_defaults(run=run)
+    """Add ``list`` to ``commands``."""
+    command(commands, "list", run, "list the environments, their teams and tasks")
 
 
 def run(args: argparse.Namespace) -> int:
+    """Print the table. Returns 0."""
     table = Table("id", "team (turns)", "tasks", title="Environments")
     for name in shipped():
         card = find_card(name)
@@ -31,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def tasks_of(card: Card) -> str:
-    """How many tasks each split has, or what to do to get them."""
+    """The number of tasks of each split, or how to add them."""
     lines = []
     for split in SPLITS:
         try:

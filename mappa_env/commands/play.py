@@ -7,63 +7,101 @@ import sys
 from typing import Any
 
 from gymnasium.utils import seeding
+from rich.console import Console
+from rich.text import Text
 
-from mappa_env.episode import Episode
+from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option
+from mappa_env.envs.partners import Partners
+from mappa_env.envs.rendering import encodable, printable, render_action, render_prompt
+from mappa_env.envs.team_env import TeamEnv
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
-from mappa_env.face import Face
-from mappa_env.partners import Partners
 from mappa_env.registration import card_of
 from mappa_env.sandbox import DEFAULT
 
 TEAMS = ("expert", "faulty", "human")
+STYLES = {"== ": "bold cyan", "-- ": "bold"}
+"""Prefix of a heading -> style; other lines are indented and so never match."""
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser(
-        "play", help="play one episode and show prompts, code, output, files and verdicts"
+    """Add ``play`` to ``commands``."""
+    parser = command(
+        commands, "play", run, "play one episode and show prompts, code, output, files and verdicts"
     )
     parser.add_argument("env", metavar="ID|FOLDER", help="for instance mappa/MathChat-v0, or a card folder")
     parser.add_argument("--team", choices=TEAMS, default="expert", help="who acts (default: %(default)s)")
-    parser.add_argument("--seat", metavar="AGENT", help="act for this agent yourself; the team does the rest")
-    parser.add_argument("--seed", type=int, default=0, help="chooses the task (default: %(default)s)")
+    parser.add_argument(
+        "--agent", metavar="AGENT", help="act for this agent yourself; scripted partners act for the others"
+    )
+    parser.add_argument(
+        "--seed", type=at_least(0), default=0, metavar="N", help="chooses the task (default: %(default)s)"
+    )
     parser.add_argument("--task-id", help="play this task")
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
-    parser.add_argument("--coach", default="rubric", help="rubric or off (default: %(default)s)")
+    parser.add_argument(
+        "--coach", default="rubric", metavar="SPEC", help=f"off, {COACH_HELP} (default: rubric)"
+    )
+    parser.add_argument(
+        "--shaping",
+        default="process",
+        metavar="SPEC",
+        help="how scores become rewards (default: %(default)s)",
+    )
     parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
-    parser.add_argument("--prompts", default="full", help="full or compact (default: %(default)s)")
+    parser.add_argument(
+        "--prompts",
+        default="full",
+        help="full, or another length that the card has: brief, compact (default: %(default)s)",
+    )
     parser.add_argument("--record", metavar="FILE", help="append the episode to this trace file")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    face = Face(
-        card_of(args.env), tasks=args.tasks, coach=args.coach, sandbox=args.sandbox, prompts=args.prompts,
-        record=args.record, render_mode="human",
-    )  # fmt: skip
+    """Play the episode to its end. Returns 0. Raises OptionError if the input ends early."""
+    team_env = TeamEnv(
+        card_of(args.env),
+        tasks=args.tasks,
+        coach=spec_option("--coach", args.coach),
+        shaping=spec_option("--shaping", args.shaping),
+        sandbox=args.sandbox,
+        prompts=args.prompts,
+        record=args.record,
+    )
+    console = Console(highlight=False, soft_wrap=True)
     try:
         partners = None
         if args.team != "human":
-            partners = Partners(face.card, args.team, seat=args.seat, prompts=args.prompts)
-        face.reset(seeding.np_random(args.seed)[0], {"task_id": args.task_id})
-        episode = face.episode
+            partners = Partners(team_env.card, args.team, agent=args.agent, prompts=args.prompts)
+        team_env.reset(seeding.np_random(args.seed)[0], {"task_id": args.task_id})
+        episode = team_env.episode
         if partners is not None:
             partners.reset(episode)
+        show(console, f"== {episode.card.id} · {episode.task.id}")
         while not episode.over:
-            if partners is None or episode.agent == args.seat:
-                face.act(ask(episode))
+            show(console, render_prompt(episode))
+            if partners is None or episode.agent == args.agent:
+                record = team_env.act(ask(episode))
             else:
-                face.act(partners.act(episode))
+                record = team_env.act(partners.act(episode))
+            show(console, render_action(episode, record) + "\n")
     finally:
-        face.close()
+        team_env.close()
     return 0
 
 
+def show(console: Console, text: str) -> None:
+    """Print ``text`` with styled headings. Agents' control characters never reach the terminal."""
+    for line in encodable(printable(text)).split("\n"):
+        console.print(Text(line, STYLES.get(line[:3], "")))
+
+
 def ask(episode: Episode) -> str:
-    """An action from the terminal, up to a line that is a single dot. Raises OptionError at end of input."""
-    print(f"{episode.agent}, turn {episode.turn}: write the action and end it with a line that is '.'")
+    """Read an action from the terminal, up to the line ``.``. Raises OptionError at end of input."""
+    print(f"{episode.agent}, turn {episode.turn}: write the action and end it with the line '.'")
     lines: list[str] = []
     for line in sys.stdin:
         if line.rstrip("\n") == ".":
             return "".join(lines)
         lines.append(line)
-    raise OptionError("the input ended before the episode did: end every action with a line that is '.'")
+    raise OptionError("the input ended before the episode: end every action with the line '.'")

@@ -1,1 +1,1 @@
-"""What a coach will cost, before a run."""
+"""Estimates the cost of a coach before a run."""

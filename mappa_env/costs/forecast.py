@@ -1,7 +1,7 @@
-"""What a run's verdicts will cost, before it: no network, no key. Prompts are real, tokens are estimated.
+"""Estimates the cost of a run's verdicts in advance, without network or API key.
 
-A scripted team plays a few episodes and the coach's own prompts are written about them. Characters per token,
-the length of an answer and thoughts are assumptions, and said to be.
+A scripted team runs a few episodes, and the coach's real prompts about them are measured. Characters per
+token, the length of an answer and its thoughts are assumptions, which the notes list.
 """
 
 from __future__ import annotations
@@ -16,31 +16,36 @@ from typing import Any
 
 from mappa_env.cards import Card
 from mappa_env.coach.llm.answer import NOBODY
-from mappa_env.coach.llm.criteria import CoachSpec, read_spec
+from mappa_env.coach.llm.criteria import CoachSpec
 from mappa_env.coach.llm.fences import nonce
+from mappa_env.coach.llm.make import FORMS
 from mappa_env.coach.llm.models import Model, catalogue, model
 from mappa_env.coach.llm.prompt import Prompts
 from mappa_env.coach.llm.settings import Settings, settings
 from mappa_env.coach.llm.wire import Usage
 from mappa_env.costs.run_plan import RunPlan
-from mappa_env.episode import Episode
-from mappa_env.errors import CardError, OptionError
-from mappa_env.partners import Partners
+from mappa_env.envs.partners import Partners
+from mappa_env.episode.episode import Episode
+from mappa_env.errors import OptionError, nearest
 from mappa_env.types import Evidence
 
 QUOTE, SUMMARY = 100, 200
 """Characters of a quote and of a summary, assumed."""
 THOUGHTS = {"low": 500, "medium": 2000, "high": 8000}
-"""Tokens of thoughts by level: a guess. Providers publish none."""
+"""Tokens of thoughts by level: a guess, because providers publish no figures."""
 LEAST_CACHED = 1024
-"""Tokens: shorter common beginnings are not cached (Gemini's implicit cache)."""
+"""Tokens: shorter common prefixes are not cached (Gemini's implicit cache)."""
 SOON_DAYS = 90
+FREE = ("rubric", "off")
+"""Coaches that do not call a model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One of low, typical, high. ``cached`` is part of ``prompt``; ``output`` has the thoughts in it.
-    ``dollars`` and ``hours`` None: not known."""
+class Scenario:
+    """One scenario (low, typical or high) for the whole run.
+
+    ``prompt`` includes ``cached``; ``output`` includes thoughts. ``dollars`` or ``hours`` None: unknown.
+    """
 
     calls: int
     prompt: int
@@ -52,20 +57,20 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """``hours``: at least so many, by the rate limits alone. ``notes``: assumptions and warnings."""
+    """The estimate. ``hours``: a lower bound from the rate limits; ``notes``: assumptions and warnings."""
 
     coach: str
     env_id: str
     episodes: int
-    cases: dict[str, Case]
+    cases: dict[str, Scenario]
     actions: tuple[int, float, int]
-    """Per episode: fewest seen, mean, most that the team's turns allow."""
+    """Per episode: the fewest and the mean in the sample, and the most that the team's turns allow."""
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Characters of one prompt, of its beginning that another of the sample shares, and of the answer."""
+    """Characters of one prompt, of the longest prefix shared with another prompt, and of the answer."""
 
     prompt: int
     shared: int
@@ -82,7 +87,7 @@ def forecast(
     thoughts: int | None = None,
     today: date | None = None,
 ) -> Forecast:
-    """What judging ``plan`` with ``coach`` takes. Raises OptionError for a coach that asks no model."""
+    """Estimate the cost of judging ``plan``. Raises OptionError for a coach that does not call a model."""
     if samples < 1 or chars_per_token <= 0 or (thoughts is not None and thoughts < 0):
         raise OptionError(
             f"samples={samples!r} must be at least 1, chars_per_token={chars_per_token!r} above 0 and "
@@ -94,13 +99,13 @@ def forecast(
         thoughts = asked.thinking_budget or THOUGHTS.get(asked.thinking_level or "", 0)
     most = sum(agent.max_turns for agent in card.team)
 
-    def case(actions: float, prompt: float, shared: float, output: float) -> Case:
+    def case(actions: float, prompt: float, shared: float, output: float) -> Scenario:
         calls = round(actions * plan.episodes) * chosen.samples
         cached = shared / chars_per_token if shared / chars_per_token >= LEAST_CACHED else 0.0
         usage = Usage(round(calls * prompt / chars_per_token), round(calls * cached), round(calls * output))
         dollars = asked.price.of(usage) if asked.price else None
         hours = _hours(asked, calls, usage.prompt + usage.output)
-        return Case(calls, usage.prompt, usage.cached, usage.output, dollars, hours)
+        return Scenario(calls, usage.prompt, usage.cached, usage.output, dollars, hours)
 
     prompt = statistics.fmean(each.prompt for each in sampled)
     shared = statistics.fmean(each.shared for each in sampled)
@@ -112,15 +117,14 @@ def forecast(
         "high": case(most, max(each.prompt for each in sampled), 0.0, cut),
     }
     notes = [
-        f"{len(counts)} scripted episodes were played; prompts as they would be sent, at {chars_per_token:g} "
-        "characters per token. Real teams write more or less.",
-        f"An answer is taken to be {answer:.0f} tokens, and {thoughts} of thoughts (typical); high: "
-        f"max_output_tokens={cut}, every turn of the team used, the longest prompt seen.",
-        "low: no thoughts, and the common beginning of prompts comes from the provider's cache.",
-        "Retries, and answers asked for a second time, are not counted. Nor is the schema, which some "
-        "providers bill.",
+        f"The prompts of {len(counts)} scripted episodes were measured, at {chars_per_token:g} "
+        "characters per token. Trained teams may write more or less.",
+        f"typical: an answer has {answer:.0f} tokens plus {thoughts} of thoughts. high: "
+        f"max_output_tokens={cut}, the team uses all its turns, and every prompt is as long as the longest.",
+        "low: no thoughts, and the provider caches the common prefix of prompts.",
+        "Retries, repeated questions and the schema, which some providers bill, are not included.",
         *(
-            ["Tracing back a failure that its trail does not explain is one call more, and not counted."]
+            ["A failure that backward tracing does not decide takes one more call, which is not included."]
             if plan.traced
             else []
         ),
@@ -134,30 +138,35 @@ def _coach(coach: str | Mapping[str, Any]) -> tuple[str, Settings, Model]:
     options = {"name": coach} if isinstance(coach, str) else dict(coach)
     name = str(options.pop("name", ""))
     kind, _, rest = name.partition(":")
-    if kind not in ("gemini", "openai") or not rest:
+    if kind in FORMS and kind != "replay" and not rest:
+        known = [f"{kind}:{each}" for each in catalogue()["models"] if each.startswith(kind)]
         raise OptionError(
-            f"coach={name!r} asks no model, so it costs nothing; name one: --coach gemini:gemini-3.8-flash."
+            f"coach={name!r} does not name a model: write {FORMS[kind]}"
+            + (f" ({', '.join(known)})." if known else ".")
+        )
+    if kind not in FORMS or kind == "replay":
+        free = name in FREE or kind == "replay"
+        raise OptionError(
+            (f"coach={name!r} does not call a model, so it is free." if free else f"unknown coach {name!r}.")
+            + nearest(kind, FORMS)
+            + " To price a model, name it: --coach gemini:gemini-3.8-flash."
         )
     chosen = settings(name, options)
     asked = model(
-        rest.partition("@")[0], price=chosen.price, limits=chosen.limits, thinking=chosen.thinking,
+        rest.partition("@")[0],
+        price=chosen.price,
+        limits=chosen.limits,
+        thinking=chosen.thinking,
         temperature=chosen.temperature,
-    )  # fmt: skip
+    )
     return name, chosen, asked
 
 
 def _play(plan: RunPlan, card: Card, chosen: Settings, samples: int) -> tuple[list[int], list[_Asked]]:
-    """Actions per episode, and what would be asked about them: an expert and a faulty team in turn."""
-    if card.coach is None:
-        raise OptionError(f"the card {card.id} has no coach.yaml, which says what to ask a model.")
-    spec = read_spec(card.coach, tuple(sorted({agent.role for agent in card.team})))
-    try:
-        template = (card.coach.parent / spec.template).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CardError(f"{card.coach}: template {spec.template!r} cannot be read: {error}") from None
-    prompts = Prompts(card, spec, template, corrections=chosen.corrections)
+    """Actions per episode, and the sizes of the calls about them; expert and faulty teams alternate."""
+    prompts = Prompts(card, corrections=chosen.corrections)
     style = plan.options.get("prompts", "full")
-    teams = [Partners(card, kind, seat=None, prompts=style) for kind in ("expert", "faulty")]
+    teams = [Partners(card, kind, agent=None, prompts=style) for kind in ("expert", "faulty")]
     counts, found = [], list[tuple[str, str, int]]()
     episode = Episode(card, coach="rubric" if card.rubric else "off", **plan.options)
     try:
@@ -171,7 +180,7 @@ def _play(plan: RunPlan, card: Card, chosen: Settings, samples: int) -> tuple[li
             for evidence in episode.evidence:
                 written = prompts.write(evidence, nonce(), labels=chosen.labels)
                 text = "\n\n".join((written.system, *written.parts))
-                found.append((evidence.agent.role, text, len(_answer(spec, evidence, chosen))))
+                found.append((evidence.agent.role, text, len(_answer(prompts.spec, evidence, chosen))))
     finally:
         episode.close()
     return counts, [_Asked(len(text), _shared(found, i), answer) for i, (_, text, answer) in enumerate(found)]
@@ -184,7 +193,7 @@ def _shared(found: list[tuple[str, str, int]], index: int) -> int:
 
 
 def _answer(spec: CoachSpec, evidence: Evidence, chosen: Settings) -> str:
-    """An answer of ordinary length."""
+    """A synthetic answer of typical length."""
     rows = spec.roles[evidence.agent.role].criteria
     found: dict[str, Any] = {
         "criteria": {row.name: {"quote": "x" * QUOTE, "grade": 3} for row in rows},
@@ -202,17 +211,18 @@ def _hours(asked: Model, calls: int, tokens: int) -> float | None:
     return max(minutes) / 60 if minutes else None
 
 
-def _warnings(name: str, asked: Model, chosen: Settings, typical: Case, today: date) -> list[str]:
+def _warnings(name: str, asked: Model, chosen: Settings, typical: Scenario, today: date) -> list[str]:
     known = catalogue()["models"].get(asked.name, {})
     found = []
     if asked.thinking_level is not None:
         found.append(
-            f"Thoughts at level {asked.thinking_level!r} are a guess: measure some, then --thoughts N."
+            f"Tokens of thoughts at level {asked.thinking_level!r} are a guess: measure a few verdicts, "
+            "then pass --thoughts N."
         )
     if asked.price is None:
         found.append(
-            f"No price is known for {asked.name}: give price={{'input': ..., 'output': ...}} in dollars per "
-            "million tokens."
+            f"The price of {asked.name} is unknown: set price={{'input': ..., 'output': ...}} in dollars "
+            "per million tokens."
         )
     elif chosen.price is None:
         until = known.get("price", {}).get("until")
@@ -220,13 +230,15 @@ def _warnings(name: str, asked: Model, chosen: Settings, typical: Case, today: d
             f"Prices are those of {catalogue()['dated']}" + (f", announced until {until}." if until else ".")
         )
     if typical.hours is None:
-        found.append(f"No rate limits are known for {asked.name}: the time is not bounded by any.")
+        found.append(f"The rate limits of {asked.name} are unknown, so there is no estimate of the time.")
     elif chosen.limits is None and known.get("limits", {}).get("guess"):
-        found.append("The rate limits are a cautious guess; your account's are shown by the provider.")
+        found.append(
+            "The rate limits are a conservative guess; your provider shows the limits of your account."
+        )
     if asked.retires is not None and (asked.retires - today).days <= SOON_DAYS:
         when = "retired on" if asked.retires <= today else "retires on"
         found.append(
-            f"WARNING: {asked.name} {when} {asked.retires}: the name may then answer as another model."
+            f"WARNING: {asked.name} {when} {asked.retires}: another model may answer under this name."
         )
     if chosen.budget is not None and typical.dollars is not None and typical.dollars > chosen.budget:
         found.append(

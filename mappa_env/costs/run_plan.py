@@ -1,4 +1,4 @@
-"""How many episodes a run will have judged: from a recipe of the learner, read as plain data, or by hand."""
+"""The number of episodes that a coach will judge: from a recipe, read as plain data, or given directly."""
 
 from __future__ import annotations
 
@@ -14,28 +14,36 @@ from mappa_env.errors import OptionError, nearest
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "env": {
-        "id": "mappa/MathChat-v0", "tasks_train": "train", "task_options": {}, "prompts": "compact",
-        "coach": "rubric", "coach_feedback": "off", "sandbox": "local",
+        "id": "mappa/MathChat-v0",
+        "tasks_train": "train",
+        "task_options": {},
+        "prompts": "compact",
+        "coach": "rubric",
+        "coach_feedback": "off",
+        "sandbox": "local",
         "shaping": "process",
     },
     "rollout": {"episodes_per_step": 128},
     "eval": {
-        "episodes": 400, "temperatures": [1.0], "calibration_temperatures": [0.2, 0.4, 0.6, 0.8],
-        "calibration_episodes": 200, "every": 0,
+        "episodes": 400,
+        "temperatures": [1.0],
+        "calibration_temperatures": [0.2, 0.4, 0.6, 0.8],
+        "calibration_episodes": 200,
+        "every": 0,
     },
     "bias": {"anchors": 0, "anchors_every": 10},
     "run": {"steps": 40},
-}  # fmt: skip
-"""What the learner takes for a key that a recipe leaves out."""
+}
+"""The learner's defaults for keys that a recipe does not set; a test compares them."""
 BY_HAND = 100
-"""Episodes, where an environment is named and no number is."""
+"""Default number of episodes for an environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """``training``, ``evaluation``, ``anchors``: episodes that a coach judges; an anchor each time anew.
+    """The episodes that a coach judges: ``training``, ``evaluation`` and ``anchors`` (all drift tests).
 
-    ``options``: of the environment. ``traced``: episodes that fail may need one more call each.
+    ``options``: of the environment. ``traced``: every failed episode may need one more call.
     """
 
     source: str
@@ -49,11 +57,12 @@ class RunPlan:
 
     @property
     def episodes(self) -> int:
+        """All judged episodes of the run."""
         return self.training + self.evaluation + self.anchors
 
 
 def recipes() -> dict[str, Path]:
-    """The recipes that come with the learner, by name; nothing of it is imported."""
+    """The recipes that ship with the learner, by name; the learner itself is not imported."""
     found = importlib.util.find_spec("mappa_rl")
     if found is None or found.origin is None:
         return {}
@@ -61,18 +70,21 @@ def recipes() -> dict[str, Path]:
 
 
 def of_recipe(path: Path, episodes: int | None = None, steps: int | None = None) -> RunPlan:
-    """``episodes`` per training step and ``steps`` replace the recipe's. Raises OptionError."""
+    """The plan of the recipe at ``path``. ``episodes`` (per training step) and ``steps`` override it.
+
+    Raises OptionError.
+    """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise OptionError(f"{path} is no recipe that can be read: {error}") from None
+        raise OptionError(f"{path} is not a readable recipe: {error}") from None
     return of_settings(data, str(path), episodes, steps)
 
 
 def of_settings(data: Any, path: str, episodes: int | None = None, steps: int | None = None) -> RunPlan:
     """The plan of a recipe's settings, read from ``path``. Raises OptionError."""
     if not isinstance(data, Mapping) or not all(isinstance(data.get(name, {}), Mapping) for name in DEFAULTS):
-        raise OptionError(f"{path} is no recipe: its sections ({', '.join(DEFAULTS)}) must be mappings.")
+        raise OptionError(f"{path} is not a recipe: its sections ({', '.join(DEFAULTS)}) must be mappings.")
     env, rollout, held_out, bias, run = ({**DEFAULTS[name], **data.get(name, {})} for name in DEFAULTS)
     try:
         steps = int(run["steps"]) if steps is None else steps
@@ -87,13 +99,13 @@ def of_settings(data: Any, path: str, episodes: int | None = None, steps: int | 
 
 
 def by_hand(env_id: str, episodes: int | None = None, steps: int | None = None) -> RunPlan:
-    """``steps`` times ``episodes`` of one environment."""
+    """The plan of ``steps`` times ``episodes`` of one environment."""
     count = (BY_HAND if episodes is None else episodes) * (1 if steps is None else steps)
     return RunPlan(env_id, env_id, {}, "rubric", count, 0)
 
 
 def find(what: str, episodes: int | None = None, steps: int | None = None) -> RunPlan:
-    """A recipe by name or path, else an environment. Raises OptionError for what is none of them."""
+    """The plan of a recipe (name or path) or of an environment. Raises OptionError for anything else."""
     from mappa_env.registration import card_of
 
     known = recipes()
@@ -115,7 +127,7 @@ def _traced(env: Mapping[str, Any]) -> bool:
 
 
 def _evaluation(held_out: Mapping[str, Any], env: Mapping[str, Any], steps: int) -> int:
-    """Before and after, at the first temperature; everything, where the agents hear what the coach says."""
+    """Judged evaluation episodes: before and after training; all, if agents see the coach's feedback."""
     episodes, fixed = int(held_out["episodes"]), list(held_out["temperatures"])
     if env["coach_feedback"] == "off":
         return 2 * episodes

@@ -1,34 +1,39 @@
-"""Task sets by name: generated ones need nothing, the others read files that the user has added."""
+"""Task sets by name: some generate tasks, others read files that the user added."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
+from mappa_env import plugins
 from mappa_env.data.base import ListTaskSet, TaskSet, unknown_task
-from mappa_env.errors import OptionError, nearest
 
 __all__ = ["LOADERS", "ListTaskSet", "TaskSet", "load_tasks", "unknown_task"]
 
-LOADERS = ("arithmetic", "aime", "amc", "jsonl", "tabular", "dsbench")
+LOADERS = plugins.Kind(
+    name="task loader",
+    option="loader",
+    group="mappa.loaders",
+    builtin={
+        "arithmetic": "mappa_env.data.arithmetic:load",
+        "aime": "mappa_env.data.contest:load_aime",
+        "amc": "mappa_env.data.contest:load_amc",
+        "jsonl": "mappa_env.data.jsonl:load",
+        "tabular": "mappa_env.data.tabular:load",
+        "dsbench": "mappa_env.data.tabular.dsbench:load",
+    },
+    methods={"get": (1, ())},
+    takes="the split",
+    attributes={"name": str, "split": str},
+    advice="Write load(split, **options) that returns a TaskSet: name, split, ids and get(task_id).",
+)
 
 
 def load_tasks(loader: str, split_or_path: str, options: Mapping[str, Any] | None = None) -> TaskSet:
-    """The task set that ``loader`` gives for a split, or for a path to real files.
+    """Load the task set of a split, or of a path to real files, with the named loader; see ``LOADERS``.
 
-    Every loader is a module ``mappa_env.data.<loader>`` with ``load(split_or_path, **options)``, imported
-    only when it is asked for. Raises OptionError, DataMissingError, DataError.
+    A loader is a function ``load(split_or_path, **options)``. Raises OptionError, DataMissingError,
+    DataError.
     """
-    if loader not in LOADERS:
-        raise OptionError(
-            f"no task loader {loader!r}; there are {', '.join(LOADERS)}." + nearest(str(loader), LOADERS)
-        )
-    module: Any = importlib.import_module(f"mappa_env.data.{loader}")
-    try:
-        tasks: TaskSet = module.load(split_or_path, **(options or {}))
-    except TypeError as error:
-        if "unexpected keyword" not in str(error):
-            raise
-        raise OptionError(f"the loader {loader!r} does not know this option: {error}") from None
+    tasks: TaskSet = LOADERS.make(loader, split_or_path, **(options or {}))
     return tasks

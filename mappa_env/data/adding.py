@@ -1,8 +1,7 @@
-"""Adding task files of the user's own to the store: checked first, then written whole or not at all."""
+"""Adds the user's own task files to the store: checks them first, then writes them atomically."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import tempfile
@@ -10,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mappa_env.data import LOADERS
 from mappa_env.data.contest import read_contest, without
 from mappa_env.data.leaks import check_disjoint
-from mappa_env.data.store import SPLITS, Added, data_root, stored
+from mappa_env.data.store import SPLITS, Added, stored
+from mappa_env.data.tabular import dsbench
 from mappa_env.errors import OptionError, nearest
+from mappa_env.places import data_root
 
 CONTESTS = ("aime", "amc")
 
@@ -22,12 +22,14 @@ CONTESTS = ("aime", "amc")
 def add(name: str, path: str | Path, *, split: str = "train", drop_overlap: bool = False) -> Added:
     """Check the problems of a file and store them as ``split`` of ``aime`` or ``amc``.
 
-    Other loaders store what their module's own ``add(path)`` makes of it. ``drop_overlap`` leaves out what
-    the other split holds; without it, shared problems are refused. Raises DataError, OptionError,
-    DataMissingError.
+    For ``dsbench``, ``path`` is a folder with both splits. ``drop_overlap``: drop problems of the other
+    split; by default they are an error. Raises DataError, OptionError, DataMissingError.
     """
+    if name == "dsbench":
+        return dsbench.add(Path(path))
     if name not in CONTESTS:
-        return _add_by_module(name, Path(path))
+        known = (*CONTESTS, "dsbench")
+        raise OptionError(f"no data can be added for {name!r}; choose from {known}." + nearest(name, known))
     if split not in SPLITS:
         raise OptionError(f"split={split!r} is not offered; use one of {SPLITS}." + nearest(split, SPLITS))
     tasks = read_contest(name, Path(path), split)
@@ -51,15 +53,6 @@ def add(name: str, path: str | Path, *, split: str = "train", drop_overlap: bool
     return Added(target, len(kept), len(tasks) - len(kept))
 
 
-def _add_by_module(name: str, path: Path) -> Added:
-    module: Any = importlib.import_module(f"mappa_env.data.{name}") if name in LOADERS else None
-    if not hasattr(module, "add"):
-        known = (*CONTESTS, "dsbench")
-        raise OptionError(f"no data can be added for {name!r}; known: {known}." + nearest(name, known))
-    result: Added = module.add(path)
-    return result
-
-
 def _contest_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
     if not meta:
         return {}
@@ -67,7 +60,7 @@ def _contest_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write(target: Path, text: str) -> None:
-    """All or nothing: a reader never sees half a file."""
+    """Write atomically: a reader never sees half a file."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=target.parent, suffix=".part", delete=False

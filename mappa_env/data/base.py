@@ -10,16 +10,18 @@ from mappa_env.types import Task
 
 
 class TaskSet(Protocol):
-    """``ids`` is in a fixed order; ``get`` builds the same task for the same id, always."""
+    """A collection of tasks. The order of ``ids`` is fixed; ``get`` is deterministic."""
 
     name: str
     split: str
 
     @property
-    def ids(self) -> Sequence[str]: ...
+    def ids(self) -> Sequence[str]:
+        """The ids of all tasks, in a fixed order."""
+        ...
 
     def get(self, task_id: str) -> Task:
-        """Raises UnknownTaskError for an id that is not in ``ids``."""
+        """The task ``task_id``. Raises UnknownTaskError for an id that is not in ``ids``."""
         ...
 
 
@@ -33,9 +35,11 @@ class ListTaskSet:
 
     @property
     def ids(self) -> Sequence[str]:
+        """The ids of all tasks, in a fixed order."""
         return self._ids
 
     def get(self, task_id: str) -> Task:
+        """The task ``task_id``. Raises UnknownTaskError."""
         try:
             return self._tasks[task_id]
         except KeyError:
@@ -43,10 +47,10 @@ class ListTaskSet:
 
 
 def unknown_task(task_id: str, tasks: TaskSet) -> UnknownTaskError:
-    """The error for a wrong id: says what was asked, what exists and what was probably meant."""
+    """The error for an unknown id, with an example and the nearest id."""
     ids = tasks.ids
-    example = f"{len(ids)} ids such as {ids[0]!r}" if len(ids) else "no tasks at all"
+    example = f"{len(ids)} ids such as {ids[0]!r}" if len(ids) else "no tasks"
     return UnknownTaskError(
-        f"unknown task id {task_id!r}: {tasks.name} ({tasks.split}) holds {example}."
+        f"unknown task id {task_id!r}: {tasks.name} ({tasks.split}) has {example}."
         + nearest(str(task_id), ids[:4096])
     )

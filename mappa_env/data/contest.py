@@ -1,4 +1,8 @@
-"""Contest problems (AIME, AMC) from files that the user has: their texts may not be shipped."""
+"""Contest problems (AIME, AMC) from the user's files: their texts must not be redistributed.
+
+Rows are ``{prompt, answer}``. A problem is identified by ``year, part, problem_number``, by the ``url`` of
+its page or by an ``id``. AIME answers are integers 0-999, AMC answers numbers that may be written as floats.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,21 @@ _URL = re.compile(
 )
 
 
+def load_aime(split: str, *, exclude: str | None = None) -> ListTaskSet:
+    """AIME problems; see ``load_contest``."""
+    return load_contest("aime", split, exclude)
+
+
+def load_amc(split: str, *, exclude: str | None = None) -> ListTaskSet:
+    """AMC problems; see ``load_contest``."""
+    return load_contest("amc", split, exclude)
+
+
 def load_contest(name: str, split_or_path: str, exclude: str | None = None) -> ListTaskSet:
     """Problems of the stored split, or of the file at a path; repeated problems count once.
 
-    ``exclude`` is a file whose problems are left out. A stored training split that shares a problem with
-    the stored held-out split is refused. Raises DataMissingError, DataError, OptionError.
+    ``exclude``: a file of problems to drop. Raises DataError if the stored training split has a problem of
+    the stored held-out split; also DataMissingError, OptionError.
     """
     if is_split(split_or_path):
         tasks = read_contest(name, stored(name, split_or_path), split_or_path)
@@ -41,7 +55,7 @@ def read_contest(name: str, path: Path, split: str) -> list[Task]:
 
 
 def without(tasks: Sequence[Task], others: Sequence[Task]) -> list[Task]:
-    """``tasks`` save those that are also in ``others``."""
+    """``tasks`` except those that are also in ``others``."""
     known = {mark for task in others for mark in fingerprints(task)}
     return [task for task in tasks if known.isdisjoint(fingerprints(task))]
 
@@ -78,7 +92,7 @@ def _task(name: str, path: Path, index: int, row: Row, split: str) -> Task:
 
 
 def _contest_key(row: Row) -> dict[str, Any]:
-    """Year, part and number, from the row's own fields or from its address; empty when it has neither."""
+    """Year, part and number, from the row's fields or its URL; empty if it has neither."""
     if row.get("year") is not None and row.get("problem_number") is not None:
         return {"year": row["year"], "part": row.get("part") or "", "number": row["problem_number"]}
     match = _URL.search(str(row.get("url", "")))

@@ -1,4 +1,4 @@
-"""A card's own tasks: ``tasks/train.jsonl`` and ``tasks/eval.jsonl`` beside its ``card.yaml``."""
+"""A card's own tasks: ``tasks/train.jsonl`` and ``tasks/eval.jsonl`` next to its ``card.yaml``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _FIELDS = ("id", "prompt", "answer", "compact", "topic", "metric")
 
 
 def load(split: str, *, folder: str = "tasks") -> ListTaskSet:
-    """Rows of ``{id, prompt, answer}`` and, if wanted, ``compact, topic, metric``; every further key is
-    public and lands in ``Task.meta``.
+    """Load the rows of ``<folder>/<split>.jsonl``, or of the file whose path is ``split``.
 
-    ``split`` names ``<folder>/<split>.jsonl`` or is the path of such a file. ``train`` and ``eval`` of one
-    folder must not share a problem. Raises DataMissingError, DataError.
+    A row is ``{id, prompt, answer}`` with optional ``compact, topic, metric``; all other keys are public and
+    go to ``Task.meta``. ``train`` and ``eval`` of one folder must not have a problem in common. Raises
+    DataMissingError, DataError.
     """
     if not is_split(split):
         return ListTaskSet("jsonl", split, _read(Path(split), ""))
@@ -42,7 +42,7 @@ def _read(path: Path, split: str) -> list[Task]:
     seen: set[str] = set()
     for task in tasks:
         if task.id in seen:
-            raise DataError(f"{path}: the id {task.id!r} is there twice; ids must be unique.")
+            raise DataError(f"{path}: the id {task.id!r} occurs twice; ids must be unique.")
         seen.add(task.id)
     return tasks
 
@@ -54,7 +54,7 @@ def _task(path: Path, number: int, row: Row, split: str) -> Task:
         if not isinstance(value, str):
             raise DataError(f"{where}: {key!r} must be a text, found {value!r:.60}.")
     if not texts["id"]:
-        raise DataError(f"{where}: 'id' is missing; give every task one of its own.")
+        raise DataError(f"{where}: 'id' is missing; every task needs a unique id.")
     return Task(
         **texts,
         prompt=row["prompt"],

@@ -1,4 +1,4 @@
-"""Are two sets of problems disjoint? By their texts, and for contests also by (year, part, number)."""
+"""Checks that two sets of problems are disjoint: by text, and for contests also by (year, part, number)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _COMMANDS = re.compile(r"\\(?:d|t)?frac|\\(?:left|right|displaystyle|text|mathrm
 
 
 def normalise(text: str) -> str:
-    """The letters and digits of a problem, in order: what survives other spacing, dollars and TeX habits."""
+    """The letters and digits of a problem, which do not depend on spacing, dollars and TeX style."""
     return _NOISE.sub("", _COMMANDS.sub(" ", unicodedata.normalize("NFKC", text)).casefold())
 
 
 def fingerprints(task: Task) -> tuple[str, ...]:
-    """Two tasks that share any of these are the same problem."""
+    """Marks of a task: two tasks with a common mark are the same problem."""
     marks = [f"text:{normalise(task.prompt)}"]
     if {"year", "number"} <= task.meta.keys():
         marks.append(f"contest:{task.meta['year']}-{task.meta.get('part') or ''}-{task.meta['number']}")
@@ -27,7 +27,7 @@ def fingerprints(task: Task) -> tuple[str, ...]:
 
 
 def overlap(first: Iterable[Task], second: Iterable[Task]) -> list[tuple[str, str]]:
-    """Pairs of ids (of ``first``, of ``second``) that are the same problem."""
+    """Pairs of ids (in ``first``, in ``second``) of the same problem."""
     known = {mark: task.id for task in second for mark in fingerprints(task)}
     pairs = []
     for task in first:
@@ -38,7 +38,7 @@ def overlap(first: Iterable[Task], second: Iterable[Task]) -> list[tuple[str, st
 
 
 def distinct(tasks: Iterable[Task]) -> Iterator[Task]:
-    """The tasks without those that repeat an earlier one."""
+    """The tasks without repetitions."""
     seen: set[str] = set()
     for task in tasks:
         marks = fingerprints(task)
@@ -48,7 +48,7 @@ def distinct(tasks: Iterable[Task]) -> Iterator[Task]:
 
 
 def check_disjoint(train: Sequence[Task], held_out: Sequence[Task], remedy: str) -> None:
-    """Raise DataError when a training task is also held out."""
+    """Raise DataError if a training task is also held out."""
     pairs = overlap(train, held_out)
     if pairs:
         shown = ", ".join(f"{a} = {b}" for a, b in pairs[:3])

@@ -1,4 +1,4 @@
-"""Task files: JSON lists and JSON Lines of ``{prompt, answer, ...}`` rows, checked on the way in."""
+"""Reads and checks task files: JSON lists and JSON Lines of ``{prompt, answer, ...}`` rows."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 from mappa_env.errors import DataError, DataMissingError
 
-SUFFIXES = (".json", ".jsonl")
 Row = Mapping[str, Any]
 
 
 def read_rows(path: Path) -> list[Row]:
-    """All rows of a file that holds one JSON list, or one JSON object a line.
+    """All rows of a file with one JSON list, or one JSON object per line.
 
-    Raises DataMissingError when there is no such file and DataError, with the row, when it is malformed.
+    Raises DataMissingError if the file is missing and DataError, with the row, if it is malformed.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError):
-        raise DataMissingError(f"there is no task file {str(path)!r}.") from None
+        raise DataMissingError(f"the task file {str(path)!r} does not exist or is a folder.") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text: {error}") from None
+    rows: list[Any]
     if text.lstrip().startswith("["):
         try:
             rows = json.loads(text)
@@ -40,7 +40,7 @@ def read_rows(path: Path) -> list[Row]:
             )
         answer_of(row, f"{path}, row {number}")
     if not rows:
-        raise DataError(f"{path} holds no tasks.")
+        raise DataError(f"{path} has no tasks.")
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Where added data lives: ``$MAPPA_DATA``, or ``~/.local/share/mappa``; one folder a loader."""
+"""The store of added data: ``$MAPPA_DATA``, or ``~/.local/share/mappa``; one folder per loader."""
 
 from __future__ import annotations
 
@@ -8,29 +8,22 @@ from pathlib import Path
 from typing import Literal, overload
 
 from mappa_env.errors import DataMissingError, OptionError, nearest
+from mappa_env.places import data_root
 
 SPLITS = ("train", "eval")
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What ``add`` has stored: ``tasks`` of them at ``path``; ``dropped`` were held-out problems."""
+    """The result of ``add``: the number of ``tasks`` at ``path``, and of ``dropped`` held-out problems."""
 
     path: Path
     tasks: int
     dropped: int = 0
 
 
-def data_root() -> Path:
-    """The folder of added data; it need not exist."""
-    chosen = os.environ.get("MAPPA_DATA")
-    if chosen:
-        return Path(chosen).expanduser()
-    return Path.home() / ".local" / "share" / "mappa"
-
-
 def is_split(split_or_path: str) -> bool:
-    """True for a split name; False for what can only be a path. Raises OptionError for neither."""
+    """Whether the argument is a split name, not a path. Raises OptionError if it is neither."""
     if split_or_path in SPLITS:
         return True
     if os.sep in split_or_path or "." in split_or_path:
@@ -46,7 +39,7 @@ def stored(name: str, split: str, *, missing_ok: Literal[False] = ...) -> Path: 
 @overload
 def stored(name: str, split: str, *, missing_ok: bool) -> Path | None: ...
 def stored(name: str, split: str, *, missing_ok: bool = False) -> Path | None:
-    """The file of a stored split. Raises DataMissingError that names the command which adds it."""
+    """The file of a stored split. Raises DataMissingError that names the command to add it."""
     path = data_root() / name / f"{split}.json"
     if path.is_file():
         return path
@@ -54,6 +47,6 @@ def stored(name: str, split: str, *, missing_ok: bool = False) -> Path | None:
         return None
     flag = "" if split == "train" else f" --split {split}"
     raise DataMissingError(
-        f"{name} ({split}) is not there yet: its texts may not be shipped. "
+        f"{name} ({split}) is missing: its texts must not be redistributed. "
         f"Add your copy with: mappa-env data add {name} PATH{flag}"
     )

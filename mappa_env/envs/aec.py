@@ -1,4 +1,4 @@
-"""The PettingZoo face: agents act one after another, each with its own rewards and infos."""
+"""The PettingZoo interfaces: agents act one after another, each with its own rewards and infos."""
 
 from __future__ import annotations
 
@@ -8,63 +8,64 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel, turn_based_aec_to_parallel_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from mappa_env.episode import Episode
-from mappa_env.face import METADATA, Face
-from mappa_env.spaces import Unicode, observation_space
-from mappa_env.types import Trajectory
+from mappa_env.envs.spaces import Unicode, observation_space
+from mappa_env.envs.team_env import METADATA, TeamEnv
 
 
 def env(card: str, **options: Any) -> OrderEnforcingWrapper:
-    """The environment users make: ``raw_env`` that refuses calls out of order."""
+    """``pettingzoo.make("aec", id)``: a ``raw_env`` that rejects calls out of order."""
     return OrderEnforcingWrapper(raw_env(card, **options))
 
 
-class raw_env(AECEnv[str, dict[str, Any], str | None]):
-    """``rewards[agent]`` right after ``step`` is the action's own reward; ``last()`` gives the sum since
-    the agent's last turn. With the closing action every agent is paid what its last action earns through
-    the episode's end beyond what it was paid at its step (nothing with process rewards).
+def parallel_env(card: str, **options: Any) -> turn_based_aec_to_parallel_wrapper:
+    """``env`` as a parallel environment: each step uses the acting agent's text and ignores the others."""
+    return turn_based_aec_to_parallel(env(card, **options))
 
-    ``infos[agent]`` speaks of that agent's own last action; ``messages`` is empty unless it is its turn.
+
+class raw_env(AECEnv[str, dict[str, Any], str | None]):
+    """The AEC environment without a wrapper.
+
+    ``rewards[agent]`` right after ``step`` is the reward of the action; ``last()`` returns the sum since the
+    agent's last turn. If rewards are pending until the end, the closing step gives every agent the sum over
+    its actions. So every reward arrives once.
+
+    ``infos[agent]`` describes that agent's own last action; ``messages`` is empty unless it is its turn.
     """
 
     def __init__(self, card: str, **options: Any) -> None:
         super().__init__()
-        self._face = Face(card, **options)
-        spec = self._face.card
+        self.team_env = TeamEnv(card, **options)
+        spec = self.team_env.card
         self.metadata = {**METADATA, "name": spec.id, "is_parallelizable": False}
-        self.render_mode = self._face.render_mode
+        self.render_mode = self.team_env.render_mode
         self.possible_agents = list(spec.team.names)
         self.agents: list[str] = []
-        # Spaces of its own for every agent, so that they can be seeded apart.
+        # One space per agent, so that each can be seeded separately.
         self.observation_spaces = {name: observation_space(spec.team) for name in self.possible_agents}
         self.action_spaces = {name: Unicode() for name in self.possible_agents}
         self._rng: np.random.Generator | None = None
 
-    @property
-    def episode(self) -> Episode:
-        return self._face.episode
-
-    @property
-    def trajectory(self) -> Trajectory:
-        """The full record of the running or last episode."""
-        return self._face.trajectory
-
     def observation_space(self, agent: str) -> gym.Space[Any]:
+        """The observation space of ``agent``; equal for all agents."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gym.Space[Any]:
+        """The action space of ``agent``: any text."""
         return self.action_spaces[agent]
 
     def observe(self, agent: str) -> dict[str, Any]:
-        return self._face.observation(agent)
+        """What ``agent`` sees; the prompt is empty unless it is its turn."""
+        return self.team_env.observation(agent)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """``options={"task_id": ...}`` chooses the task. Raises UnknownTaskError."""
+        """``options={"task_id": ...}`` chooses the task. Raises OptionError, UnknownTaskError."""
         if seed is not None or self._rng is None:
             self._rng, _ = seeding.np_random(seed)
-        self._face.reset(self._rng, options)
+        # pettingzoo's api_test passes the key "options".
+        self.team_env.reset(self._rng, {k: v for k, v in (options or {}).items() if k != "options"})
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -75,42 +76,43 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):
         self._inform()
 
     def step(self, action: str | None) -> None:
+        """Execute the acting agent's text; None for a dead step."""
         agent = self.agent_selection
         if self.terminations[agent]:
             self._was_dead_step(action)
             return
-        face = self._face
+        team_env = self.team_env
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
-        record = face.act(action)
-        self.rewards[agent] = record.reward
-        if face.episode.over:
-            for name in self.agents:
-                self.rewards[name] += face.late(name)
+        team_env.act(action)
+        for name in [agent] if team_env.episode.immediate else self.agents:
+            self.rewards[name], _ = team_env.reward_of(name)
+        if team_env.episode.over:
             self.terminations = dict.fromkeys(self.agents, True)
         self._accumulate_rewards()
         self._inform()
-        if face.episode.over:
+        if team_env.episode.over:
             self._deads_step_first()
         else:
             self.agent_selection = self._acting()
 
     def render(self) -> str | None:
-        return self._face.render()
+        """The last action as text, or None; see the option ``render_mode``."""
+        return self.team_env.render()
 
     def close(self) -> None:
-        self._face.close()
+        """Remove the workspace and close sandbox and coach."""
+        self.team_env.close()
 
     def _acting(self) -> str:
-        agent = self._face.episode.agent
+        agent = self.team_env.episode.agent
         assert agent is not None  # only asked while the episode runs
         return agent
 
     def _inform(self) -> None:
-        """New dictionaries every time: callers write into them (``turn_based_aec_to_parallel`` does)."""
-        acting = self._face.episode.agent
+        """Set new infos; callers such as ``turn_based_aec_to_parallel`` modify the dicts."""
+        acting = self.team_env.episode.agent
         self.infos = {}
         for name in self.agents:
-            earned = self._face.earned(name)
-            record, valid = (earned.record, earned.valid) if earned else (None, False)
-            self.infos[name] = self._face.info(record, valid, messages=name == acting)
+            record, (_, valid) = self.team_env.last_action(name), self.team_env.reward_of(name)
+            self.infos[name] = self.team_env.info(record, valid, messages=name == acting)

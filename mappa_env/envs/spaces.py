@@ -1,4 +1,4 @@
-"""Unicode: the space of all texts. Actions and prompts are members of it."""
+"""``Unicode``, the space of all texts, which contains actions and prompts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n"
 
 
 class Unicode(Text):
-    """Any ``str`` of at most ``max_length`` characters, the empty one included.
+    """Any ``str`` of at most ``max_length`` characters, including the empty one.
 
-    A ``Text`` so that libraries treat it as text, but without its character set: a full Unicode one would
+    A subclass of ``Text``, so libraries treat it as text, but without a character set: all of Unicode would
     take seconds to build and tens of megabytes to pickle. Samples are short and printable.
     """
 
@@ -29,6 +29,7 @@ class Unicode(Text):
         super().__init__(max_length, min_length=0, charset=_PRINTABLE, seed=seed)
 
     def contains(self, x: Any) -> bool:
+        """Whether ``x`` is a text of at most ``max_length`` characters."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
@@ -46,6 +47,7 @@ class Unicode(Text):
 
     @property
     def is_np_flattenable(self) -> bool:
+        """False: text has no bounded numeric form."""
         return False
 
 
@@ -59,7 +61,7 @@ def _bounded(mask: tuple[int | None, Any] | None, length: int) -> tuple[int | No
     return (length, mask[1]) if mask is not None and mask[0] is None else mask
 
 
-# Text has no bounded numeric form, so it stays text where a space is flattened (as gymnasium's Graph does).
+# Text has no bounded numeric form, so flattening leaves it unchanged, as it does gymnasium's Graph.
 @flatdim.register(Unicode)
 def _flatdim(space: Unicode) -> NoReturn:
     raise ValueError(f"{space} has no fixed size and cannot be flattened to numbers: tokenise the text.")
@@ -82,5 +84,5 @@ def _unflatten(space: Unicode, x: str) -> str:  # type: ignore[misc]
 
 @create_shared_memory.register(Unicode)
 def _create_shared_memory(space: Unicode, n: int = 1, ctx: Any = None) -> NoReturn:
-    # Text in shared memory has a fixed size and character set and comes back stale: refuse it.
-    raise CustomSpaceError(f"{space} cannot lie in shared memory: use AsyncVectorEnv(shared_memory=False).")
+    # Text in shared memory has a fixed size and character set, and can be stale.
+    raise CustomSpaceError(f"{space} cannot use shared memory: use AsyncVectorEnv(shared_memory=False).")

@@ -1,4 +1,4 @@
-"""The threaded VectorEnv: steps wait for subprocesses and coaches, so threads give the speed-up."""
+"""A threaded VectorEnv. Steps mostly wait for subprocesses and coaches, so threads speed them up."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
+from mappa_env.envs.gym_env import SelfPlayEnv, make_env
 from mappa_env.errors import OptionError
-from mappa_env.gym_env import SelfPlayEnv, make_env
 
 Stepped = tuple[dict[str, Any], float, bool, dict[str, Any], dict[str, Any]]
-"""Observation, reward, terminated, info, and what SAME_STEP adds about the episode that ended."""
+"""Observation, reward, terminated, info, and SAME_STEP's info on the finished episode."""
 
 
 class ThreadedVectorEnv(VectorEnv[dict[str, Any], Sequence[str], np.ndarray]):
-    """``gym.make_vec(id, num_envs=n)``. Equal to ``n`` environments with the seeds ``seed + i``.
+    """``gym.make_vec(id, num_envs=n)``. Equivalent to ``n`` environments with the seeds ``seed + i``.
 
     Actions are a sequence of ``n`` texts; ``observations["prompt"]`` is a tuple of ``n`` texts.
+
+    With ``AutoresetMode.SAME_STEP``, ``infos`` of a step that ends an episode describes the reset, and
+    ``infos["final_info"]`` the closing step. Mask that step's reward by
+    ``infos["final_info"]["reward_valid"]``, not by ``infos["reward_valid"]``, which is False there.
     """
 
     def __init__(
@@ -31,7 +35,7 @@ class ThreadedVectorEnv(VectorEnv[dict[str, Any], Sequence[str], np.ndarray]):
         threads: int | None = None,
         **options: Any,
     ) -> None:
-        """``threads``: how many environments step at once (default: all). ``options``: those of one env."""
+        """``threads``: environments that step at once (default: all). ``options``: see ``gym.make``."""
         if num_envs < 1 or (threads is not None and threads < 1):
             raise OptionError(f"num_envs={num_envs!r} and threads={threads!r} must be at least 1.")
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -51,7 +55,7 @@ class ThreadedVectorEnv(VectorEnv[dict[str, Any], Sequence[str], np.ndarray]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """``options={"reset_mask": bool array}`` resets only some; other options go to every environment."""
+        """``options={"reset_mask": bool array}`` resets only some; every environment gets other options."""
         seeds = self._seeds(seed)
         options = dict(options or {})
         mask = self._mask(options.pop("reset_mask", None))
@@ -70,6 +74,7 @@ class ThreadedVectorEnv(VectorEnv[dict[str, Any], Sequence[str], np.ndarray]):
     def step(
         self, actions: Sequence[str]
     ) -> tuple[dict[str, Any], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Step all environments at once with one text each."""
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} actions, found {len(actions)}.")
         if self.autoreset_mode == AutoresetMode.DISABLED and self._over.any():
@@ -90,12 +95,15 @@ class ThreadedVectorEnv(VectorEnv[dict[str, Any], Sequence[str], np.ndarray]):
         return tuple(value(*args, **kwargs) if callable(value) else value for value in found)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
+        """The attribute ``name`` of every environment."""
         return tuple(getattr(env, name) for env in self.envs)
 
     def render(self) -> tuple[str | None, ...]:  # type: ignore[override]
+        """``render()`` of every environment."""
         return tuple(env.render() for env in self.envs)
 
     def close_extras(self, **kwargs: Any) -> None:
+        """End the threads and close every environment."""
         self._pool.shutdown()
         for env in self.envs:
             env.close()
@@ -113,7 +121,7 @@ class ThreadedVectorEnv(VectorEnv[dict[str, Any], Sequence[str], np.ndarray]):
         return observation, reward, True, info, ended
 
     def _each(self, function: Callable[[int], Any]) -> list[Any]:
-        """``function(i)`` for every environment at once; an error is raised after all have finished."""
+        """Call ``function(i)`` for all environments concurrently; raise an error after all have finished."""
         futures = [self._pool.submit(function, i) for i in range(self.num_envs)]
         wait(futures)
         return [future.result() for future in futures]
@@ -134,9 +142,9 @@ class ThreadedVectorEnv(VectorEnv[dict[str, Any], Sequence[str], np.ndarray]):
     def _mask(self, mask: Any) -> np.ndarray:
         if mask is None:
             return np.ones(self.num_envs, dtype=np.bool_)
-        mask = np.asarray(mask)
-        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
+        found: np.ndarray = np.asarray(mask)
+        if found.shape != (self.num_envs,) or found.dtype != np.bool_ or not found.any():
             raise ValueError(
-                f"reset_mask must be {self.num_envs} bools with at least one True, found {mask!r}."
+                f"reset_mask must be {self.num_envs} bools with at least one True, found {found!r}."
             )
-        return mask
+        return found

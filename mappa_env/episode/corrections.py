@@ -1,28 +1,27 @@
-"""Corrected actions, believed only when they are seen to be better.
+"""Verifies the corrected actions that a coach proposes.
 
-A verdict may carry an action that would have been better. It is carried out in a scratch copy of the
-workspace as it was before the action, and the card's rubric judges both. It is kept where its code ran
-without error and the rubric scores it higher by at least MARGIN points: then it is a demonstration of what to
-do in exactly the context that the agent was in.
+A verdict may propose a better action. This module runs it in a copy of the workspace from before the agent's
+action, and the card's rubric judges both. It keeps the proposal if its code ran without error and the rubric
+scores it at least MARGIN points higher. It is then a demonstration for exactly the agent's context.
 """
 
 from __future__ import annotations
 
 from mappa_env.cards import Card
-from mappa_env.coach.rubric import RubricCoach
+from mappa_env.coach.rubric.coach import RubricCoach
+from mappa_env.episode.execution import ActionContext, Execution
 from mappa_env.errors import OptionError
-from mappa_env.execution import Execution, Place
-from mappa_env.types import Correction, Evidence, Verdict
-from mappa_env.workspace import Workspace
+from mappa_env.types import CorrectedAction, Evidence, Verdict
+from mappa_env.workspace.workspace import Workspace
 
 MARGIN = 1.0
-"""Points (0-10): what two equally good models differ by does not make one a correction of the other."""
+"""Points (0-10) that exclude differences between equally good actions."""
 
 
 class Correcting:
-    """``labels`` False: the hidden truth has no part in it.
+    """``labels``: whether the rubric may use the hidden truth.
 
-    Raises OptionError for a card without a rubric: nothing could confirm a correction.
+    Raises OptionError for a card without a rubric, which could not confirm a correction.
     """
 
     def __init__(self, card: Card, execution: Execution, *, labels: bool) -> None:
@@ -34,10 +33,13 @@ class Correcting:
         self._execution, self._rubric = execution, RubricCoach(card, labels=labels)
 
     def verify(
-        self, at: Place, evidence: Evidence, verdict: Verdict, before: Workspace | None
-    ) -> Correction | None:
-        """Try what ``verdict`` proposes; None: it proposes nothing. ``before``: the workspace before the
-        action, None where there was none yet. It is used up."""
+        self, at: ActionContext, evidence: Evidence, verdict: Verdict, before: Workspace | None
+    ) -> CorrectedAction | None:
+        """Try the action that ``verdict`` proposes; None if it proposes none.
+
+        ``before`` is a copy of the workspace from before the action, or None if there was none yet. This
+        method removes it.
+        """
         if verdict.corrected_action is None:
             return None
         scratch = before
@@ -63,7 +65,7 @@ class Correcting:
                 f"the rubric cannot compare: {judged.reasoning if judged.score is None else was.reasoning}"
             )
         elif judged.score - was.score < MARGIN:
-            reason = f"the rubric gives {judged.score:.2f}, and gave {was.score:.2f} to the action itself"
+            reason = f"the rubric scores it {judged.score:.2f}, and the agent's action {was.score:.2f}"
         else:
             reason = ""
-        return Correction(draft.action, draft.code, tool, judged, was.score, not reason, reason)
+        return CorrectedAction(draft.action, draft.code, tool, judged, was.score, not reason, reason)

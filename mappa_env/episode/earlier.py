@@ -1,4 +1,4 @@
-"""What a later agent sees of an earlier one: its whole stay, thinking stripped."""
+"""What later agents see of earlier ones: their whole segments, without thinking."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypedDict
 from mappa_env.types import ActionRecord, Team
 
 
-class Stay(TypedDict):
-    """One earlier agent's stay, as prompt templates see it. ``output`` is the last tool output, stripped."""
+class Segment(TypedDict):
+    """An earlier agent's segment, as prompt templates see it. ``output``: the last tool output, stripped."""
 
     agent: str
     role: str
@@ -21,15 +21,17 @@ class Stay(TypedDict):
     feedback: str
 
 
-def earlier_stays(team: Team, actions: Sequence[ActionRecord], until: str, feedback: bool) -> list[Stay]:
-    """The stays of all agents before ``until``; coach's words only when ``feedback`` is on."""
+def earlier_segments(
+    team: Team, actions: Sequence[ActionRecord], until: str, feedback: bool
+) -> list[Segment]:
+    """The segments of all agents before ``until``; ``feedback``: include the coach's reasoning."""
     names = team.names
-    stays = []
+    segments = []
     for name in names[: names.index(until)]:
         mine = [action for action in actions if action.agent == name]
         tools = [action.tool for action in mine if action.tool is not None]
-        stays.append(
-            Stay(
+        segments.append(
+            Segment(
                 agent=name,
                 role=team[name].role,
                 title=team[name].title,
@@ -40,7 +42,7 @@ def earlier_stays(team: Team, actions: Sequence[ActionRecord], until: str, feedb
                 feedback=_joined(a.verdict.reasoning for a in mine) if feedback else "",
             )
         )
-    return stays
+    return segments
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -1,19 +1,21 @@
-"""Jinja templates of a card -> chat messages."""
+"""Renders a card's Jinja templates to chat messages."""
 
 from __future__ import annotations
 
 import functools
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
 import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 
-from mappa_env.cards import LENGTHS, Card
+from mappa_env.cards import Card
 from mappa_env.errors import CardError, OptionError, nearest
+from mappa_env.sandbox.base import Limits
 from mappa_env.types import AgentSpec, Message, Task, ToolResult
 
-_RECORDS = frozenset({Task, AgentSpec, ToolResult})
+_RECORDS = frozenset({Task, AgentSpec, ToolResult, Limits})
 
 
 def clip(text: object, limit: int = 400) -> str:
@@ -26,39 +28,46 @@ def clip(text: object, limit: int = 400) -> str:
 
 
 class Prompter:
-    """Renders the opening message of a stay and the message that answers a tool call."""
+    """Renders the first message of a segment and the replies to tool calls."""
 
     def __init__(self, card: Card, length: str = "full") -> None:
-        if length not in LENGTHS:
+        if length not in card.lengths:
             raise OptionError(
-                f"prompts={length!r} is not offered; use one of {LENGTHS}." + nearest(str(length), LENGTHS)
+                f"prompts={length!r} must be one of {', '.join(card.lengths)}: the card {card.id} has no "
+                "others." + nearest(str(length), card.lengths)
             )
+        self._files = {name: path for (kind, name), path in card.prompt_files.items() if kind == length}
         self._templates = {}
-        for role in {agent.role for agent in card.team} | {"tool"}:
+        for name, path in self._files.items():
             try:
-                template = _environment().from_string(card.prompts[length, role])
+                template = _environment().from_string(card.prompts[length, name])
             except jinja2.TemplateSyntaxError as error:
-                raise CardError(
-                    f"{card.folder}/prompts/{length}/{role}.jinja line {error.lineno}: {error.message}"
-                ) from None
-            template.globals = dict(template.globals)  # a ChainMap is slow to copy at every rendering
-            self._templates[role] = template
+                raise CardError(f"{path} line {error.lineno}: {error.message}") from None
+            template.globals = dict(template.globals)  # every rendering copies it; a ChainMap copies slowly
+            self._templates[name] = template
 
     def render(self, name: str, context: Mapping[str, Any]) -> Message:
-        """``name`` is a role or ``"tool"``. Raises CardError when the template fails, in whatever way."""
+        """Render the template ``name``, a role or ``"tool"``. Raises CardError with file and line."""
         template = self._templates[name]
         try:
             return {"role": "user", "content": template.render(context).strip()}
-        except Exception as error:  # noqa: BLE001  a template can compute, so it can raise anything
-            reason = f"{type(error).__name__}: {error}"
-            raise CardError(f"prompt template {name!r} failed: {reason}") from None
+        except Exception as error:  # noqa: BLE001  a template can raise anything
+            raise CardError(
+                f"{self._files[name]} line {_line_of(error)}: {type(error).__name__}: {error}"
+            ) from None
+
+
+def _line_of(error: BaseException) -> int:
+    """The line of the template that raised ``error``; jinja2 writes it into the traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno or 0 for frame in reversed(frames) if frame.filename == "<template>"), 0)
 
 
 class _Environment(SandboxedEnvironment):
-    """Cards may come from anyone, so their templates get the sandboxed environment, and no task's truth.
+    """A sandbox for templates, because anyone may have written a card. Hides the task's truth.
 
-    Public fields of our own records and keys of dicts skip its checks, which cost more than the rest of a
-    rendering: neither can lead a template anywhere.
+    Public fields of our own records and keys of dicts are safe, so they skip the checks, which cost more than
+    the rest of a rendering.
     """
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -72,7 +81,7 @@ class _Environment(SandboxedEnvironment):
             try:
                 return getattr(obj, attribute)
             except AttributeError:
-                pass  # the base class knows how to say so
+                pass  # the base class reports it
         return super().getattr(obj, attribute)
 
 

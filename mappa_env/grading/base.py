@@ -1,4 +1,4 @@
-"""The grader protocol: how an episode ended, decided on the host from facts."""
+"""The grader protocol: computes the outcome of an episode on the host."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from mappa_env.types import ActionRecord, Outcome, Task
 
 if TYPE_CHECKING:
-    from mappa_env.workspace import Workspace
+    from mappa_env.workspace.workspace import Workspace
 
 
 class Grader(Protocol):
-    def grade(self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None) -> Outcome:
-        """Never raises for anything an agent wrote: a bad file or answer is a status with a reason.
+    """Computes the outcome of an episode."""
 
-        ``actions`` holds every action of the episode, the closing one included (its verdict is a
-        placeholder). ``workspace`` is None when no code ever ran.
+    def grade(self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None) -> Outcome:
+        """Grade an episode. Never raises for an agent's mistake, which becomes a status with a reason.
+
+        ``actions`` has every action of the episode, including the closing one (with a placeholder verdict).
+        ``workspace`` is None if no code ran.
         """
         ...
 
@@ -26,5 +28,5 @@ class Answers(Protocol):
     """A grader whose episodes end with an answer that can be compared with another's (for majorities)."""
 
     def answer(self, actions: Sequence[ActionRecord]) -> str | None:
-        """The final answer in a canonical spelling; None where none was given. Right or not: no matter."""
+        """The final answer, right or wrong, in a canonical spelling; None if there is none."""
         ...

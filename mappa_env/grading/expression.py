@@ -6,32 +6,30 @@ import ast
 import math
 import operator
 import re
-import threading
 from collections.abc import Callable
 from fractions import Fraction
+
+from mappa_env.pyast import parse_expression
 
 Number = int | Fraction
 
 MAX_LENGTH = 240
 MAX_DEPTH = 40
 MAX_BITS = 256
-"""Numerators and denominators longer than this (about 77 decimal digits) have no value."""
+"""Values with longer numerators or denominators (about 77 decimal digits) are refused."""
 
 _ALPHABET = re.compile(r"[0-9a-z+\-*/%(), ]+")
-_GLUED = re.compile(r"[0-9][a-z]|[a-z][0-9]")  # 1e9, 0x10, x2: never ours, and some make the parser warn
-
-
-_PARSER = threading.Lock()
-"""CPython 3.11 counts the depth of AST construction per interpreter, not per thread: parsing in two threads
-at once can end in SystemError ("AST constructor recursion depth mismatch")."""
+_GLUED = re.compile(
+    r"[0-9][a-z]|[a-z][0-9]"
+)  # 1e9, 0x10, x2: not in the language, and some make the parser warn
 
 
 class _NoValue(Exception):
-    """The expression is outside of the language or of its bounds."""
+    """The expression is outside the language or its bounds."""
 
 
 def safe_value(expr: str) -> Number | None:
-    """Return the exact value of ``expr``, or None where it has none. Never raises, never takes long.
+    """Return the exact value of ``expr``, or None if it has none. Never raises, never takes long.
 
     The language: decimal integers, ``+ - * / // % **``, brackets, ``gcd lcm comb isqrt abs min max`` and
     ``sum(range(...))``. ``/`` is exact (a Fraction); a whole result is always an ``int``.
@@ -40,9 +38,7 @@ def safe_value(expr: str) -> Number | None:
     if len(expr) > MAX_LENGTH or not _ALPHABET.fullmatch(expr) or _GLUED.search(expr):
         return None
     try:
-        with _PARSER:
-            tree = ast.parse(expr, mode="eval")
-        return _whole(_eval(tree.body, 0))
+        return _whole(_eval(parse_expression(expr).body, 0))
     except (_NoValue, SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
         return None
 

@@ -1,8 +1,8 @@
 """Fair metrics: means over all runs, where a failed run counts as 0.5 accuracy, 0 F1 and 50 % RMSE.
 
-Each outcome of the submission grader carries its own contribution (``accuracy_fair`` and ``f1_fair``, or
-``rmse_fair`` in per cent of the true target's range, at most 100). Runs that the sandbox made impossible
-(``unavailable``) are no runs: they are counted apart and enter no mean.
+Each outcome of the submission grader has its own contribution (``accuracy_fair`` and ``f1_fair``, or
+``rmse_fair`` in percent of the true target's range, at most 100). Runs without a sandbox (``unavailable``)
+are counted separately and excluded from the means.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ KEYS = ("accuracy_fair", "f1_fair", "rmse_fair")
 
 
 def fair(outcomes: Iterable[Outcome]) -> dict[str, float]:
-    """``accuracy_fair``, ``f1_fair``, ``rmse_fair`` (each only where a run has it), ``success_rate`` and how
-    many runs stand behind each: ``n``, ``n_classification``, ``n_regression``, ``n_unavailable``."""
+    """The Fair metrics over ``outcomes``, and the numbers of runs.
+
+    Returns ``accuracy_fair``, ``f1_fair``, ``rmse_fair`` (each only if some run has it), ``success_rate``,
+    ``n``, ``n_classification``, ``n_regression`` and ``n_unavailable``.
+    """
     everything = list(outcomes)
     runs = [outcome for outcome in everything if outcome.status != "unavailable"]
     columns = {key: [run.metrics[key] for run in runs if key in run.metrics] for key in KEYS}

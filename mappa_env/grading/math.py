@@ -1,7 +1,7 @@
-r"""Math answers: the last ``\boxed{}`` after the thinking against the accepted golds, exactly.
+r"""Math answers: compares the last ``\boxed{}`` after the thinking with the accepted golds, exactly.
 
-Integers are compared here; everything else is asked of math-verify in a worker process that is killed when
-it takes too long, because an answer is hostile text and computer algebra can be made to run for ever.
+Integers are compared here. math-verify compares everything else, in a worker process that is killed when it
+takes too long: an answer is hostile text, which can make computer algebra run forever.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from mappa_env.parsing import last_boxed, split_thinking
 from mappa_env.types import ActionRecord, Outcome, Task
 
 if TYPE_CHECKING:
-    from mappa_env.workspace import Workspace
+    from mappa_env.workspace.workspace import Workspace
 
 MathStatus = Literal["ok", "no_answer", "no_box", "too_long", "unreadable", "timeout", "error"]
 
 MAX_BOX = 300
-"""Characters of a box that are still judged."""
+"""Longest box, in characters, that is judged."""
 
 _OR = re.compile(r"\s+or\s+|\\text\{\s*or\s*\}")
 _REMARK = re.compile(r"\((?:[a-z]+ ?){2,}\)")  # "(both were accepted)"
 _DECORATION = re.compile(
     r"\\[,;:! ]|\^\{?\\circ\}?|\\degree|\\left(?![a-z])|\\right(?![a-z])|\\?%|\$|(?<![0-9])\s+|\s+(?![0-9])"
 )
-"""Spacing (save between digits), dollars, degree and percent signs: ignored on both sides, so that
+"""Spacing (except between digits), dollar, degree and percent signs: ignored on both sides, so that
 ``2300\\%`` is 2300 and never 23."""
 _PERCENT = re.compile(r"\\?%")
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
@@ -36,9 +36,9 @@ _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:(?:,|\{,\})[0-9]{3})+")
 
 @dataclass(frozen=True, slots=True)
 class MathGrade:
-    """``status`` other than ``ok`` says why the answer could not be judged; it is then not correct.
+    """The grade of an answer. A ``status`` other than ``ok`` is the reason why it could not be judged.
 
-    ``extracted`` is what stood in the box (None: there was none).
+    Such an answer is not correct. ``extracted`` is the content of the box (None: there is no box).
     """
 
     correct: bool
@@ -47,7 +47,7 @@ class MathGrade:
 
 
 def alternatives(gold: str) -> list[str]:
-    """The accepted answers of a gold: ``"080 or 081 (both were accepted)"`` gives ``["80", "81"]``."""
+    """The accepted answers of a gold: ``["80", "81"]`` for ``"080 or 081 (both were accepted)"``."""
     parts = [part.strip() for part in _OR.split(_REMARK.sub("", str(gold)).strip())]
     return [_integer(part) or part for part in parts if part] or [str(gold)]
 
@@ -90,12 +90,13 @@ def _integer(text: str) -> str | None:
 
 
 class MathGrader:
-    """Grades the last action of ``agent`` (default: the agent who closed the episode)."""
+    """Grades the last action of ``agent`` (default: the agent that closed the episode)."""
 
     def __init__(self, agent: str | None = None) -> None:
         self._agent = agent
 
     def grade(self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None) -> Outcome:
+        """Grade the box of the last action against ``task.truth["answer"]``."""
         last = self._last(actions)
         gold = str(task.truth["answer"])
         grade = grade_answer(last.action if last else "", gold)
@@ -103,7 +104,7 @@ class MathGrader:
         return Outcome(score, grade.correct, grade.status, _reason(grade, gold), {"accuracy": score})
 
     def answer(self, actions: Sequence[ActionRecord]) -> str | None:
-        """What stands in the last box: integers by value, all else as written but for decoration."""
+        """The content of the last box: an integer in canonical form, else the text without decoration."""
         last = self._last(actions)
         box = last_boxed(split_thinking(last.action)[1]) if last else None
         if box is None or len(box) > MAX_BOX:
@@ -118,9 +119,9 @@ def _reason(grade: MathGrade, gold: str) -> str:
     if grade.status == "ok":
         return f"boxed {grade.extracted!r}, which is {'right' if grade.correct else f'not {gold!r}'}"
     return {
-        "no_answer": "the closing action holds no answer",
-        "no_box": r"the closing action holds no \boxed{}",
-        "too_long": f"the box holds more than {MAX_BOX} characters",
+        "no_answer": "the closing action has no answer",
+        "no_box": r"the closing action has no \boxed{}",
+        "too_long": f"the box has more than {MAX_BOX} characters",
         "unreadable": f"the box {grade.extracted!r} is not a mathematical expression",
         "timeout": f"the box {grade.extracted!r} took too long to evaluate",
         "error": f"the box {grade.extracted!r} broke the evaluation",

@@ -1,4 +1,4 @@
-"""A small pool of killable math workers, shared by all graders of a process and safe from any thread."""
+"""A small pool of killable math workers, shared by all graders of a process. Thread-safe."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WorkerStatus = Literal["ok", "unreadable", "timeout", "error"]
 
 SIZE = 2
 DEADLINE_S = 1.0
-"""Wall seconds an answer may take; honest ones take milliseconds."""
+"""Wall-clock seconds per answer; honest answers take milliseconds."""
 START_S = 60.0
 _SCRIPT = Path(__file__).with_name("math_worker.py")
 
 
 class _LateError(Exception):
-    """No line came in time."""
+    """The worker did not answer in time."""
 
 
 class _DeadError(Exception):
@@ -42,7 +42,7 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={},
-            start_new_session=True,  # Ctrl-C in a terminal is for the host
+            start_new_session=True,  # Ctrl-C in a terminal must reach only the host
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -81,7 +81,7 @@ class _Worker:
 
 
 class MathPool:
-    """At most SIZE workers, started when first needed and replaced when they were killed."""
+    """At most SIZE workers, started on demand and replaced after a kill."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -100,7 +100,7 @@ class MathPool:
         except (_LateError, _DeadError) as failure:
             status = "timeout" if isinstance(failure, _LateError) else "error"
             worker.kill()
-            worker = _Worker()  # gets ready while nobody waits
+            worker = _Worker()  # starts in the background
         finally:
             self._idle.put(worker)
         return status, correct

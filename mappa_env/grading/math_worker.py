@@ -1,7 +1,7 @@
-"""A worker process that asks math-verify whether a box equals a gold. One JSON line in, one line out.
+"""A worker process that compares a box with a gold through math-verify. One JSON line in, one line out.
 
-Run by its path, not as part of the package: it imports nothing of ``mappa_env``. Only the LaTeX parser of
-math-verify is used, since its plain-expression parser hands the text to ``eval``.
+It runs by its path and imports nothing from ``mappa_env``. It uses only the LaTeX parser of math-verify,
+because the plain-expression parser passes the text to ``eval``.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from typing import Any
 
 MEMORY_BYTES = 2 << 30
 ORPHAN_SECONDS = 10
-"""The host kills a late worker much earlier; this ends one whose host is gone."""
+"""The host kills a slow worker much earlier; this ends a worker whose host is gone."""
 
 
 def main() -> None:
     """Answer ``{"box": str, "golds": [str]}`` with ``{"correct": bool, "readable": bool}`` until EOF."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     replies = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever the libraries print stays out of the protocol
+    os.dup2(2, 1)  # keeps output of the libraries out of the protocol
     import math_verify
 
     logging.disable(logging.CRITICAL)
     latex = math_verify.LatexExtractionConfig(try_extract_without_anchor=False, boxed_match_priority=0)
 
     def read(text: str) -> list[Any]:
-        return math_verify.parse(
+        parsed: list[Any] = math_verify.parse(
             rf"\boxed{{{text}}}", [latex], fallback_mode="no_fallback", parsing_timeout=None
         )
+        return parsed
 
     read_gold = functools.lru_cache(maxsize=256)(read)
     math_verify.verify(read(r"\frac{1}{2}"), read("2/4"), timeout_seconds=None)  # loads the grammar

@@ -1,7 +1,7 @@
-"""Competition metrics in numpy, and skill: how far a score lies on the way from a constant to a reference.
+"""Competition metrics in numpy, and skill: the position of a score between a constant and a reference.
 
-Labels are compared as canonical text (``canonical``), everything else as float64. All functions take
-equally long arrays of at least one row; none raises on legal values and none returns NaN.
+Labels are compared as canonical text (``canonical``), everything else as float64. All functions take arrays
+of equal length with at least one row; none raises on valid values and none returns NaN.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ Array = NDArray[Any]
 Takes = Literal["label", "score", "probability", "number", "nonnegative"]
 
 MAX_ABS = 1e15
-"""Predicted numbers beyond this are refused: their squares must stay finite."""
+"""Larger predictions are refused, because their squares must be finite."""
 MAX_SKILL = 1.25
+LEAST_GAP = 0.1
+"""The least part of the way from the constant to a perfect score at which skill is 1."""
 _EPS = 1e-15
 
 
@@ -54,21 +56,21 @@ def _macro_f1(truth: Array, pred: Array) -> float:
 
 
 def weighted_f1(truth: Array, pred: Array) -> float:
-    """F1 of every class, weighted by how often it is true."""
+    """F1 of every class, weighted by its frequency in ``truth``."""
     labels, counts = np.unique(truth, return_counts=True)
     scores = [_f1_of(label, truth, pred) for label in labels]
     return float(np.average(scores, weights=counts))
 
 
 def _qwk(truth: Array, pred: Array) -> float:
-    """Quadratic weighted kappa: 1 - observed / expected squared distance (0 where all values are one)."""
+    """Quadratic weighted kappa: 1 - observed / expected squared distance (0 if all values are equal)."""
     t, p = truth.astype(float), pred.astype(float)
     expected = float(np.mean(t**2) + np.mean(p**2) - 2 * np.mean(t) * np.mean(p))
     return 1.0 - float(np.mean((t - p) ** 2)) / expected if expected > 0 else 0.0
 
 
 def _roc_auc(truth: Array, pred: Array) -> float:
-    """Area under the ROC curve by mid-ranks; 0.5 where the truth holds one class only."""
+    """Area under the ROC curve by mid-ranks; 0.5 if the truth has only one class."""
     positive = truth == truth.max() if truth.max() > truth.min() else np.zeros(len(truth), dtype=bool)
     n = int(positive.sum())
     if n == 0:
@@ -84,7 +86,7 @@ def _log_loss(truth: Array, pred: Array) -> float:
 
 
 def multiclass_log_loss(truth: Array, pred: Array) -> float:
-    """Log loss of (rows, classes) arrays: one-hot truth, probabilities that are scaled to sum to one."""
+    """Log loss of (rows, classes) arrays: one-hot truth, and probabilities, which are normalised."""
     p = np.clip(pred, _EPS, None)
     return float(-np.mean(np.sum(truth * np.log(p / p.sum(axis=1, keepdims=True)), axis=1)))
 
@@ -115,14 +117,14 @@ def _r2(truth: Array, pred: Array) -> float:
 
 
 def _smape(truth: Array, pred: Array) -> float:
-    """Symmetric mean absolute percentage error, 0 to 200; a row of two zeros counts as right."""
+    """Symmetric mean absolute percentage error, 0 to 200; a row of two zeros counts as correct."""
     scale = np.abs(truth) + np.abs(pred)
     return float(200.0 * np.mean(np.abs(truth - pred) / np.where(scale > 0, scale, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """``takes`` says what a prediction must be; ``ideal`` is the score of the truth itself."""
+    """A metric. ``takes``: the kind of predictions it needs; ``ideal``: the score of the truth itself."""
 
     name: str
     takes: Takes
@@ -131,10 +133,11 @@ class Metric:
 
     @property
     def ideal(self) -> float:
+        """The score of perfect predictions."""
         return 1.0 if self.higher_is_better else 0.0
 
     def illegal(self, pred: Array) -> str | None:
-        """Why these numbers are no legal predictions (None: they are). Labels are checked by the grader."""
+        """Why these numbers are not valid predictions (None: they are). The grader checks labels."""
         if self.takes == "label":
             return None
         if not np.all(np.isfinite(pred)):
@@ -173,32 +176,36 @@ METRICS: dict[str, Metric] = {
 
 
 def metric_named(name: str) -> Metric:
-    """Raises OptionError for a metric that is not offered."""
+    """The metric ``name``. Raises OptionError for an unknown one."""
     if name not in METRICS:
-        raise OptionError(f"no metric {name!r}; there are {sorted(METRICS)}." + nearest(str(name), METRICS))
+        raise OptionError(
+            f"unknown metric {name!r}; choose from {sorted(METRICS)}." + nearest(str(name), METRICS)
+        )
     return METRICS[name]
 
 
 def higher_is_better(name: str) -> bool:
+    """Whether a higher score is better. Raises OptionError for an unknown metric."""
     return metric_named(name).higher_is_better
 
 
 def evaluate(name: str, truth: Array, pred: Array) -> float:
-    """The score of legal predictions: text arrays for label metrics, float arrays for the others."""
+    """The score of valid predictions: text arrays for label metrics, float arrays for the others."""
     return metric_named(name).function(truth, pred)
 
 
 def skill(score: float, constant: float, reference: float, metric: str) -> float:
-    """0 at the constant prediction's score, 1 at the reference model's, linear between, within 0..MAX_SKILL.
+    """0 at the score of the constant, 1 at the score of the reference model, linear, within 0..MAX_SKILL.
 
-    The same formula for every metric, so that classification and regression are held to one standard. Where
-    the reference does not beat the constant, a perfect score takes its place.
+    The formula is the same for every metric, so that classification and regression are comparable. It is
+    continuous in all three scores: a reference that covers less than LEAST_GAP of the way from the constant
+    to a perfect score counts as if it covered just that, so that a tiny gap does not magnify chance. The only
+    jump: where the constant itself is perfect, an equal score has skill 1.
     """
     known = metric_named(metric)
     sign = 1.0 if known.higher_is_better else -1.0
-    gap = sign * (reference - constant)
-    if gap <= 1e-9:
-        gap = sign * (known.ideal - constant)
-    if gap <= 1e-9:  # the constant itself is perfect
-        return 1.0 if sign * (score - constant) >= 0 else 0.0
-    return float(np.clip(sign * (score - constant) / gap, 0.0, MAX_SKILL))
+    gained = sign * (score - constant)
+    gap = max(sign * (reference - constant), LEAST_GAP * sign * (known.ideal - constant))
+    if gap <= 0:
+        return 1.0 if gained >= 0 else 0.0
+    return float(np.clip(gained / gap, 0.0, MAX_SKILL))

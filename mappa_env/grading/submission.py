@@ -1,27 +1,29 @@
-"""Submissions: any bytes against hidden answers, aligned by id; a bad file gets a status and a reason."""
+"""Grades submissions, which may be any bytes, against hidden answers, aligned by id."""
 
 from __future__ import annotations
 
 import csv
+import functools
 import io
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mappa_env.data.tabular.baseline import columns_of, score_of
 from mappa_env.grading.metrics import canonical, evaluate, metric_named, skill, weighted_f1
+from mappa_env.grading.tabular import columns_of, score_of
 from mappa_env.types import ActionRecord, Outcome, Task
 
 if TYPE_CHECKING:
-    from mappa_env.workspace import Workspace
+    from mappa_env.workspace.workspace import Workspace
 
 FILE = "submission.csv"
 STATUSES = ("ok", "missing", "unreadable", "columns", "rows", "ids", "values", "range")
 FAILED = {"classification": {"accuracy_fair": 0.5, "f1_fair": 0.0}, "regression": {"rmse_fair": 50.0}}
-"""What a run without a valid submission counts as in the Fair metrics."""
+"""The values of a run without a valid submission in the Fair metrics."""
 MAX_RMSE_FAIR = 100.0
 
 _SPARE_BYTES = 2**20
@@ -35,14 +37,15 @@ class _RefusedError(Exception):
 
 
 class SubmissionGrader:
-    """Grades ``submission.csv`` as an agent of this episode wrote it.
+    """Grades ``submission.csv``, which an agent of this episode must have written.
 
     ``success``: the submission is valid. ``score``: its skill within 0..1 (0 for the same value in every
     row). Metrics: the task's own, ``skill``, ``beats_constant``, ``constant``, ``valid``; ``accuracy`` and
-    ``f1``, or ``rmse_pct_of_range``; and their ``*_fair`` forms, which failed runs have too.
+    ``f1``, or ``rmse_pct_of_range``; and their ``*_fair`` forms, which failed runs also have.
     """
 
     def grade(self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None) -> Outcome:
+        """Grade the submission in ``workspace``; see the class."""
         entry = workspace.present.get(FILE) if workspace is not None else None
         if workspace is None or entry is None or not entry.agent:
             return _failed(task, "missing", f"no agent wrote {FILE}")
@@ -73,30 +76,67 @@ def grade_submission(task: Task, data: bytes) -> Outcome:
     }
     reason = f"{task.metric} {score:.4g} (constant {base:.4g}, reference {best:.4g}): skill {gained:.2f}"
     if constant:
-        reason += "; every row holds the same value"
+        reason += "; every row has the same value"
     return Outcome(0.0 if constant else min(gained, 1.0), True, "ok", reason, metrics)
 
 
-def grade_predictions(task: Task, predictions: Sequence[Any]) -> tuple[float, float] | None:
-    """(score, skill) of one prediction per row of test.csv, in its order; None where they are not legal.
-
-    For what a model predicts before anybody has written a submission.
-    """
-    return _grade_head(task, predictions, len(predictions))
-
-
 def grade_model(task: Task, facts: Mapping[str, Any]) -> tuple[float, float] | None:
-    """(score, skill) of the model that a probe saw; None where its predictions cannot be graded.
+    """(score, skill) of the model in a probe's facts; None if its predictions cannot be graded.
 
-    A probe may list only the first of many predictions; they are graded on their own rows.
+    If the probe lists only the first of many predictions, only their rows count.
     """
     model = facts.get("model")
     if not isinstance(model, Mapping):
         return None
-    wanted = metric_named(task.metric).takes in ("score", "probability")
-    found = (model.get("probabilities") if wanted else None) or model.get("predictions")
     total = model.get("n_predictions")
-    return _grade_head(task, found, total) if isinstance(found, list) and isinstance(total, int) else None
+    wanted = metric_named(task.metric).takes in ("score", "probability")
+    found = (_by_target(task, model) if wanted else None) or model.get("predictions")
+    if not isinstance(found, list) or not isinstance(total, int):
+        return None
+    if (meant := _as_labels_of(task, found)) is None:
+        return _grade_head(task, found, total)
+    graded = _grade_head(task, meant, total)
+    return graded if graded is not None and graded[1] > 0 else None  # else its classes have another order
+
+
+def _by_target(task: Task, model: Mapping[str, Any]) -> Any:
+    """Probabilities in the order of the targets, if the classes are named like them; else as they are."""
+    found, classes, targets = model.get("probabilities"), model.get("classes"), _targets(task)
+    if not isinstance(found, list) or not isinstance(classes, list) or sorted(classes) != sorted(targets):
+        return found
+    order = [classes.index(name) for name in targets]
+    return [[row[at] for at in order] for row in found if isinstance(row, list) and len(row) == len(order)]
+
+
+def _as_labels_of(task: Task, predictions: Sequence[Any]) -> list[str] | None:
+    """The labels that numbers stand for, as boosters predict them; None if they are labels, or for none.
+
+    Codes from 0, probabilities of the second of two labels, or one column per label; the labels sorted.
+    """
+    if metric_named(task.metric).takes != "label":
+        return None
+    labels = sorted({canonical(label) for label in task.truth["labels"]}, key=_order)
+    try:
+        cells = np.array(predictions, dtype=float).reshape(len(predictions), -1)
+    except (TypeError, ValueError):
+        return None
+    if not cells.size or {canonical(str(cell)) for cell in cells.ravel()} <= set(labels):
+        return None
+    if cells.shape[1] == 1 and np.isin(cells, range(len(labels))).all():
+        return [labels[int(code)] for code in cells[:, 0]]
+    if not ((cells >= 0) & (cells <= 1)).all():
+        return None
+    if cells.shape[1] == 1 and len(labels) == 2:
+        return [labels[int(share >= 0.5)] for share in cells[:, 0]]
+    return [labels[at] for at in cells.argmax(axis=1)] if cells.shape[1] == len(labels) else None
+
+
+def _order(label: str) -> tuple[float, str]:
+    """Numbers by value, then text."""
+    try:
+        return float(label), label
+    except ValueError:
+        return math.inf, label
 
 
 def _grade_head(task: Task, predictions: Sequence[Any], total: int) -> tuple[float, float] | None:
@@ -143,19 +183,32 @@ def _answers(task: Task) -> tuple[list[str], NDArray[Any]]:
 
 
 def _test_ids(task: Task) -> list[str]:
-    """The ids of the host's own test.csv; empty where the table has no such column."""
-    content = task.files.get("test.csv", b"")
-    text = content.read_text("utf-8-sig") if isinstance(content, Path) else content.decode("utf-8-sig")
-    rows = csv.reader(io.StringIO(text))
+    """The ids of the host's own test.csv; empty if the table has no such column."""
+    content, name = task.files.get("test.csv", b""), task.truth["id"]
+    if isinstance(content, Path):
+        found = content.stat()
+        return list(_ids_in(content, name, found.st_mtime_ns, found.st_size))
+    return _column(io.StringIO(content.decode("utf-8-sig")), name)
+
+
+@functools.lru_cache(maxsize=64)
+def _ids_in(path: Path, name: str, changed: int, size: int) -> tuple[str, ...]:
+    """The ids of a file as of ``changed``, read once."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        return tuple(_column(stream, name))
+
+
+def _column(text: TextIO, name: str) -> list[str]:
+    rows = csv.reader(text)
     header = next(rows, [])
-    if task.truth["id"] not in header:
+    if name not in header:
         return []
-    at = header.index(task.truth["id"])
+    at = header.index(name)
     return [row[at].strip() for row in rows if row]
 
 
 def _read(task: Task, data: bytes, ids: Sequence[str]) -> NDArray[Any]:
-    """Legal predictions in the order of ``ids``. Raises _RefusedError."""
+    """Valid predictions in the order of ``ids``. Raises _RefusedError."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -185,7 +238,7 @@ def _read(task: Task, data: bytes, ids: Sequence[str]) -> NDArray[Any]:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    """The non-empty rows. A row is never longer than the file, which is capped; cells have csv's own cap."""
+    """The non-empty rows. The file size limits the length of a row; csv limits the length of a cell."""
     reader = csv.reader(io.StringIO(text, newline=""))
     while True:
         try:
@@ -206,7 +259,7 @@ def _values(task: Task, rows: Sequence[Sequence[str]]) -> NDArray[Any]:
         wrong = {cell for row in rows for cell in row if canonical(cell) not in labels}
         if wrong:
             known = _shown(sorted(labels)[:6])
-            raise _RefusedError("values", f"{_shown(sorted(wrong)[:1])} is none of the labels {known}")
+            raise _RefusedError("values", f"{_shown(sorted(wrong)[:1])} is not one of the labels {known}")
         return columns_of(task.metric, rows)
     try:
         pred = np.array([[_number(cell) for cell in row] for row in rows])
@@ -233,7 +286,7 @@ def _shown(names: Sequence[str]) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
-# -- metrics that readers compare -------------------------------------------------------------------------
+# -- metrics for comparison -------------------------------------------------------------------------------
 
 
 def _readable(task: Task, truth: NDArray[Any], pred: NDArray[Any]) -> dict[str, float]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from mappa_env.types import ToolResult as Result
 
 if TYPE_CHECKING:
-    from mappa_env.workspace import Workspace
+    from mappa_env.workspace.workspace import Workspace
 
 __all__ = ["Limits", "Result", "Sandbox"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Per-action limits. Seconds and MiB; every limit that strikes is named in ``Result.status``."""
+    """Limits of one action, in seconds and MiB. ``Result.status`` names the limit that was exceeded."""
 
     wall_s: float = 30.0
     cpu_s: float = 60.0
@@ -23,31 +23,34 @@ class Limits:
     disk_mb: int = 256
     processes: int = 64
     output_kb: int = 64
-    """Bytes of each stream that are kept: half from the head, half from the tail."""
+    """KiB of each stream that are kept: half from the head, half from the tail."""
     output_cap_mb: int = 8
-    """A stream that grows past this ends the action with ``output_limit``."""
+    """MiB; an action whose stdout or stderr exceeds this ends with ``output_limit``."""
 
 
 class Sandbox(Protocol):
-    """State passes between actions through files of the workspace only."""
+    """Runs actions. State passes between actions only through files of the workspace."""
 
     name: str
 
     @property
     def isolation(self) -> str:
-        """The level that code runs under here, as in ``Result.isolation``."""
+        """The isolation of this sandbox, as in ``Result.isolation``."""
         ...
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
         """Run ``code`` as ``__main__`` with the workspace as working directory.
 
         Never raises for anything the code does. ``Result.files`` is the diff of the workspace, taken after
-        every process of the action is dead. ``seed`` fixes ``random``, legacy numpy and the hash seed.
+        every process of the action is dead. ``seed`` fixes ``random`` and legacy numpy. String
+        hashes are the same in every action and every sandbox.
         """
         ...
 
     def open_workspace(self) -> Workspace:
-        """A new workspace of the kind that this sandbox runs code in."""
+        """Open a workspace that this sandbox can run code in."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free what only this object uses; a shared pool stays open."""
+        ...

@@ -1,7 +1,7 @@
-"""A calculator for scripts of one arithmetic expression; any other code goes to the default sandbox.
+"""A calculator for scripts of one arithmetic expression; the default sandbox runs any other code.
 
-It exists for demonstrations, where thousands of scripted actions print one expression each: the same output
-without a new interpreter. Nothing is executed: the expression is valued by a bounded evaluator.
+It exists for demonstrations, where thousands of scripted actions print one expression each. A bounded
+evaluator computes the expression, so the output is the same without running an interpreter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from mappa_env.grading.expression import safe_value
 from mappa_env.sandbox.base import Limits, Result
 from mappa_env.sandbox.local import LocalSandbox
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 _SCRIPT = re.compile(
     r"(?:from math import (?P<names>\*|[a-z]+(?:, [a-z]+)*)\n)?"
@@ -23,7 +23,7 @@ _DIVISION = re.compile(r"(?<!/)/(?!/)")  # a float in Python, a fraction to the 
 
 
 class CalculatorSandbox:
-    """Equal to ``local`` in everything but speed, for every script it understands."""
+    """Gives the same output as ``local``, but faster for the scripts that it understands."""
 
     name = "calculator"
     isolation = "calculator"
@@ -32,20 +32,23 @@ class CalculatorSandbox:
         self._other = LocalSandbox()
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
+        """Evaluate a single expression, or let ``local`` run the code."""
         printed = _printed(code)
         if printed is None:
             return self._other.run(workspace, code, limits, seed=seed)
         return Result("ok", 0, printed, "", isolation=self.isolation)
 
     def open_workspace(self) -> Workspace:
+        """A workspace of ``local``."""
         return self._other.open_workspace()
 
     def close(self) -> None:
+        """Close the ``local`` sandbox."""
         self._other.close()
 
 
 def _printed(code: str) -> str | None:
-    """What ``code`` would print, or None when only a real interpreter can tell."""
+    """What ``code`` would print; None if it needs a real interpreter."""
     match = _SCRIPT.fullmatch(code)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Bounded capture of a stream: head and tail are kept, what lies between is counted."""
+"""Bounded capture of a stream: keeps head and tail, and counts the bytes between them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class Capture:
         self.total = 0
 
     def feed(self, data: bytes) -> None:
+        """Add the next bytes of the stream."""
         self.total += len(data)
         room = self._half - len(self._head)
         if room > 0:
@@ -24,11 +25,11 @@ class Capture:
 
     @property
     def dropped(self) -> int:
-        """Bytes that are not in ``text()``."""
+        """Number of bytes that are not in ``text()``."""
         return max(self.total - 2 * self._half, 0)
 
     def text(self) -> str:
-        """The kept bytes as UTF-8, bad bytes replaced, with a mark where something was dropped."""
+        """The kept bytes decoded as UTF-8, with invalid bytes replaced and a mark for dropped ones."""
         tail = bytes(self._tail[-self._half :])
         if not self.dropped:
             return (bytes(self._head) + tail).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The ``process`` backend: a fresh interpreter per action. It bounds and cleans up, but does not isolate."""
+"""The ``process`` backend: a fresh interpreter per action, with limits and cleanup but no isolation."""
 
 from __future__ import annotations
 
@@ -13,31 +13,34 @@ import warnings
 from mappa_env.errors import SandboxError, SandboxWarning
 from mappa_env.sandbox.base import Limits, Result
 from mappa_env.sandbox.launch import RUNNER, command, environment, exit_code, exit_status
+from mappa_env.sandbox.linux import require_linux
 from mappa_env.sandbox.watch import Watch
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 _MIB = 2**20
 _warn_once = threading.Lock()
 
 
 class ProcessSandbox:
-    """``python``: interpreter for the agents' code (default: this one). Safe to use from many threads.
+    """Runs actions in a fresh interpreter, ``python`` (default: this one). Thread-safe.
 
-    The code gets a scrubbed environment, limits, its own session and nothing of ours; but it runs as this
-    user on this machine and can read what this user can read.
+    The code gets a clean environment, limits and its own session. But it runs as this user on this machine
+    and can read whatever this user can read.
     """
 
     name = "process"
     isolation = "process"
 
     def __init__(self, python: str = sys.executable) -> None:
+        """Start nothing yet. Raises SandboxError unless this is Linux."""
+        require_linux(self.name)
         self._python = python
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
-        """See ``Sandbox.run``. ``unavailable``: no child could be started, so the host failed, not the team.
+        """See ``Sandbox.run``. ``unavailable``: the host could not start a child.
 
-        Whatever goes wrong after that may be the code's doing, and never voids the action: a workspace that
-        cannot be read afterwards is ``killed``.
+        Any later failure may be the code's doing and never voids the action: if the workspace cannot be read
+        afterwards, the status is ``killed``.
         """
         _warn()
         started = time.monotonic()
@@ -49,7 +52,7 @@ class ProcessSandbox:
             reason = f"the sandbox could not work: {error}"
             return Result("unavailable", None, "", reason, isolation=self.isolation)
         watch = Watch(process, limits, str(folder))
-        struck = watch.wait()
+        exceeded = watch.wait()
         wall = time.monotonic() - started
         cpu = watch.usage.ru_utime + watch.usage.ru_stime
         try:
@@ -57,14 +60,14 @@ class ProcessSandbox:
         except OSError as error:
             reason = f"{watch.err.text()}\nthe workspace cannot be read: {error}"
             return Result("killed", process.returncode, watch.out.text(), reason, isolation=self.isolation)
-        status = struck or exit_status(process.returncode, cpu >= limits.cpu_s)
-        if status in ("ok", "error") and after.disk_bytes > limits.disk_mb * _MIB + workspace.given_bytes:
+        status = exceeded or exit_status(process.returncode, cpu, limits)
+        if status in ("ok", "error") and after.over(limits.disk_mb * _MIB + workspace.given_bytes):
             status = "disk_limit"
         return Result(
             status=status,
             exit_code=exit_code(process.returncode),
             stdout=watch.out.text(),
-            stderr=watch.err.text(),
+            stderr=watch.err.text() + after.note(),
             truncated=watch.out.dropped + watch.err.dropped,
             wall_s=wall,
             cpu_s=cpu,
@@ -74,9 +77,11 @@ class ProcessSandbox:
         )
 
     def open_workspace(self) -> Workspace:
+        """A plain folder."""
         return Workspace()
 
     def close(self) -> None:
+        """Do nothing: no process outlives its action."""
         return None
 
     def _start(self, workspace: Workspace, code: str, limits: Limits, seed: int) -> subprocess.Popen[bytes]:
@@ -87,17 +92,22 @@ class ProcessSandbox:
             os.lseek(file, 0, os.SEEK_SET)
             return subprocess.Popen(  # no preexec_fn: it would forbid the cheap vfork
                 command(self._python, str(RUNNER), file, limits, seed, libraries(self._python)),
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                pass_fds=(file,), cwd=workspace.path, start_new_session=True,
-                env=environment(str(workspace.path), str(workspace.scratch), seed),
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=(file,),
+                cwd=workspace.path,
+                start_new_session=True,
+                env=environment(str(workspace.path), str(workspace.scratch)),
+            )
         finally:
             os.close(file)
 
 
 @functools.cache
 def libraries(python: str) -> tuple[str, ...]:
-    """Library folders of ``python``; asked once. The child starts without ``site``, which would be slow."""
+    """Library folders of ``python``, determined once. Raises SandboxError if it does not run."""
     ask = "import os, sys; print(*(p for p in sys.path if p.endswith('-packages')), sep=os.linesep)"
     if python == sys.executable:
         return tuple(path for path in sys.path if path.endswith("-packages"))

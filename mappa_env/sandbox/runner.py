@@ -1,32 +1,40 @@
-"""What the child interpreter runs: set limits, read the code from a descriptor, run it as __main__.
+"""The child interpreter's program: set limits, read the code from a descriptor, run it as __main__.
 
-Started as ``python -u -s -S -P runner.py CODE_FD SEED CPU_S MEMORY_BYTES FILE_BYTES PROCESSES LIBRARY...``:
-unbuffered, so that what was printed before a kill counts. Only the standard library, and as little of it as
-possible: every import here is paid by every action.
+Started as ``python -u -s -S -P runner.py CODE_FD SEED CPU_S MEMORY_BYTES FILE_BYTES PROCESSES LIBRARY...``;
+unbuffered, so that output from before a kill counts. Imports as little of the standard library as possible:
+every import here slows down every action.
 """
 
 import builtins
 import errno
 import os
-import resource
 import sys
+
+MYPY = False  # mypy treats it as True; importing typing would slow down every action
+if MYPY:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+    from typing import Any
 
 MEMORY_EXIT, DISK_EXIT = 97, 98
 """Exit codes that report an uncaught MemoryError or a full disk to the host."""
 NAME = "<action>"
 _SPARE = 64 * 2**20
-"""Memory that stays in hand for reporting that the memory is used up."""
+"""Bytes kept in reserve to report that the memory is used up."""
 _OTHERS = 1024
-"""Processes that other actions of the same user may start meanwhile."""
+"""Processes that other actions of the same user may start at the same time."""
 
 
 class AfterImport:
-    """Calls ``hooks[name](module)`` right after the module of that name was imported for the first time."""
+    """Import finder that calls ``hooks[name](module)`` right after the first import of that module."""
 
-    def __init__(self, hooks):  # type: ignore[no-untyped-def]
+    def __init__(self, hooks: "dict[str, Callable[[Any], object]]") -> None:
         self.hooks = hooks
 
-    def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "Any":
+        """Find the module with the other finders, and attach its hook to the loader."""
         hook = self.hooks.pop(name, None)
         if hook is None:
             return None
@@ -36,7 +44,7 @@ class AfterImport:
         if loader is not None and not isinstance(loader, type):  # a class would be shared by all modules
             load = loader.exec_module
 
-            def exec_module(module):  # type: ignore[no-untyped-def]
+            def exec_module(module: "ModuleType") -> None:
                 load(module)
                 hook(module)
 
@@ -45,6 +53,7 @@ class AfterImport:
 
 
 def main() -> None:
+    """Read the arguments and the code, set the limits and run the code."""
     fd, seed, cpu, memory, size, processes = (int(arg) for arg in sys.argv[1:7])
     libraries = sys.argv[7:]
     with os.fdopen(fd, "rb") as stream:
@@ -53,7 +62,7 @@ def main() -> None:
     sys.argv = [NAME]
     if not getattr(sys.flags, "safe_path", False):  # before Python 3.11: the folder of this file comes first
         del sys.path[0]
-    sys.path += [*libraries, os.getcwd()]  # last: a file of the workspace cannot stand in for a library
+    sys.path += [*libraries, os.getcwd()]  # last: a file of the workspace cannot shadow a library
     lines = (len(text), None, text.splitlines(True), NAME)
     seeding = lambda module: module.seed(seed)  # noqa: E731
     hooks = {
@@ -62,7 +71,7 @@ def main() -> None:
         "linecache": lambda module: module.cache.update({NAME: lines}),  # tracebacks show the source
     }
     sys.meta_path.insert(0, AfterImport(hooks))
-    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # they come with ``site``, left out
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # ``site``, which we skip, defines them
     module = type(sys)("__main__")
     module.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules["__main__"] = module
@@ -70,24 +79,31 @@ def main() -> None:
 
 
 def restrict(cpu: int, memory: int, size: int, processes: int) -> None:
-    limit(resource.RLIMIT_CPU, cpu, cpu + 1)  # first a signal that says why, then the end
+    """Set this process's limits: CPU seconds, bytes of memory, bytes per file, and processes."""
+    import resource  # lazy: the host imports this file too, also on systems without this module
+
+    limit(resource.RLIMIT_CPU, cpu, cpu)  # SIGKILL at once: code could catch SIGXCPU
     limit(resource.RLIMIT_AS, memory, memory + _SPARE)
     limit(resource.RLIMIT_FSIZE, size)
     limit(resource.RLIMIT_NOFILE, 256)
     limit(resource.RLIMIT_CORE, 0)
-    if os.getuid() != 0:  # counts all threads of this user, so only a bomb may meet it; root is exempt
+    if os.getuid() != 0:  # counts all threads of this user, so only fork bombs should hit it; root is exempt
         with open("/proc/loadavg") as file:
             running = int(file.read().split()[3].split("/")[1])
         limit(resource.RLIMIT_NPROC, running + processes + _OTHERS)
 
 
 def limit(kind: int, soft: int, hard: int | None = None) -> None:
+    """Lower one limit to ``soft`` and its ceiling to ``hard``; never raise either."""
+    import resource
+
     most = resource.getrlimit(kind)[1]
     most = sys.maxsize if most == resource.RLIM_INFINITY else most
     resource.setrlimit(kind, (min(soft, most), min(hard or soft, most)))
 
 
-def run(text, scope):  # type: ignore[no-untyped-def]
+def run(text: str, scope: "dict[str, Any]") -> None:
+    """Run ``text`` as a program in ``scope``; exits with a code that names the cause of a failure."""
     try:
         exec(compile(text, NAME, "exec", dont_inherit=True), scope)  # noqa: S102  (the child's whole job)
     except SystemExit:
@@ -101,6 +117,8 @@ def run(text, scope):  # type: ignore[no-untyped-def]
 def report(error: BaseException) -> int:
     """Print the traceback; returns the exit code that names the cause."""
     if isinstance(error, MemoryError):
+        import resource
+
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     import traceback

@@ -1,9 +1,9 @@
-"""Workspaces as tar archives: packed for a server, and read back from one with distrust.
+"""Packs workspaces into tar archives for a server, and reads untrusted archives from it.
 
-What comes back was written next to hostile code. The reader knows the one form that the server-side wrapper
+Hostile code may have touched what comes back. The reader knows only the form that the server-side wrapper
 writes (GNU tar with regular files, folders and long names), and refuses everything else: links, devices,
-sparse files, names that leave the workspace, contradictions, more than the limits. ``tarfile`` is not used
-for reading: it accepts far more, and extracting with it follows what the archive says.
+sparse files, names that leave the workspace, contradictions, anything beyond the limits. It does not use
+``tarfile``, which accepts far more and extracts to wherever the archive says.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mappa_env.errors import SandboxError, WorkspaceError
-from mappa_env.folders import create_file, walk
-from mappa_env.names import parts, shown
-from mappa_env.trail import MAX_DEPTH, MAX_ENTRIES, MAX_PATH, Snapshot
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.escaping import parts, shown
+from mappa_env.workspace.nofollow import create_file, open_file, walk
+from mappa_env.workspace.snapshot import MAX_DEPTH, MAX_ENTRIES, MAX_PATH, Snapshot
+from mappa_env.workspace.workspace import Workspace
 
 MAX_PACK_BYTES = 512 * 2**20
 _MAX_NAME = 255
-"""Bytes of one component of a path, as file systems have it."""
+"""Longest component of a path in bytes, as in common file systems."""
 _BLOCK = 512
 _MAGIC = b"ustar  \0"
 _FILE, _FOLDER, _LONG_NAME = b"0", b"5", b"L"
@@ -36,18 +36,26 @@ class TransferError(SandboxError):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """``files``: mode and content by path (surrogateescape); ``folders``: every folder, parents included."""
+    """A tree of files. ``files``: path (surrogateescape) -> mode and content; ``folders``: all folders."""
 
     files: Mapping[str, tuple[int, memoryview]] = field(default_factory=dict)
     folders: frozenset[str] = frozenset()
 
 
 def pack(workspace: Workspace) -> bytes:
-    """The regular files and folders of the last scan. Raises SandboxError or WorkspaceError."""
-    entries = workspace.snapshot.entries
+    """Pack the regular files and folders of the last scan.
+
+    Raises SandboxError for more than can be sent, or WorkspaceError.
+    """
+    entries, names = workspace.snapshot.entries, dict[int, str]()
+    skipped = workspace.snapshot.skipped
     size = sum(entry.size for entry in entries.values() if entry.kind == "file")
-    if size > MAX_PACK_BYTES:
-        raise SandboxError(f"the workspace holds {size} bytes; at most {MAX_PACK_BYTES} travel to a server.")
+    if size > MAX_PACK_BYTES or len(entries) + skipped > MAX_ENTRIES:
+        raise SandboxError(
+            f"the workspace is too large to send: {size / 2**20:.1f} MiB in {len(entries) + skipped} files "
+            f"and folders; the most is {MAX_PACK_BYTES / 2**20:g} MiB and {MAX_ENTRIES}. Use a sandbox "
+            "on this machine, such as sandbox='local'."
+        )
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8") as archive:
         for path, entry in entries.items():
@@ -56,7 +64,11 @@ def pack(workspace: Workspace) -> bytes:
             if entry.kind == "dir":
                 info.type = tarfile.DIRTYPE
                 archive.addfile(info)
+            elif entry.links > 1 and entry.inode in names:
+                info.type, info.linkname = tarfile.LNKTYPE, names[entry.inode]
+                archive.addfile(info)
             elif entry.kind == "file":
+                names[entry.inode] = path
                 content = workspace.read(shown(path), max_bytes=MAX_PACK_BYTES)
                 info.size = len(content)
                 archive.addfile(info, io.BytesIO(content))
@@ -64,7 +76,7 @@ def pack(workspace: Workspace) -> bytes:
 
 
 def unpack(data: bytes, limit: int) -> Tree:
-    """The content of an archive whose files hold at most ``limit`` bytes. Raises TransferError."""
+    """Read an archive whose files hold at most ``limit`` bytes in total. Raises TransferError."""
     files: dict[str, tuple[int, memoryview]] = {}
     folders: set[str] = set()
     for kind, name, mode, content in _entries(data):
@@ -86,24 +98,33 @@ def unpack(data: bytes, limit: int) -> Tree:
     return Tree(files, frozenset(folders))
 
 
-def apply(workspace: Workspace, tree: Tree, kept: Mapping[str, str]) -> None:
-    """Make the workspace hold what ``tree`` and ``kept`` say, and nothing else.
+def apply(
+    workspace: Workspace,
+    tree: Tree,
+    kept: Mapping[str, str],
+    modes: Mapping[str, int] | None = None,
+    linked: Mapping[str, str] | None = None,
+) -> None:
+    """Make the workspace hold exactly the files of ``tree``, ``kept`` and ``linked``.
 
-    ``kept``: files that did not travel, by path, with the path they had before; one under another path was
-    renamed. All is checked before anything is touched: TransferError leaves the workspace as it was.
-    OSError: the host could not write.
+    ``kept``: files that were not sent, path -> earlier path; the two differ for a renamed file. ``modes``:
+    new permissions of some of these. ``linked``: hard links, path -> another name of the file. Checks
+    everything first: TransferError leaves the workspace unchanged. Raises OSError if the host cannot write.
     """
-    before = workspace.snapshot
-    folders = tree.folders | set(_above(kept))
+    before, modes, linked = workspace.snapshot, modes or {}, linked or {}
+    folders = tree.folders | set(_above([*kept, *linked]))
     _check_kept(before, tree, kept, folders)
+    _check_linked(tree, kept, folders, linked)
+    if strange := modes.keys() - kept.keys():
+        raise TransferError(f"{shown(min(strange))!r} has a mode, but it was not kept")
     moved = {new: old for new, old in kept.items() if new != old}
-    root, owner, mark = workspace.home.root, workspace.home.owner, secrets.token_hex(8)
+    root, owner, mark = workspace.storage.root, workspace.storage.owner, secrets.token_hex(8)
     parked = {new: f"{mark}-{number}" for number, new in enumerate(moved)}  # two may swap their names
     for new, old in moved.items():
         _rename(workspace, old, parked[new])
-    stay = {path for path, old in kept.items() if path == old} | folders
+    unmoved = {path for path, old in kept.items() if path == old} | folders
     for path in sorted(before.entries.keys() - set(moved.values()), reverse=True):
-        if path not in stay or (path in folders) != (before.entries[path].kind == "dir"):
+        if path not in unmoved or (path in folders) != (before.entries[path].kind == "dir"):
             _delete(workspace, path, before.entries[path].kind == "dir")
     for path in sorted(folders):
         os.close(walk(root, parts(path), make=True, owner=owner))
@@ -112,7 +133,13 @@ def apply(workspace: Workspace, tree: Tree, kept: Mapping[str, str]) -> None:
     for path, (mode, content) in tree.files.items():
         with _folder_of(workspace, path) as (folder, name), create_file(name, folder, owner) as target:
             target.write(content)
-            os.fchmod(target.fileno(), mode | 0o400)  # the host goes on reading it
+            os.fchmod(target.fileno(), mode | 0o400)  # the host must still read it
+    for path, mode in modes.items():
+        with _folder_of(workspace, path) as (folder, name), open_file(name, folder) as renamed:
+            os.fchmod(renamed.fileno(), mode | 0o400)
+    for new, old in linked.items():
+        with _folder_of(workspace, old) as (source, was), _folder_of(workspace, new) as (folder, name):
+            os.link(was, name, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
 
 
 def _entries(data: bytes) -> Iterator[tuple[bytes, bytes, int, memoryview]]:
@@ -182,10 +209,27 @@ def _check_kept(before: Snapshot, tree: Tree, kept: Mapping[str, str], folders: 
         raise TransferError(f"{shown(min(both))!r} is both a file and a folder")
 
 
+def _check_linked(
+    tree: Tree, kept: Mapping[str, str], folders: frozenset[str], linked: Mapping[str, str]
+) -> None:
+    for new, old in linked.items():
+        _checked(new)
+        if new in kept or new in tree.files or new in folders:
+            raise TransferError(
+                f"{shown(new)!r} is said to be a hard link, but something else took its place"
+            )
+        if old not in kept and old not in tree.files:
+            raise TransferError(
+                f"{shown(new)!r} is said to be a hard link to {shown(old)!r}, which is missing"
+            )
+    if len(linked) + len(kept) + len(tree.files) + len(folders) > MAX_ENTRIES:
+        raise TransferError("there are more hard links than a workspace may hold")
+
+
 @contextlib.contextmanager
 def _folder_of(workspace: Workspace, path: str) -> Iterator[tuple[int, str]]:
     *above, name = parts(path)
-    folder = walk(workspace.home.root, above)
+    folder = walk(workspace.storage.root, above)
     try:
         yield folder, name
     finally:

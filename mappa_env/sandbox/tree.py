@@ -1,4 +1,4 @@
-"""The processes of an action as ``/proc`` shows them. Processes come and go while one looks: never raises."""
+"""The processes of an action according to ``/proc``. Never raises for processes that end meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def members(root: int, most: int) -> list[int]:
-    """``root`` and its living descendants; stops looking at ``most``. Orphans are not among them."""
+    """``root`` and its living descendants, at most ``most``; without orphans."""
     found = [root]
     for parent in found:  # grows while it is walked
         found += children(parent)
@@ -21,7 +21,7 @@ def members(root: int, most: int) -> list[int]:
 
 
 def children(parent: int) -> list[int]:
-    """What ``parent`` has started or inherited, and not yet waited for."""
+    """Pids of the children of ``parent``, adopted ones included, that it has not yet waited for."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{parent}/task"):
@@ -33,17 +33,16 @@ def children(parent: int) -> list[int]:
 def memory(pids: Sequence[int], limit: int) -> bool:
     """Whether these processes together hold more than ``limit`` bytes of memory.
 
-    Resident sizes count shared pages once per process, so the exact and slower figure (PSS) has the last
-    word.
+    Resident sizes count shared pages once per process, so the slower but exact figure (PSS) decides.
     """
     return sum(map(_resident, pids)) > limit and sum(map(_proportional, pids)) > limit
 
 
 def end_strays(root: int, home: str) -> None:
-    """Kill processes that left the session of ``root`` but still carry its ``HOME``.
+    """Kill processes that left the session of ``root`` but still have its ``HOME``.
 
-    Only numbers above ``root`` are looked at, which keeps this cheap. One that also replaced its environment
-    is not found: this is tidiness, not isolation.
+    Checks only pids above ``root``, which is cheap. Misses a process that also replaced its environment:
+    this is cleanup, not isolation.
     """
     mark = f"\0HOME={home}\0".encode()
     for _ in range(10):  # a stray may fork while it is being looked for

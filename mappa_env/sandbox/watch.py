@@ -1,4 +1,4 @@
-"""One running child: drain its output, end it in time, leave nothing of it behind."""
+"""Watches one running child: drains its output, ends it in time, and cleans up after it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mappa_env.sandbox.tree import end_strays, members, memory
 from mappa_env.types import RunStatus
 
 GRACE_S = 0.2
-"""How long the host waits for what it killed, and for the end of a pipe that somebody else still holds."""
+"""Seconds to wait for killed processes, and for the end of a pipe that another process still holds."""
 LOOK_S = 0.2
-"""How often memory and number of processes of the whole tree are looked at."""
+"""Seconds between checks of the memory and number of processes of the whole tree."""
 
 
 class Watch:
-    """Watches a child that leads its own session. ``home`` marks its environment and that of its children.
+    """Watches a child that leads its own session. ``home`` identifies its descendants by their environment.
 
-    After ``wait`` the child is reaped, every process found of it is dead and no descriptor is left.
-    ``out`` and ``err`` hold its output, ``usage`` its resources.
+    After ``wait`` the child is reaped, every descendant that was found is dead, and no descriptor is left
+    open. ``out`` and ``err`` hold its output, ``usage`` its resource usage.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], limits: Limits, home: str) -> None:
@@ -36,7 +36,7 @@ class Watch:
         self._home = home
 
     def wait(self) -> RunStatus | None:
-        """Block until the child is dead. Returns the limit by which the host ended it, if it did."""
+        """Block until the child is dead. Returns the exceeded limit if the host ended it, else None."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         with self._process.stdout as out, self._process.stderr as err, selectors.PollSelector() as selector:
@@ -47,35 +47,35 @@ class Watch:
                     for stream, capture in ((out, self.out), (err, self.err)):
                         os.set_blocking(stream.fileno(), False)  # the child may steal bytes from the pipe
                         selector.register(stream, selectors.EVENT_READ, capture)
-                    struck = self._until_exit(selector)
+                    exceeded = self._until_exit(selector)
                     selector.unregister(exited)
                 finally:
                     os.close(exited)
                 self._clean(selector)
             finally:
                 self._reap()
-        return struck
+        return exceeded
 
     def _until_exit(self, selector: selectors.BaseSelector) -> RunStatus | None:
         deadline = time.monotonic() + self._limits.wall_s
         look = time.monotonic() + LOOK_S
-        struck: RunStatus | None = None
+        exceeded: RunStatus | None = None
         while True:
             now = time.monotonic()
-            if struck is None and now >= deadline:
-                struck = "timeout"
-            if struck is None and now >= look:
+            if exceeded is None and now >= deadline:
+                exceeded = "timeout"
+            if exceeded is None and now >= look:
                 look = now + LOOK_S
-                struck = self._excess()
-            if struck is not None:
+                exceeded = self._excess()
+            if exceeded is not None:
                 self._kill()
-            if _drain(selector, GRACE_S if struck else min(deadline, look) - now):
-                return struck
-            if struck is None and max(self.out.total, self.err.total) > self._limits.output_cap_mb << 20:
-                struck = "output_limit"
+            if _drain(selector, GRACE_S if exceeded else min(deadline, look) - now):
+                return exceeded
+            if exceeded is None and max(self.out.total, self.err.total) > self._limits.output_cap_mb << 20:
+                exceeded = "output_limit"
 
     def _clean(self, selector: selectors.BaseSelector) -> None:
-        """End what outlives the child, while its zombie still keeps the group's number from reuse."""
+        """End processes that outlive the child, while its zombie still reserves the group's number."""
         self._kill()
         self._end_rest()
         end = time.monotonic() + GRACE_S
@@ -88,7 +88,7 @@ class Watch:
         self._process.returncode = os.waitstatus_to_exitcode(status)
         end = time.monotonic() + GRACE_S
         with contextlib.suppress(ProcessLookupError):
-            while time.monotonic() < end:  # killed is not yet dead: they must not write during the scan
+            while time.monotonic() < end:  # dying processes must not write during the scan
                 os.killpg(self._process.pid, 0)
                 time.sleep(0.001)
 
@@ -107,7 +107,7 @@ class Watch:
 
 
 def _drain(selector: selectors.BaseSelector, timeout: float) -> bool:
-    """Take in what is there within ``timeout`` seconds; True when the child has exited."""
+    """Read the output that arrives within ``timeout`` seconds; True if the child has exited."""
     exited = False
     for key, _ in selector.select(max(timeout, 0.0)):
         if key.data is None:

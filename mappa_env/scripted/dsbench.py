@@ -1,18 +1,19 @@
 """The DSBench script: an engineer saves features, a modeler a model, an analyst a submission.
 
-Every agent works in one script and ends its stay with a word. Whoever is not at fault does its part
-correctly even when an input is missing: it tries to load the file and reports the error, so an episode with
-one fault has one culprit.
+Every agent works in one script and ends its segment with a short text. An agent without a fault does its part
+correctly even when an input is missing: it tries to load the file and reports the error. An episode with one
+fault thus has one culprit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from mappa_env.grading.metrics import METRICS
-from mappa_env.scripted.base import FaultPlan, Style
+from mappa_env.scripted.base import Act, FaultPlan, Style
 from mappa_env.types import ActionRecord, Task
 
 _FILES = ("X_train.pkl", "y_train.pkl", "X_test.pkl")
@@ -23,51 +24,54 @@ class DSBenchScript:
 
     faults: Mapping[str, tuple[str, ...]] = {
         "engineer": (
-            "forgets_x_test", "wrong_column", "crash", "leaks_target", "prints_saved_without_saving",
-            "leaves_nan", "wrong_rows", "strings_left",
+            "forgets_x_test",
+            "wrong_column",
+            "crash",
+            "leaks_target",
+            "prints_saved_without_saving",
+            "leaves_nan",
+            "wrong_rows",
+            "strings_left",
         ),
         "modeler": (
-            "forgets_model", "prints_saved_without_saving", "crash", "pickles_y_train", "wrong_file_name",
+            "forgets_model",
+            "prints_saved_without_saving",
+            "crash",
+            "pickles_y_train",
+            "wrong_file_name",
             "constant_model",
         ),
         "analyst": (
-            "wrong_header", "row_subset", "duplicate_ids", "nan_predictions", "crash",
-            "prints_saved_without_saving", "constant_submission", "wrong_id_column",
+            "wrong_header",
+            "row_subset",
+            "duplicate_ids",
+            "nan_predictions",
+            "crash",
+            "prints_saved_without_saving",
+            "constant_submission",
+            "wrong_id_column",
         ),
-    }  # fmt: skip
+    }
 
-    def act(
-        self,
-        task: Task,
-        agent: str,
-        turn: int,
-        history: Sequence[ActionRecord],
-        *,
-        style: Style,
-        fault: str | None,
-        rng: np.random.Generator,
-    ) -> str:
-        mine = [record for record in history if record.agent == agent]
-        if mine:
-            return _closing(mine)
-        role = agent.rsplit("_", 1)[0]
-        lines = {"engineer": _engineer, "modeler": _modeler, "analyst": _analyst}[role](
-            task, style, fault, rng
-        )
-        code = "```python\n" + "\n".join(lines) + "\n```"
-        return code if style == "compact" else f"{_WORDS[role]}\n\n{code}"
+    def act(self, act: Act) -> str:
+        """See ``Script.act``."""
+        if act.own:
+            return _closing(act.own)
+        write = {"engineer": _engineer, "modeler": _modeler, "analyst": _analyst}[act.role]
+        code = "```python\n" + "\n".join(write(act.task, act.style, act.fault, act.rng)) + "\n```"
+        return f"{_WORDS[act.role]}\n\n{code}" if act.style == "full" else code
 
 
 _WORDS = {
-    "engineer": "I keep the columns both tables have, encode the text, fill the gaps with statistics of the "
-    "training rows and save the three files.",
-    "modeler": "I fit a tree ensemble on the engineer's features, which needs no scaling, and save it.",
+    "engineer": "I keep the columns that both tables share, encode the text columns, fill missing values "
+    "with statistics of the training rows, and save the three files.",
+    "modeler": "I fit a tree ensemble, which needs no scaling, to the engineer's features and save it.",
     "analyst": "I predict the test rows with the saved model and write one line per identifier.",
 }
 
 
 def _closing(mine: Sequence[ActionRecord]) -> str:
-    """A word without code, which ends the stay. It states only what really happened."""
+    """A short text without code, which ends the segment. It states only what really happened."""
     last = mine[-1].tool
     if last is None or last.status != "ok":
         lines = last.stderr.strip().splitlines() if last is not None else []
@@ -124,12 +128,15 @@ def _engineer(task: Task, style: Style, fault: str | None, rng: np.random.Genera
         saves = saves[:2]
     if fault != "prints_saved_without_saving":
         lines += saves
-    if style == "compact":
+    if style != "full":
         return [*lines, "print('Saved', a.shape, b.shape)"]
     return [
-        *lines, "print('---PREPROCESSING_SUMMARY---')", "print('X_train', a.shape, 'X_test', b.shape)",
-        f"print('text columns one-hot, missing values filled with the {fill}')", "print('---END---')",
-    ]  # fmt: skip
+        *lines,
+        "print('---PREPROCESSING_SUMMARY---')",
+        "print('X_train', a.shape, 'X_test', b.shape)",
+        f"print('text columns one-hot encoded, missing values filled with the {fill}')",
+        "print('---END---')",
+    ]
 
 
 def _mistaken(target: str, task: Task, rng: np.random.Generator) -> str:
@@ -140,6 +147,16 @@ def _mistaken(target: str, task: Task, rng: np.random.Generator) -> str:
 
 
 # -- modeler ----------------------------------------------------------------------------------------------
+
+_LARGE = 10 * 2**20
+"""Bytes of a training table from which a model is fitted on a sample: a forest on all rows takes an hour."""
+_SAMPLE = ("X = X.sample(min(len(X), 5000), random_state=0)", "y = y.loc[X.index]")
+
+
+def _large(task: Task) -> bool:
+    content = task.files.get("train.csv")
+    return isinstance(content, Path) and content.stat().st_size > _LARGE
+
 
 _MODELS = (("RandomForest", 40), ("ExtraTrees", 40), ("GradientBoosting", 30))
 
@@ -159,6 +176,7 @@ def _modeler(task: Task, style: Style, fault: str | None, rng: np.random.Generat
         f"from {module} import {name}",
         "X = pd.read_pickle('X_train.pkl')",
         "y = pd.read_pickle('y_train.pkl')",
+        *(_SAMPLE if _large(task) else ()),
         f"m = {name}({args}).{fit}(X, y)",
     ]
     file = "best_model.pkl" if fault == "wrong_file_name" else "model.pkl"
@@ -166,12 +184,15 @@ def _modeler(task: Task, style: Style, fault: str | None, rng: np.random.Generat
     if fault not in ("forgets_model", "prints_saved_without_saving"):
         lines.append(f"pickle.dump({dumped}, open({file!r}, 'wb'))")
     verb = "Fitted" if fault == "forgets_model" else "Saved"
-    if style == "compact":
+    if style != "full":
         return [*lines, f"print('{verb} {name}')"]
     return [
-        *lines, "print('---MODEL_SUMMARY---')", f"print('{verb} {name}', X.shape)",
-        f"print('use {_method(task, several)}')", "print('---END---')",
-    ]  # fmt: skip
+        *lines,
+        "print('---MODEL_SUMMARY---')",
+        f"print('{verb} {name}', X.shape)",
+        f"print('use {_method(task, several)}')",
+        "print('---END---')",
+    ]
 
 
 # -- analyst ----------------------------------------------------------------------------------------------
@@ -185,26 +206,31 @@ def _method(task: Task, several: bool) -> str:
     )
 
 
+def prediction(task: Task, fault: str | None, *, several: bool) -> str:
+    """The expression that predicts the rows ``X`` with the model ``m``; ``several``: more than one target."""
+    method = _method(task, several)
+    predict = f"m.{method}(X)" + ("[:, 1]" if method == "predict_proba" else "")
+    predict += {"log_loss": ".clip(0.02, 0.98)", "rmsle": ".clip(0)"}.get(task.metric, "")
+    return predict.replace("m.predict", "m.forecast") if fault == "crash" else predict
+
+
+def constant(task: Task) -> str:
+    """The expression of the same valid prediction for all rows, from the training targets ``y``."""
+    values = {"label": "y.mode()[0]", "score": "0.5", "probability": "0.5"}
+    return values.get(METRICS[task.metric].takes, "y.median()")
+
+
 def _analyst(task: Task, style: Style, fault: str | None, rng: np.random.Generator) -> list[str]:
     targets, ids = _targets(task), task.meta["id"]
     several = len(targets) > 1
-    predict = f"m.{_method(task, several)}(X)" + (
-        "[:, 1]" if _method(task, several) == "predict_proba" else ""
-    )
-    predict += {"log_loss": ".clip(0.02, 0.98)", "rmsle": ".clip(0)"}.get(task.metric, "")
-    if fault == "crash":
-        predict = predict.replace("m.predict", "m.forecast")
     lines = ["import pandas as pd, pickle", "t = pd.read_csv('test.csv')"]
     if fault == "constant_submission":
-        value = {"label": "y.mode()[0]", "score": "0.5", "probability": "0.5"}.get(
-            METRICS[task.metric].takes, "y.median()"
-        )
-        lines += ["y = pd.read_pickle('y_train.pkl')", f"p = {value}"]
+        lines += ["y = pd.read_pickle('y_train.pkl')", f"p = {constant(task)}"]
     else:
         lines += [
             "X = pd.read_pickle('X_test.pkl')",
             "m = pickle.load(open('model.pkl', 'rb'))",
-            f"p = {predict}",
+            f"p = {prediction(task, fault, several=several)}",
         ]
     key = "t.index" if fault == "wrong_id_column" else f"t[{ids!r}]"
     header = "prediction" if fault == "wrong_header" else targets[0]
@@ -221,12 +247,15 @@ def _analyst(task: Task, style: Style, fault: str | None, rng: np.random.Generat
     }.get(fault or "", [])
     if fault != "prints_saved_without_saving":
         lines.append("s.to_csv('submission.csv', index=False)")
-    if style == "compact":
+    if style != "full":
         return [*lines, "print('Saved', s.shape)"]
     return [
-        *lines, "print('---SUBMISSION_SUMMARY---')", "print('rows and columns', s.shape)",
-        "print(s.head(3).to_string())", "print('---END---')",
-    ]  # fmt: skip
+        *lines,
+        "print('---SUBMISSION_SUMMARY---')",
+        "print('rows and columns', s.shape)",
+        "print(s.head(3).to_string())",
+        "print('---END---')",
+    ]
 
 
 SCRIPT = DSBenchScript()

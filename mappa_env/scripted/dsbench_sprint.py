@@ -1,19 +1,20 @@
-"""The sprint's script: the same chain as DSBench's in one short action each, and a team that errs by habit.
+"""The script of the sprint: the chain of DSBench in one short action per agent, and a faulty team.
 
-An engineer saves features, a modeler a model, an analyst a submission. Whoever is not at fault does its part
+An engineer saves features, a modeler a model, an analyst a submission. An agent without a fault does its part
 correctly even when an input is missing, so an episode with one fault has one culprit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from mappa_env.errors import OptionError
 from mappa_env.grading.metrics import METRICS
-from mappa_env.scripted.base import FaultPlan, Style
-from mappa_env.types import ActionRecord, Task
+from mappa_env.scripted.base import Act, FaultPlan
+from mappa_env.scripted.dsbench import DSBenchScript, constant, prediction
+from mappa_env.types import Task
 
 
 class SprintScript:
@@ -23,42 +24,23 @@ class SprintScript:
     """
 
     faults: Mapping[str, tuple[str, ...]] = {
-        "engineer": (
-            "forgets_x_test", "wrong_column", "crash", "leaks_target", "prints_saved_without_saving",
-            "leaves_nan", "wrong_rows", "strings_left",
-        ),
-        "modeler": (
-            "forgets_model", "prints_saved_without_saving", "crash", "pickles_y_train", "wrong_file_name",
-            "constant_model", "few_rows", "wrong_input",
-        ),
-        "analyst": (
-            "wrong_header", "row_subset", "duplicate_ids", "nan_predictions", "crash",
-            "prints_saved_without_saving", "constant_submission", "wrong_id_column",
-        ),
-    }  # fmt: skip
+        **DSBenchScript.faults,
+        "modeler": (*DSBenchScript.faults["modeler"], "few_rows", "wrong_input"),
+    }
 
-    def act(
-        self,
-        task: Task,
-        agent: str,
-        turn: int,
-        history: Sequence[ActionRecord],
-        *,
-        style: Style,
-        fault: str | None,
-        rng: np.random.Generator,
-    ) -> str:
-        if not isinstance(task.meta["target"], str):
-            raise OptionError(f"the sprint's script predicts one target, not {task.meta['target']}.")
-        role = agent.rsplit("_", 1)[0]
-        lines = {"engineer": _engineer, "modeler": _modeler, "analyst": _analyst}[role](task, fault, rng)
-        code = "```python\n" + "\n".join(lines) + "\n```"
-        return code if style == "compact" else f"{_WORDS[role]}\n\n{code}"
+    def act(self, act: Act) -> str:
+        """See ``Script.act``."""
+        target = act.task.meta["target"]
+        if not isinstance(target, str):
+            raise OptionError(f"The script dsbench_sprint predicts one target, not {target}; use dsbench.")
+        write = {"engineer": _engineer, "modeler": _modeler, "analyst": _analyst}[act.role]
+        code = "```python\n" + "\n".join(write(act.task, act.fault, act.rng)) + "\n```"
+        return f"{_WORDS[act.role]}\n\n{code}" if act.style == "full" else code
 
 
 _WORDS = {
-    "engineer": "I encode the text, fill the gaps with statistics of the training rows and save three files.",
-    "modeler": "I fit a quick model on the engineer's features and save it.",
+    "engineer": "I encode the text columns, fill missing values with training statistics and save the files.",
+    "modeler": "I fit a quick model to the engineer's features and save it.",
     "analyst": "I predict the test rows with the saved model and write one line per identifier.",
 }
 
@@ -134,21 +116,15 @@ def _modeler(task: Task, fault: str | None, rng: np.random.Generator) -> list[st
 
 def _analyst(task: Task, fault: str | None, rng: np.random.Generator) -> list[str]:
     ids, target = repr(task.meta["id"]), repr(task.meta["target"])
-    takes = METRICS[task.metric].takes
-    predict = "m.predict_proba(X)[:, 1]" if takes in ("score", "probability") else "m.predict(X)"
-    predict += {"log_loss": ".clip(0.02, 0.98)", "rmsle": ".clip(0)"}.get(task.metric, "")
-    if fault == "crash":
-        predict = predict.replace("m.predict", "m.forecast")
     column = "'prediction'" if fault == "wrong_header" else target
     lines = ["import pandas as pd", "t = pd.read_csv('test.csv')"]
     if fault == "constant_submission":
-        value = {"label": "y.mode()[0]", "score": "0.5", "probability": "0.5"}.get(takes, "y.median()")
-        lines += ["y = pd.read_pickle('y_train.pkl')", f"t[{column}] = {value}"]
+        lines += ["y = pd.read_pickle('y_train.pkl')", f"t[{column}] = {constant(task)}"]
     else:
         lines += [
             "X = pd.read_pickle('X_test.pkl')",
             "m = pd.read_pickle('model.pkl')",
-            f"t[{column}] = {predict}",
+            f"t[{column}] = {prediction(task, fault, several=False)}",
         ]
     lines += {
         "row_subset": ["t = t.head(30)"],
@@ -187,5 +163,5 @@ FAULTY = FaultPlan(
         ("median_ae", "modeler"): ("wrong_input", HABIT),
     },
 )
-"""The faulty team: half of the 36 (metric, role) pairs have a usual fault, so every agent errs about every
-other time."""
+"""The faulty team: half of the 36 (metric, role) pairs have a usual fault, so an agent commits one in
+about half of the episodes."""

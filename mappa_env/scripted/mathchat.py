@@ -13,7 +13,7 @@ import numpy as np
 from mappa_env.grading.expression import Number, safe_value
 from mappa_env.grading.math import alternatives
 from mappa_env.parsing import last_boxed
-from mappa_env.scripted.base import FaultPlan, Style
+from mappa_env.scripted.base import Act, FaultPlan, Style
 from mappa_env.scripted.mutate import wrong_digit, wrong_operator
 from mappa_env.types import ActionRecord, Task
 
@@ -21,11 +21,11 @@ _PLAN = re.compile(r"^[ \t]*plan:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
 _RESULT = re.compile(r"^[ \t]*result:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]+")
 _NONE = "none"
-"""What an honest agent reports when no result reached it."""
+"""What an honest agent reports when it got no result."""
 
 
 class MathChatScript:
-    """See the module. Tasks without ``meta["expr"]`` (real contest problems) are played from their gold."""
+    """See the module. For tasks without ``meta["expr"]`` (real contest problems), it works from the gold."""
 
     faults: Mapping[str, tuple[str, ...]] = {
         "solver": ("wrong_formula", "wrong_operator", "wrong_digit"),
@@ -33,50 +33,44 @@ class MathChatScript:
         "verifier": ("no_box", "miscopied", "boxes_problem_number"),
     }
 
-    def act(
-        self,
-        task: Task,
-        agent: str,
-        turn: int,
-        history: Sequence[ActionRecord],
-        *,
-        style: Style,
-        fault: str | None,
-        rng: np.random.Generator,
-    ) -> str:
-        role = agent.rsplit("_", 1)[0]
-        if role == "solver":
-            return _SOLVER[style].format(plan=_plan(task, fault, rng))
-        if role == "coder":
-            mine = [record for record in history if record.agent == agent]
-            if turn == 0 or not mine:
-                return _code(task, _planned(task, history), style, fault, rng)
-            return _RESULTS[style].format(result=_report(task, mine[-1], fault, rng))
-        return _closing(task, _handed_on(history), style, fault, rng)
+    def act(self, act: Act) -> str:
+        """See ``Script.act``."""
+        task, style, fault, rng = act.task, act.style, act.fault, act.rng
+        if act.role == "solver":
+            return _text(_SOLVER, style).format(plan=_plan(task, fault, rng))
+        if act.role == "coder":
+            if act.turn == 0 or not act.own:
+                return _code(act, _planned(task, act.history))
+            return _text(_RESULTS, style).format(result=_report(task, act.own[-1], fault, rng))
+        return _closing(act, _handed_on(act.history))
 
 
 _SOLVER = {
-    "compact": "plan: {plan}",
-    "full": "The quantities of the problem lead to the answer in one expression, so nothing has to be "
-    "searched. Please evaluate it exactly as it stands and print the value.\nplan: {plan}",
+    "bare": "plan: {plan}",
+    "full": "One expression gives the answer, so no search is needed. Please evaluate it exactly as "
+    "written and print the value.\nplan: {plan}",
 }
 _CODER = {
-    "compact": "{code}",
-    "full": "I evaluate the Problem Solver's expression as it stands.\n\n{code}",
+    "bare": "{code}",
+    "full": "I evaluate the Problem Solver's expression exactly as written.\n\n{code}",
 }
 _RESULTS = {
-    "compact": "result: {result}",
-    "full": "This is what the code printed.\nresult: {result}",
+    "bare": "result: {result}",
+    "full": "The code printed this value.\nresult: {result}",
 }
 _VERIFIER = {
-    "compact": "answer: {answer}",
-    "full": "I have compared the method, the code and its output, and take over the reported result.\n"
+    "bare": "answer: {answer}",
+    "full": "I compared the method, the code and its output, and I agree with the reported result.\n"
     "The answer is {answer}.",
 }
 
 
+def _text(texts: Mapping[str, str], style: Style) -> str:
+    return texts["full" if style == "full" else "bare"]
+
+
 def _plan(task: Task, fault: str | None, rng: np.random.Generator) -> str:
-    """The solver's expression. Every fault falls back to a wrong digit where it does not apply."""
+    """The solver's expression. A fault that does not apply becomes a wrong digit."""
     expr, avoid = _expr(task), {_gold(task)}
     wrong: str | None = expr
     if fault == "wrong_formula":
@@ -89,7 +83,7 @@ def _plan(task: Task, fault: str | None, rng: np.random.Generator) -> str:
 
 
 def _planned(task: Task, history: Sequence[ActionRecord]) -> str:
-    """The plan that reached the coder; the task's own expression where no usable one did."""
+    """The plan that reached the coder; the task's own expression if that is unusable."""
     found = [plan for record in history for plan in _PLAN.findall(record.answer)]
     plan = found[-1].strip().strip("`") if found else ""
     if safe_value(plan) is not None or (plan and "expr" not in task.meta):
@@ -97,7 +91,8 @@ def _planned(task: Task, history: Sequence[ActionRecord]) -> str:
     return _expr(task)
 
 
-def _code(task: Task, plan: str, style: Style, fault: str | None, rng: np.random.Generator) -> str:
+def _code(act: Act, plan: str) -> str:
+    task, fault, rng = act.task, act.fault, act.rng
     avoid = {_gold(task), safe_value(plan)}
     if fault == "wrong_operator":
         plan = wrong_operator(plan, avoid) or wrong_digit(plan, avoid, rng)
@@ -108,12 +103,12 @@ def _code(task: Task, plan: str, style: Style, fault: str | None, rng: np.random
     line = f"{verb}({value})" if verb else value
     script = f"from math import *\n{line}" if re.search(r"[a-z]\(", value) else line
     if fault == "no_fence":
-        return _CODER[style].format(code=script)
-    return _CODER[style].format(code=f"```python\n{script}\n```")
+        return _text(_CODER, act.style).format(code=script)
+    return _text(_CODER, act.style).format(code=f"```python\n{script}\n```")
 
 
 def _report(task: Task, last: ActionRecord, fault: str | None, rng: np.random.Generator) -> str:
-    """The coder's last word: the last line that its code printed."""
+    """The coder's final report: the last line that its code printed."""
     lines = last.tool.stdout.split("\n") if last.tool is not None and last.tool.status == "ok" else []
     printed = next((line.strip()[:80] for line in reversed(lines) if line.strip()), _NONE)
     if fault == "miscopied_result" and printed != _NONE:
@@ -122,16 +117,17 @@ def _report(task: Task, last: ActionRecord, fault: str | None, rng: np.random.Ge
 
 
 def _handed_on(history: Sequence[ActionRecord]) -> str:
-    """The result that reached the verifier: what the coder reports, else what its code printed."""
+    """The result that reached the verifier: the coder's report, else its code's output."""
     for record in reversed(history):
         found = _RESULT.findall(record.answer)
         if found:
-            return found[-1].strip()
+            return str(found[-1]).strip()
     printed = [r.tool.stdout.strip() for r in history if r.tool is not None and r.tool.stdout.strip()]
     return printed[-1].split("\n")[-1].strip() if printed else _NONE
 
 
-def _closing(task: Task, result: str, style: Style, fault: str | None, rng: np.random.Generator) -> str:
+def _closing(act: Act, result: str) -> str:
+    task, fault, rng = act.task, act.fault, act.rng
     answer = rf"\boxed{{{result}}}"
     if fault == "no_box":
         answer = result
@@ -141,7 +137,7 @@ def _closing(task: Task, result: str, style: Style, fault: str | None, rng: np.r
         numbers = _NUMBER.findall(task.compact or task.prompt)
         other = next((n for n in numbers if safe_value(n) != _gold(task) and n != result), None)
         answer = rf"\boxed{{{other or wrong_digit(_answer(task), {_gold(task)}, rng)}}}"
-    text = _VERIFIER[style].format(answer=answer)
+    text = _text(_VERIFIER, act.style).format(answer=answer)
     assert fault != "no_box" or last_boxed(text) is None
     return text
 

@@ -1,4 +1,4 @@
-"""Small, real mistakes: changes to an expression or a number that surely change its value."""
+"""Small, realistic mistakes: changes to an expression or a number that always change its value."""
 
 from __future__ import annotations
 
@@ -11,14 +11,22 @@ from mappa_env.grading.expression import Number, safe_value
 
 _OPERATORS = re.compile(r"\*\*|//|[+\-*/%]|gcd|lcm")
 _MISTAKEN = {
-    "**": "*", "//": "*", "/": "*", "*": "+", "+": "-", "-": "+", "%": "//", "gcd": "lcm", "lcm": "gcd",
-}  # fmt: skip
+    "**": "*",
+    "//": "*",
+    "/": "*",
+    "*": "+",
+    "+": "-",
+    "-": "+",
+    "%": "//",
+    "gcd": "lcm",
+    "lcm": "gcd",
+}
 
 
 def wrong_operator(expr: str, avoid: Collection[Number | None]) -> str | None:
-    """``expr`` with its first operator mistaken that yields a value outside ``avoid``; None: there is none.
+    """Swap the first operator whose swap gives a value outside ``avoid``; None if there is no such operator.
 
-    Without chance on purpose: a habit should look the same every time.
+    Deterministic on purpose: a habit must look the same every time.
     """
     for match in _OPERATORS.finditer(expr):
         changed = expr[: match.start()] + _MISTAKEN[match.group()] + expr[match.end() :]
@@ -28,9 +36,10 @@ def wrong_operator(expr: str, avoid: Collection[Number | None]) -> str | None:
 
 
 def wrong_digit(expr: str, avoid: Collection[Number | None], rng: np.random.Generator) -> str:
-    """``expr`` (or a plain number) with one digit changed at random so that its value is not in ``avoid``.
+    """Change one random digit of an expression or number so that its value is not in ``avoid``.
 
-    In text that has no value (a TeX fraction) any digit will do; text without a digit gets one appended.
+    In text without a value, such as a TeX fraction, any digit may change; text without a digit gets
+    one appended.
     """
     valued = safe_value(expr) is not None
     changed = [text for text in _digit_changes(expr) if not valued or _differs(text, avoid)]

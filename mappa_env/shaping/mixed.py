@@ -7,16 +7,17 @@ import math
 from mappa_env.errors import OptionError
 from mappa_env.shaping.outcome import OutcomeOnly
 from mappa_env.shaping.process import Process
-from mappa_env.types import Outcome, Trajectory, Verdict
+from mappa_env.types import Trajectory
 
 
 class Mixed:
-    """The weights are relative: they are scaled to sum to one, so that rewards stay within 0-10.
+    """A weighted mean of verdict and outcome. The weights are normalised, so rewards are within 0-10.
 
-    An action without a valid verdict, and any action of an episode without a valid outcome, has no reward.
+    Actions without a valid verdict, and all actions of an episode without an outcome, have no reward.
     """
 
     name = "mixed"
+    immediate = False
     traces = False
 
     def __init__(self, process_weight: float = 0.5, outcome_weight: float = 0.5) -> None:
@@ -30,11 +31,9 @@ class Mixed:
         self._process_weight, self._outcome_weight = process_weight / total, outcome_weight / total
         self._process, self._outcome = Process(), OutcomeOnly()
 
-    def step(self, verdict: Verdict, outcome: Outcome | None) -> tuple[float, bool]:
-        return self._mix(self._process.step(verdict, outcome), self._outcome.step(verdict, outcome))
-
-    def credit(self, trajectory: Trajectory) -> list[tuple[float, bool]]:
-        pairs = zip(self._process.credit(trajectory), self._outcome.credit(trajectory), strict=True)
+    def rewards(self, trajectory: Trajectory) -> list[tuple[float, bool]]:
+        """The weighted mean of the process reward and the outcome reward of every action."""
+        pairs = zip(self._process.rewards(trajectory), self._outcome.rewards(trajectory), strict=True)
         return [self._mix(process, outcome) for process, outcome in pairs]
 
     def _mix(self, process: tuple[float, bool], outcome: tuple[float, bool]) -> tuple[float, bool]:

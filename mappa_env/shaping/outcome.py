@@ -1,25 +1,20 @@
-"""Outcome rewards: how the episode ended, ten times its score, is what everybody earns."""
+"""Outcome rewards: the reward of every action is ten times the outcome's score."""
 
 from __future__ import annotations
 
-from mappa_env.types import Outcome, Trajectory, Verdict
+from mappa_env.types import Trajectory
 
 
 class OutcomeOnly:
-    """``step`` pays at the closing action only; ``credit`` gives the same reward to every action."""
+    """The outcome's score for every action; no rewards without an outcome or after a sandbox failure."""
 
     name = "outcome"
+    immediate = False
     traces = False
 
-    def step(self, verdict: Verdict, outcome: Outcome | None) -> tuple[float, bool]:
-        return (0.0, True) if outcome is None else paid(outcome)
-
-    def credit(self, trajectory: Trajectory) -> list[tuple[float, bool]]:
-        return [paid(trajectory.outcome)] * len(trajectory.actions)
-
-
-def paid(outcome: Outcome | None) -> tuple[float, bool]:
-    """Ten times the score; invalid while there is none or where the sandbox, not the team, failed."""
-    if outcome is None or outcome.status == "unavailable":
-        return 0.0, False
-    return 10.0 * outcome.score, True
+    def rewards(self, trajectory: Trajectory) -> list[tuple[float, bool]]:
+        """The same reward for every action."""
+        outcome, count = trajectory.outcome, len(trajectory.actions)
+        if outcome is None or outcome.status == "unavailable":
+            return [(0.0, False)] * count
+        return [(10.0 * outcome.score, True)] * count

@@ -1,18 +1,18 @@
-"""Process rewards: every action earns its own verdict's score, as it is (MAPPA's default)."""
+"""Process rewards: the reward of an action is its verdict's score (MAPPA's default)."""
 
 from __future__ import annotations
 
-from mappa_env.types import Outcome, Trajectory, Verdict
+from mappa_env.types import Trajectory
 
 
 class Process:
+    """The verdict's score; actions without a valid score have no reward. Suspect scores are never used."""
+
     name = "process"
+    immediate = True
     traces = False
 
-    def step(self, verdict: Verdict, outcome: Outcome | None) -> tuple[float, bool]:
-        if verdict.status != "ok" or verdict.score is None:
-            return 0.0, False  # a suspect score is recorded, never handed out
-        return verdict.score, True
-
-    def credit(self, trajectory: Trajectory) -> list[tuple[float, bool]]:
-        return [self.step(action.verdict, trajectory.outcome) for action in trajectory.actions]
+    def rewards(self, trajectory: Trajectory) -> list[tuple[float, bool]]:
+        """The valid score of every action."""
+        scores = [action.verdict.valid_score for action in trajectory.actions]
+        return [(0.0, False) if score is None else (score, True) for score in scores]

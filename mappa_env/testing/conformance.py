@@ -1,4 +1,4 @@
-"""The conformance suites that ``mappa_env.testing`` runs. Each raises on the first thing that is wrong."""
+"""The conformance suites of ``check_environment``. Each raises at the first problem."""
 
 from __future__ import annotations
 
@@ -16,22 +16,30 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers.vector import DictInfoToList
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, render_test, seed_test
-from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
-from mappa_env.aec import raw_env
-from mappa_env.gym_env import SelfPlayEnv
-from mappa_env.partners import Partners
+from mappa_env import team_env
+from mappa_env.envs.aec import raw_env
+from mappa_env.envs.partners import Partners
 from mappa_env.registration import find_card
 from mappa_env.types import ActionRecord, Trajectory
 
 SEED = 7
 TEXTS = ("```python\nprint(6 * 7)\n```", "The answer is \\boxed{42}.", "", "```python\n1 / 0\n```", "done")
-"""Actions for cards without a scripted team: tool calls that work and fail, and words."""
+"""Actions for cards without a scripted team: tool calls that succeed or fail, and plain text."""
 
 HOSTILE = (
-    "", "\x00", "\ud800", "\u202e\x1b[2J", "<think>", "</think></think>", "```python\n",
-    "<tool_call>{</tool_call>", "```python\n\x00\n```", "\\boxed{" * 1000, "x" * 200_000,
-)  # fmt: skip
+    "",
+    "\x00",
+    "\ud800",
+    "\u202e\x1b[2J",
+    "<think>",
+    "</think></think>",
+    "```python\n",
+    "<tool_call>{</tool_call>",
+    "```python\n\x00\n```",
+    "\\boxed{" * 1000,
+    "x" * 200_000,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +51,37 @@ class Case:
     options: dict[str, Any]
 
     def make(self, **more: Any) -> gym.Env[Any, str]:
+        """The Gymnasium environment, with further options."""
         return gym.make(self.env_id, **self.options, **more)
 
+    def parallel(self, **more: Any) -> Any:
+        """The PettingZoo parallel environment."""
+        return pettingzoo.make("parallel", self.env_id, **self.options, **more)
+
     def aec(self, **more: Any) -> Any:
+        """The PettingZoo AEC environment."""
         return pettingzoo.make("aec", self.env_id, **self.options, **more)
 
 
 def gymnasium_check_env(case: Case) -> None:
+    """Gymnasium's ``check_env`` on the self-play interface."""
     env = case.make()
     check_env(env.unwrapped)
     env.close()
 
 
-def gymnasium_seat_view(case: Case) -> None:
+def gymnasium_single_agent(case: Case) -> None:
+    """Gymnasium's ``check_env`` on the single-agent interface."""
     card = find_card(case.card)
     if card.scripted is None:
-        return  # nobody can play the partners
-    env = case.make(seat=card.team.names[0])
+        return  # no scripted partners
+    env = case.make(agent=card.team.names[0])
     check_env(env.unwrapped)
     env.close()
 
 
 def spec_round_trip(case: Case) -> None:
+    """Copies of the spec make the same environment, and spaces can be copied and pickled."""
     env = case.make()
     spec = env.spec
     assert spec is not None, "env.spec is None: an option cannot be copied"
@@ -78,82 +95,91 @@ def spec_round_trip(case: Case) -> None:
 
 
 def pettingzoo_api_test(case: Case) -> None:
+    """PettingZoo's ``api_test``, with and without the order-enforcing wrapper."""
     for env in (case.aec(), raw_env(case.card, **case.options)):  # the wrapper hides what step() returns
         api_test(env, num_cycles=50)
         env.close()
 
 
 def pettingzoo_seed_test(case: Case) -> None:
+    """PettingZoo's seed tests, AEC and parallel."""
     seed_test(case.aec, num_cycles=50)
-    parallel_seed_test(lambda: turn_based_aec_to_parallel(case.aec()), num_cycles=50)
+    parallel_seed_test(case.parallel, num_cycles=50)
 
 
 def pettingzoo_parallel_api_test(case: Case) -> None:
-    env = turn_based_aec_to_parallel(case.aec())
+    """PettingZoo's ``parallel_api_test``."""
+    env = case.parallel()
     parallel_api_test(env, num_cycles=50)
     env.close()
 
 
 def pettingzoo_render_test(case: Case) -> None:
+    """PettingZoo's ``render_test``."""
     render_test(case.aec)
 
 
 def sync_vector(case: Case) -> None:
+    """Gymnasium's synchronous vector equals single environments."""
     _vector_equals_sequential(case, vectorization_mode="sync")
 
 
 def async_vector(case: Case) -> None:
+    """Gymnasium's asynchronous vector equals single environments."""
     _vector_equals_sequential(case, vectorization_mode="async", vector_kwargs={"shared_memory": False})
 
 
 def threaded_vector(case: Case) -> None:
+    """The threaded vector equals single environments."""
     _vector_equals_sequential(case)
 
 
 def same_seed_same_episode(case: Case) -> None:
+    """A seed repeats an episode, and different seeds draw different tasks."""
     first, again = (_play(case, SEED) for _ in range(2))
     assert comparable(first) == comparable(again), "the same seed and actions gave another episode"
     env = case.make()
     tasks = {env.reset(seed=seed)[1]["task_id"] for seed in range(20)}
-    count = len(env.unwrapped.episode.tasks.ids)  # type: ignore[attr-defined]
+    count = len(team_env(env).task_ids)
     env.close()
     assert len(tasks) > 1 or count == 1, f"20 seeds drew the same of {count} tasks"
 
 
-def faces_agree(case: Case) -> None:
-    """The same seed and actions: same texts, rewards, trails through every face."""
+def interfaces_agree(case: Case) -> None:
+    """The same seed and actions give the same texts, rewards and file histories in every interface."""
     reference = _play(case, SEED)
     texts = [action.action for action in reference.actions]
     aec = case.aec()
     aec.reset(seed=SEED)
-    paid = dict.fromkeys(aec.possible_agents, 0.0)
+    rewards = dict.fromkeys(aec.possible_agents, 0.0)
     collected = dict.fromkeys(aec.possible_agents, 0.0)
     for agent in aec.agent_iter():
         _, reward, terminated, _, _ = aec.last()
         collected[agent] += reward
         aec.step(None if terminated else texts.pop(0))
         for name, value in aec.rewards.items():
-            paid[name] += value
-    assert comparable(aec.unwrapped.trajectory) == comparable(reference), "gymnasium and pettingzoo differ"
-    assert paid == collected, f"rewards {paid} and last() {collected} add up differently"
+            rewards[name] += value
+    assert comparable(team_env(aec).trajectory) == comparable(reference), "gymnasium and pettingzoo differ"
+    assert rewards == collected, f"rewards {rewards} and last() {collected} add up differently"
     aec.close()
     card = find_card(case.card)
     if card.scripted is None:
         return
-    for seat in card.team.names:
-        env = case.make(seat=seat)
+    for agent in card.team.names:
+        env = case.make(agent=agent)
         env.reset(seed=SEED)
         over = False
-        for text in [action.action for action in reference.actions if action.agent == seat]:
-            assert not over, f"the seat view of {seat} ended early"
+        for text in [action.action for action in reference.actions if action.agent == agent]:
+            assert not over, f"the single-agent interface of {agent} ended early"
             _, _, over, _, _ = env.step(text)
-        assert over, f"the seat view of {seat} did not end with the seat's last action"
-        played = comparable(env.unwrapped.trajectory)  # type: ignore[attr-defined]
-        assert played == comparable(reference), f"the seat view of {seat} differs"
+        assert over, f"the single-agent interface of {agent} did not end with its last action"
+        played = comparable(team_env(env).trajectory)
+        assert played == comparable(reference), f"the single-agent interface of {agent} differs"
         env.close()
 
 
 def any_text_is_legal(case: Case) -> None:
+    """Hostile texts get a valid low reward or none, and the episode continues."""
     env = case.make()
     for text in HOSTILE:
         over = False
@@ -168,7 +194,7 @@ def any_text_is_legal(case: Case) -> None:
 
 
 def comparable(trajectory: Trajectory) -> list[Any]:
-    """All of a trajectory that must be the same again: everything but clocks."""
+    """The reproducible parts of a trajectory: everything except times."""
     return [trajectory.task.id, trajectory.seed, trajectory.outcome, *map(_action, trajectory.actions)]
 
 
@@ -179,34 +205,33 @@ def _action(record: ActionRecord) -> list[Any]:
     return [record.agent, record.turn, record.messages, record.action, ran, verdict, earned, record.seed]
 
 
-def _actions(env: SelfPlayEnv) -> Iterator[str]:
-    """The scripted expert team where there is one, else texts in turn."""
-    card = env.episode.card
+def _actions(env: gym.Env[Any, str]) -> Iterator[str]:
+    """The scripted expert team's actions if there is one, otherwise ``TEXTS`` in turn."""
+    card = team_env(env).card
     if card.scripted is None:
         for i in range(sum(agent.max_turns for agent in card.team)):
             yield TEXTS[i % len(TEXTS)]
         return
-    team = Partners(card, "expert", seat=None, prompts=str(env.episode.settings["prompts"]))
-    team.reset(env.episode)
+    team = Partners(card, "expert", agent=None, prompts=str(team_env(env).episode.settings["prompts"]))
+    team.reset(team_env(env).episode)
     while True:
-        yield team.act(env.episode)
+        yield team.act(team_env(env).episode)
 
 
 def _play(case: Case, seed: int) -> Trajectory:
     env = case.make()
-    face: Any = env.unwrapped
     env.reset(seed=seed)
-    for text in _actions(face):
+    for text in _actions(env):
         _, _, over, _, _ = env.step(text)
         if over:
             break
-    trajectory: Trajectory = face.trajectory
+    trajectory = team_env(env).trajectory
     env.close()
     return trajectory
 
 
 def _vector_equals_sequential(case: Case, **mode: Any) -> None:
-    """Three environments, past the end of an episode: every observation, reward, end and info is equal."""
+    """Compare every observation, reward, end and info of three environments, beyond the end of an episode."""
     count = 3
     steps = sum(agent.max_turns for agent in find_card(case.card).team) + 3
     with contextlib.ExitStack() as stack:
@@ -219,7 +244,7 @@ def _vector_equals_sequential(case: Case, **mode: Any) -> None:
 def _close(vector: Any, failed: bool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        vector.close(terminate=failed)  # after a failure workers may hang in the middle of a call
+        vector.close(terminate=failed)  # after a failure, workers may hang in a call
 
 
 def _step_side_by_side(vector: Any, singles: list[gym.Env[Any, str]], steps: int) -> None:
@@ -234,7 +259,7 @@ def _step_side_by_side(vector: Any, singles: list[gym.Env[Any, str]], steps: int
         expected = []
         for i, env in enumerate(singles):
             reward: Any = 0.0
-            if over[i]:  # the next-step rule: this step only resets
+            if over[i]:  # with next-step autoreset, this step only resets
                 (observation, info), over[i] = env.reset(), False
             else:
                 observation, reward, over[i], _, info = env.step(actions[i])

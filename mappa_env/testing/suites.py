@@ -1,4 +1,4 @@
-"""Conformance checks for any registered id or card folder, a user's own included.
+"""Conformance checks for any registered id or card folder, including the user's own.
 
 >>> from mappa_env.testing import check_environment
 >>> check_environment("mappa/MathChat-v0").raise_on_failure()
@@ -15,29 +15,41 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import mappa_env.conformance as suites
-from mappa_env.conformance import Case
+import mappa_env.testing.conformance as suites
 from mappa_env.errors import SandboxWarning
-from mappa_env.registration import card_of, find_card, register_card, shipped
+from mappa_env.registration import card_of, id_of
+from mappa_env.testing import card_files
+from mappa_env.testing.conformance import Case
 
 KNOWN_WARNINGS = (
     "Observation is not a NumPy array",
     "Observation space for each agent probably should be",
     "Action space for each agent probably should be",
 )
-"""What pettingzoo says of every environment whose observations and actions are not arrays."""
+"""Warnings of pettingzoo about any environment whose observations and actions are not arrays."""
 
 SUITES: tuple[Callable[[Case], None], ...] = (
-    suites.gymnasium_check_env, suites.gymnasium_seat_view, suites.spec_round_trip,
-    suites.pettingzoo_api_test, suites.pettingzoo_seed_test, suites.pettingzoo_parallel_api_test,
-    suites.pettingzoo_render_test, suites.async_vector, suites.sync_vector, suites.threaded_vector,
-    suites.same_seed_same_episode, suites.faces_agree, suites.any_text_is_legal,
-)  # fmt: skip
+    card_files.coach_questions,
+    card_files.prompts_of_every_length,
+    suites.gymnasium_check_env,
+    suites.gymnasium_single_agent,
+    suites.spec_round_trip,
+    suites.pettingzoo_api_test,
+    suites.pettingzoo_seed_test,
+    suites.pettingzoo_parallel_api_test,
+    suites.pettingzoo_render_test,
+    suites.async_vector,
+    suites.sync_vector,
+    suites.threaded_vector,
+    suites.same_seed_same_episode,
+    suites.interfaces_agree,
+    suites.any_text_is_legal,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One suite: ``detail`` is empty, or says what is wrong."""
+    """The result of one suite; ``detail`` is empty or says what is wrong."""
 
     name: str
     ok: bool
@@ -47,17 +59,18 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All suites of one environment."""
+    """The results of all suites on one environment."""
 
     env_id: str
     results: tuple[Result, ...]
 
     @property
     def ok(self) -> bool:
+        """Whether every suite passed."""
         return all(result.ok for result in self.results)
 
     def raise_on_failure(self) -> None:
-        """AssertionError that lists what failed."""
+        """Raise AssertionError with the failed suites if there are any."""
         failed = [f"{result.name}: {result.detail}" for result in self.results if not result.ok]
         if failed:
             raise AssertionError(f"{self.env_id} does not conform:\n" + "\n".join(failed))
@@ -66,7 +79,7 @@ class Report:
 def check_environment(id_or_folder: str | os.PathLike[str], **options: Any) -> Report:
     """Run every suite; ``options`` are those of ``gym.make`` (``sandbox="null"`` is the fastest).
 
-    Raises CardError, DataMissingError and OptionError where there is no environment to check.
+    Raises CardError, DataMissingError or OptionError if the environment cannot be made.
     """
     env_id, results = begin(id_or_folder, **options)
     return Report(env_id, tuple(results))
@@ -75,9 +88,9 @@ def check_environment(id_or_folder: str | os.PathLike[str], **options: Any) -> R
 def begin(id_or_folder: str | os.PathLike[str], **options: Any) -> tuple[str, Iterator[Result]]:
     """The id and an iterator that runs the suites one by one, for callers that show progress."""
     card = card_of(os.fspath(id_or_folder))
-    env_id = f"mappa/{find_card(card).id}" if card in shipped() else register_card(card)
+    env_id = id_of(card)
     case = Case(env_id, card, options)
-    case.make().close()  # missing data, malformed cards and wrong options speak for themselves
+    case.make().close()  # raises for missing data, malformed cards and wrong options
     return env_id, (_run(suite, case) for suite in SUITES)
 
 
@@ -92,7 +105,7 @@ def _run(suite: Callable[[Case], None], case: Case) -> Result:
             warnings.filterwarnings("ignore", message)
         try:
             suite(case)
-        except Exception as error:  # noqa: BLE001  a suite may fail in any way: that is its result
+        except Exception as error:  # noqa: BLE001  any exception is the suite's result
             detail = f"{type(error).__name__}: {error}"
     name = suite.__name__.replace("_", " ")
     return Result(name, not detail, detail, time.perf_counter() - start)

@@ -1,1 +1,1 @@
-"""trace"""
+"""Traces: recorded episodes, one JSON line per action."""

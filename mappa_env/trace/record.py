@@ -1,7 +1,7 @@
 """The trace store: trajectories as append-only, versioned JSON lines.
 
-A file holds, for every episode, one line per action and then one line that closes the episode, all appended
-by a single write: many processes may append to one file. Task truth and task files are never written.
+For every episode, a file has one line per action and then one line that closes the episode. A single write
+appends them, so many processes may share a file. Task truth and task files are never written.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ _TASK = ("id", "prompt", "metric", "compact", "topic", "split")
 
 
 class TraceStore:
-    """Appends trajectories to ``path``; the file and its folder are made at the first one."""
+    """Appends trajectories to ``path``; the first one creates the file and its folder."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._file: int | None = None
 
     def append(self, trajectory: Trajectory) -> None:
-        """Write one episode. Raises OSError when it cannot be written whole (a full disk)."""
+        """Write one episode. Raises OSError if it cannot be written completely, as on a full disk."""
         data = encode(trajectory)
         written = os.write(self._open(), data)
         if written != len(data):
             raise OSError(f"{self.path}: only {written} of {len(data)} bytes could be written.")
 
     def close(self) -> None:
+        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -49,7 +50,7 @@ class TraceStore:
             self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             size = os.fstat(self._file).st_size
             if size and os.pread(self._file, 1, size - 1) != b"\n":
-                os.write(self._file, b"\n")  # a writer died in mid-line: do not continue its line
+                os.write(self._file, b"\n")  # a writer died in mid-line; start a new line
         return self._file
 
 
@@ -79,8 +80,8 @@ def encode(trajectory: Trajectory) -> bytes:
 def read(path: str | Path) -> Iterator[Trajectory]:
     """The episodes of a file in the order in which they ended; ``task.truth`` and ``task.files`` are empty.
 
-    Lines that a crash cut short are left out together with their episode. Raises DataError for a file of
-    a newer version, or of another kind.
+    Skips episodes that a crash left incomplete. Raises DataError for a file of another version or another
+    format.
     """
     actions: list[Any] = []
     with open(path, "rb") as file:
@@ -96,6 +97,12 @@ def read(path: str | Path) -> Iterator[Trajectory]:
             if row["kind"] == "action":
                 actions.append(row.get("action"))
                 continue
+            attribution = row.get("attribution")
+            if isinstance(attribution, dict) and "shares" in attribution:
+                raise DataError(
+                    f"{path} line {number} has an attribution with 'shares', which are 'fractions' now: "
+                    "read the file with the version that wrote it."
+                )
             try:
                 mine, actions = actions[len(actions) - row["actions"] :], []
                 if len(mine) == row["actions"]:

@@ -1,4 +1,4 @@
-"""Names of files as hostile code may choose them: one printable form each, and back."""
+"""Converts file names, which hostile code may choose, to a unique printable form and back."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ _ESCAPED = re.compile(r"\\(?:\\|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 
 
 def shown(name: str) -> str:
-    r"""``name`` with everything unprintable escaped: ``\n`` as ``\x0a``, a raw byte as ``\xff``.
+    r"""Escape unprintable characters in ``name``: ``\n`` as ``\x0a``, a raw byte as ``\xff``.
 
-    Two names never look the same escaped, and a name of printable characters without a backslash is shown as
-    it is. The result holds no control, bidirectional or lone surrogate character.
+    Different names have different escaped forms, and a printable name without a backslash is unchanged. The
+    result contains no control, bidirectional or lone surrogate character.
     """
     return name if name.isprintable() and "\\" not in name else "".join(map(_escape, name))
 
 
 def meant(text: str) -> str:
-    """The name that ``shown`` turned into ``text``, as ``os`` functions want it (surrogateescape)."""
+    """The name whose ``shown`` form is ``text``, as ``os`` functions expect it (surrogateescape)."""
     return _ESCAPED.sub(_unescape, text) if "\\" in text else text
 
 
 def parts(name: str) -> list[str]:
-    """The components of a name inside the workspace. Raises WorkspaceError for one that could leave it."""
+    """The components of a name in the workspace. Raises WorkspaceError for a name that could leave it."""
     found = name.split("/")
     if "\0" in name or any(part in ("", ".", "..") for part in found):
         raise WorkspaceError(
@@ -39,7 +39,7 @@ def _escape(character: str) -> str:
         return "\\\\"
     if character.isprintable():
         return character
-    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as surrogateescape carries it
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as surrogateescape represents it
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x80:
         return f"\\x{code:02x}"

@@ -1,7 +1,7 @@
-"""Opening, creating and deleting inside folders that hostile code wrote: no link is ever followed.
+"""Opens, creates and deletes files in folders that hostile code wrote, and never follows a link.
 
-Everything goes through directory descriptors, one component at a time, so neither a link nor a path longer
-than the system allows can redirect or stop the host. A FIFO cannot block it.
+All access goes through directory descriptors, one path component at a time. So links cannot redirect the
+host, overlong paths cannot stop it, and FIFOs cannot block it.
 """
 
 from __future__ import annotations
@@ -16,30 +16,58 @@ from io import BufferedReader, BufferedWriter
 
 from mappa_env.errors import WorkspaceError
 
+Root = str | os.PathLike[str] | int
+"""A folder: its path or a descriptor."""
+_ENTER, _SEE = 0o700, 0o400
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_folder(name: str | os.PathLike[str], at: int | None = None) -> int:
-    """Descriptor of a real folder, made accessible to us if its mode forbids it. Raises OSError."""
+    """Open a real folder, changing its mode if that denies us access. Raises OSError."""
     try:
         return os.open(name, _FOLDER, dir_fd=at)
     except PermissionError:
-        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=at)
-        try:
-            os.chmod(f"/proc/self/fd/{handle}", 0o700)  # the folder itself, whatever its name now points to
-        finally:
-            os.close(handle)
+        accessible(name, at)
         return os.open(name, _FOLDER, dir_fd=at)
 
 
-def walk(
-    root: str | os.PathLike[str] | int, parts: Sequence[str], *, make: bool = False, owner: int | None = None
-) -> int:
-    """Descriptor of the folder ``parts`` below ``root`` (a path, or a descriptor that stays the caller's).
+def accessible(name: str | os.PathLike[str], at: int | None = None) -> os.stat_result:
+    """Give the owner of a file or folder its permission to read and enter back; returns the new status.
 
-    ``make``: create what is missing, as ``owner``'s if one is named.
+    Otherwise one agent could lock out the next one, and an unprivileged host too. Raises OSError.
+    """
+    if name == "." and at is not None:  # a closed folder does not even find itself
+        return reopened(at)
+    handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+    try:
+        return reopened(handle)
+    finally:
+        os.close(handle)
+
+
+def reopened(handle: int) -> os.stat_result:
+    """As ``accessible``, for a descriptor, which may be an ``O_PATH`` one. Raises OSError."""
+    info = os.fstat(handle)
+    if not closed(info):
+        return info
+    mode = stat.S_IMODE(info.st_mode) | (_ENTER if stat.S_ISDIR(info.st_mode) else _SEE)
+    os.chmod(f"/proc/self/fd/{handle}", mode)  # not by name, which may change
+    return os.fstat(handle)
+
+
+def closed(info: os.stat_result) -> bool:
+    """Whether the mode of a file or folder denies its owner to read, or to enter and change it."""
+    if stat.S_ISDIR(info.st_mode):
+        return info.st_mode & _ENTER != _ENTER
+    return stat.S_ISREG(info.st_mode) and not info.st_mode & _SEE
+
+
+def walk(root: Root, parts: Sequence[str], *, make: bool = False, owner: int | None = None) -> int:
+    """Open the folder ``parts`` below ``root``: a path, or a descriptor that the caller still owns.
+
+    ``make``: create missing folders, owned by ``owner`` if given.
     """
     folder = open_folder(".", root) if isinstance(root, int) else open_folder(root)
     for part in parts:
@@ -57,7 +85,7 @@ def walk(
 
 
 def open_file(name: str, at: int) -> BufferedReader:
-    """A regular file for reading. Raises WorkspaceError for a link, FIFO, socket, device or folder."""
+    """Open a regular file for reading. Raises WorkspaceError for a link, FIFO, socket, device or folder."""
     try:
         file = os.open(name, _READ, dir_fd=at)
     except OSError as error:
@@ -69,7 +97,7 @@ def open_file(name: str, at: int) -> BufferedReader:
 
 
 def create_file(name: str, at: int, owner: int | None = None) -> BufferedWriter:
-    """A new regular file for writing, in place of whatever file or link has that name."""
+    """Create a regular file for writing, replacing any file or link of that name."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=at)
     file = os.open(name, _CREATE, 0o644, dir_fd=at)
@@ -79,7 +107,7 @@ def create_file(name: str, at: int, owner: int | None = None) -> BufferedWriter:
 
 
 def ensure_folder(path: str | os.PathLike[str]) -> None:
-    """Make ``path`` a real folder that we may enter, replacing a file or link of that name."""
+    """Make ``path`` a real folder that we may enter, replacing any file or link of that name."""
     try:
         info = os.lstat(path)
     except FileNotFoundError:
@@ -95,27 +123,28 @@ def ensure_folder(path: str | os.PathLike[str]) -> None:
 
 
 def give_tree(root: str | os.PathLike[str], owner: int) -> None:
-    """Make ``owner`` the owner of a tree that the host has filled. Raises OSError."""
+    """Make ``owner`` the owner of a tree that the host wrote. Raises OSError."""
     for _, folders, files, at in os.fwalk(root, follow_symlinks=False):
         os.fchown(at, owner, owner)
         for name in (*folders, *files):
             os.chown(name, owner, owner, dir_fd=at, follow_symlinks=False)
 
 
-def remove_tree(root: str | os.PathLike[str]) -> None:
-    """Delete a tree of any depth and mode. Raises OSError for what cannot be deleted (a mount, say).
+def remove_tree(root: str | os.PathLike[str], at: int | None = None) -> None:
+    """Delete a tree of any depth and mode. Raises OSError for what cannot be deleted, such as a mount.
 
-    Folders found in a folder are first moved up to the top, so no path gets long and no stack deep.
+    ``at``: the folder that a relative ``root`` lies in. Moves nested folders to the top first, so paths stay
+    short and nothing recurses.
     """
     try:
-        top = open_folder(root)
+        top = open_folder(root, at)
     except FileNotFoundError:
         return
     except NotADirectoryError:  # a file, or a link: O_DIRECTORY is checked before O_NOFOLLOW
-        os.unlink(root)
+        os.unlink(root, dir_fd=at)
         return
     moved = 0
-    mark = secrets.token_hex(8)  # no name that could be there already
+    mark = secrets.token_hex(8)  # cannot exist already
     try:
         os.fchmod(top, 0o700)
         while folders := _unlink_files(top):
@@ -131,11 +160,11 @@ def remove_tree(root: str | os.PathLike[str]) -> None:
                 os.rmdir(name, dir_fd=top)
     finally:
         os.close(top)
-    os.rmdir(root)
+    os.rmdir(root, dir_fd=at)
 
 
 def why(error: OSError) -> str:
-    """The reason of a refused opening, in words."""
+    """The reason why opening a file failed, in words."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR):
         return "it is, or lies behind, a link or a file"
     if error.errno == errno.ENXIO:
@@ -150,7 +179,7 @@ def _open_writable(name: str, at: int) -> int:
 
 
 def _unlink_files(folder: int) -> list[str]:
-    """Unlink everything in ``folder`` but its folders, whose names are returned."""
+    """Unlink everything in ``folder`` except its folders; return the names of those."""
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in found:

@@ -1,4 +1,4 @@
-"""A look at the first bytes of a file without trusting it: text, a CSV's head, a pickle's global names."""
+"""Previews the first bytes of an untrusted file: text, a CSV's first rows, a pickle's global names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickletools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mappa_env.names import shown
+from mappa_env.workspace.escaping import shown
 
 MAX_LINES = 20
 MAX_LINE = 200
@@ -23,8 +23,8 @@ _PICKLES = (".pkl", ".pickle", ".joblib")
 class Preview:
     """``kind`` is ``csv``, ``pickle``, ``text`` or ``binary``; ``lines`` are printable and of bounded size.
 
-    For a CSV the lines are its rows, cells separated by ``" | "``; for a pickle they are the sorted global
-    names that loading it would import; for a binary file its first bytes in hex. ``size`` in bytes.
+    For a CSV the lines are its rows, with cells separated by ``" | "``; for a pickle, the sorted global names
+    that loading it would import; for a binary file, its first bytes in hex. ``size`` is in bytes.
     """
 
     path: str
@@ -34,7 +34,7 @@ class Preview:
 
 
 def preview(path: str, head: bytes, size: int) -> Preview:
-    """Describe a file of ``size`` bytes by its first bytes, ``head``. Never raises."""
+    """Preview a file of ``size`` bytes that starts with ``head``. Never raises."""
     name = path.lower()
     if name.endswith(_PICKLES):
         return Preview(path, "pickle", size, tuple(sorted(set(_globals(head)))))
@@ -57,8 +57,8 @@ def _rows(lines: list[str], delimiter: str) -> Iterator[str]:
 
 
 def _globals(head: bytes) -> Iterator[str]:
-    """Names that the opcodes of a pickle would import, as far as they can be read off without running it."""
-    strings: list[str] = []  # pushed last, so that STACK_GLOBAL's two operands are found
+    """Names that a pickle would import, as far as its opcodes show without running them."""
+    strings: list[str] = []  # the last two are the operands of STACK_GLOBAL
     memo: dict[int, str] = {}
     found = 0
     try:
@@ -81,5 +81,5 @@ def _globals(head: bytes) -> Iterator[str]:
                 found += 1
             if count >= MAX_OPCODES or found >= MAX_GLOBALS:
                 return
-    except (ValueError, IndexError, OverflowError):  # cut off by the limit, or no pickle at all
+    except (ValueError, IndexError, OverflowError):  # truncated by the limit, or not a pickle
         return

@@ -1,7 +1,7 @@
-"""A folder per episode that hostile code writes into, and that the host only ever touches with care.
+"""A folder per episode into which hostile code writes.
 
-The host reads regular files only, never unpickles and never executes. The folder (``mappa_env.homes``) is
-made when first needed: a workspace that nobody uses costs nothing.
+The host reads only regular files, never unpickles and never executes. The folder
+(``mappa_env.workspace.storage``) is created on first use, so an unused workspace costs nothing.
 """
 
 from __future__ import annotations
@@ -16,31 +16,33 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mappa_env.errors import WorkspaceError
-from mappa_env.folders import create_file, open_file, walk, why
-from mappa_env.homes import FolderHome, Home
-from mappa_env.names import meant, parts, shown
-from mappa_env.preview import Preview, preview
-from mappa_env.trail import Snapshot, compare, scan
 from mappa_env.types import FileChange
-
-MAX_COPY_BYTES = 512 * 2**20
-_CHUNK = 2**16
+from mappa_env.workspace.changes import apply, compare
+from mappa_env.workspace.copying import copy_files
+from mappa_env.workspace.digests import CHUNK
+from mappa_env.workspace.escaping import meant, parts, shown
+from mappa_env.workspace.nofollow import create_file, open_file, walk, why
+from mappa_env.workspace.preview import Preview, preview
+from mappa_env.workspace.pruning import prune
+from mappa_env.workspace.scanning import scan
+from mappa_env.workspace.snapshot import MAX_DEPTH, MAX_PATH, Snapshot, too_deep
+from mappa_env.workspace.storage import FolderStorage, Storage
 
 
 class Workspace:
-    """``trail`` lists every change so far; ``present`` maps each existing file to its last change.
+    """``history`` lists every file change so far; ``present`` maps each existing file to its last change.
 
-    Paths in both, and those that ``read`` takes, are in the escaped form of ``mappa_env.names.shown``.
-    ``given_bytes`` is the size of the files that the host put. Used by one thread at a time.
+    Paths in both, and those that ``read`` takes, are escaped by ``mappa_env.workspace.escaping.shown``.
+    ``given_bytes`` is the size of the files that the host put there. Not thread-safe.
     """
 
-    def __init__(self, make_home: Callable[[], Home] = FolderHome) -> None:
-        """``make_home`` is called when the first file or action needs a place."""
-        self.trail: list[FileChange] = []
+    def __init__(self, make_storage: Callable[[], Storage] = FolderStorage) -> None:
+        """The first file or action calls ``make_storage``."""
+        self.history: list[FileChange] = []
         self.present: dict[str, FileChange] = {}
         self.given_bytes = 0
-        self._make_home = make_home
-        self._home: Home | None = None
+        self._make_storage = make_storage
+        self._storage: Storage | None = None
         self._snapshot: Snapshot | None = None
 
     def __enter__(self) -> Workspace:
@@ -50,35 +52,40 @@ class Workspace:
         self.remove()
 
     @property
-    def home(self) -> Home:
-        """Where the files live; made on first use."""
-        if self._home is None:
-            self._home = self._make_home()
-        return self._home
+    def storage(self) -> Storage:
+        """The storage of the files; created on first use."""
+        if self._storage is None:
+            self._storage = self._make_storage()
+        return self._storage
 
     @property
     def path(self) -> Path:
-        """The folder code runs in. Raises WorkspaceError where the home has none."""
-        return self.home.path
+        """The folder that code runs in. Raises WorkspaceError if the storage has no path."""
+        return self.storage.path
 
     @property
     def scratch(self) -> Path:
-        """The folder for temporary files of an action, beside ``path`` and outside of the trail."""
-        return self.home.scratch
+        """An action's folder for temporary files, next to ``path`` and outside the file history."""
+        return self.storage.scratch
 
     def ready(self) -> Path:
-        """``path``, made whole again where an earlier action broke it, with an empty ``scratch``."""
-        self.home.ready()
+        """Restore the folder if an earlier action damaged it, and empty ``scratch``; return ``path``."""
+        self.storage.ready()
         return self.path
 
     def put(self, name: str, content: bytes | Path) -> None:
-        """Place a file of the task: bytes, or the host's regular file of that path.
+        """Place a task file: bytes, or a copy of the host's regular file at that path.
 
-        Raises WorkspaceError for a name that is not plain text or leaves the workspace, and for a source
-        that cannot be read.
+        Raises WorkspaceError for a name that is not printable, leaves the workspace or is too deep or long,
+        and for an unreadable source.
         """
         if shown(name) != name:
-            raise WorkspaceError(f"{shown(name)!r} is no name for a task file: use printable characters.")
+            raise WorkspaceError(f"{shown(name)!r} cannot name a task file: use printable characters only.")
+        if too_deep(name):
+            raise WorkspaceError(
+                f"{name[:200]!r} cannot name a task file: at most {MAX_DEPTH} levels and {MAX_PATH} "
+                "characters are listed."
+            )
         with _source(content) as source:
             size, digest = self._write(name, source)
         self._snapshot = None
@@ -86,28 +93,42 @@ class Workspace:
         self.present[name] = FileChange(name, "created", size, digest)
 
     def scan(self) -> Snapshot:
-        """The state of every entry now; digests are carried over from the last scan where nothing moved."""
-        self._snapshot = scan(self._home.root, self._snapshot) if self._home else Snapshot()
-        return self._snapshot
+        """Scan the folder now, and restore what an action broke.
+
+        New entries that the limits of a scan exclude are deleted, so that nothing unlisted reaches the next
+        action; ``skipped`` counts them.
+        """
+        if self._storage is None:
+            self._snapshot = Snapshot()
+            return self._snapshot
+        self._storage.ready()
+        root = self._storage.root
+        found = scan(root, self._snapshot)
+        if found.skipped and self._snapshot is not None:
+            folders = [path for path, entry in found.entries.items() if entry.kind == "dir"]
+            prune(root, folders, found.entries)
+            found = dataclasses.replace(scan(root, found), skipped=found.skipped)
+        self._snapshot = found
+        return found
 
     @property
     def snapshot(self) -> Snapshot:
-        """The last scan, or a new one: what survivors of an action do later counts for the next one."""
+        """The last scan, or a new one if there is none.
+
+        Changes that surviving processes make after a scan count as the next action's.
+        """
         return self._snapshot or self.scan()
 
     def changes(self, before: Snapshot, after: Snapshot) -> tuple[FileChange, ...]:
-        """What happened between two scans, sorted by path."""
+        """Changes between two scans, sorted by path."""
         return compare(before, after)
 
     def record(self, changes: Sequence[FileChange], agent: str, step: int) -> None:
-        """Append ``changes`` to the trail as ``agent``'s doing in action ``step``."""
+        """Append ``changes``, made by ``agent`` in action ``step``, to the file history."""
         for change in changes:
             change = dataclasses.replace(change, agent=agent, step=step)
-            self.trail.append(change)
-            if change.op == "deleted" or change.kind == "dir":
-                self.present.pop(change.path, None)
-            else:
-                self.present[change.path] = change
+            self.history.append(change)
+            apply(change, self.present)
 
     def read(self, name: str, max_bytes: int = 2**20) -> bytes:
         """Content of a regular file. Raises WorkspaceError for anything else or more than ``max_bytes``."""
@@ -118,53 +139,48 @@ class Workspace:
             raise WorkspaceError(f"{name} has {size} bytes; at most {max_bytes} are read.")
         return data
 
+    def head(self, name: str, most: int) -> bytes:
+        """The first ``most`` bytes of a regular file. Raises WorkspaceError for anything else."""
+        with self._open(meant(name)) as stream:
+            return stream.read(most)
+
     def preview(self, name: str, max_bytes: int = 2**16) -> Preview:
-        """What the first ``max_bytes`` of a file show, without unpickling. Raises WorkspaceError."""
+        """Preview the first ``max_bytes`` of a file without unpickling. Raises WorkspaceError."""
         with self._open(meant(name)) as stream:
             return preview(name, stream.read(max_bytes), os.fstat(stream.fileno()).st_size)
 
     def copy(self) -> Workspace:
-        """A scratch copy of the regular files, as the last scan saw them.
-
-        Links and special files stay behind, and so does what is unreadable by mode or exceeds
-        MAX_COPY_BYTES in total: the copy lacks it, as a reader of the workspace would.
-        """
-        twin = Workspace(self._make_home)
-        self._pour_into(twin)
+        """A temporary copy of the regular files and folders in the last scan: see ``copy_files``."""
+        twin = Workspace(self._make_storage)
+        twin.given_bytes = copy_files(self.storage.root, self.snapshot, twin.storage)
         twin.present = dict(self.present)
         return twin
 
-    def move(self, make_home: Callable[[], Home]) -> None:
-        """Leave the home for a new one, with the files that ``copy`` would take, and keep trail and all."""
-        twin = Workspace(make_home)
-        self._pour_into(twin)
-        self.home.remove()
-        self._make_home, self._home, self._snapshot = make_home, twin.home, None
+    def move(self, make_storage: Callable[[], Storage]) -> None:
+        """Move the files that ``copy`` would take to a new storage; keep the file history."""
+        storage = make_storage()
+        copy_files(self.storage.root, self.snapshot, storage)
+        self.storage.remove()
+        self._make_storage, self._storage, self._snapshot = make_storage, storage, None
 
-    def _pour_into(self, twin: Workspace) -> None:
-        budget = MAX_COPY_BYTES
-        for name, entry in self.snapshot.entries.items():
-            if entry.kind != "file" or entry.size > budget:
-                continue
-            try:
-                with self._open(name) as stream:
-                    size, _ = twin._write(name, stream, limit=budget)
-            except WorkspaceError:
-                continue
-            budget -= size
-            twin.given_bytes += size
+    def restore(self, copy: Workspace) -> None:
+        """Hold the files of ``copy`` again, which is then as removed; keep the file history."""
+        self.storage.remove()
+        self._storage, self._snapshot = copy.storage, None
+        copy._storage = None
+        copy.remove()
 
     def remove(self) -> None:
-        """Delete the folder, whatever is in it; the workspace is then as new. May be called twice."""
-        if self._home is not None:
-            self._home.remove()
-        self._home = self._snapshot = None
-        self.present, self.trail, self.given_bytes = {}, [], 0
+        """Delete the folder and reset the workspace. May be called twice."""
+        if self._storage is not None:
+            self._storage.remove()
+        self._storage = self._snapshot = None
+        self.present, self.history, self.given_bytes = {}, [], 0
 
     def _open(self, name: str) -> BinaryIO:
         *above, last = parts(name)
         try:
-            folder = walk(self.home.root, above)
+            folder = walk(self.storage.root, above)
         except OSError as error:
             raise WorkspaceError(f"{shown(name)} cannot be read: {why(error)}.") from None
         try:
@@ -174,16 +190,16 @@ class Workspace:
         finally:
             os.close(folder)
 
-    def _write(self, name: str, source: BinaryIO, limit: int | None = None) -> tuple[int, str]:
-        """Copy ``source`` to ``name``; returns its size and digest. At most ``limit`` bytes are taken."""
+    def _write(self, name: str, source: BinaryIO) -> tuple[int, str]:
+        """Copy ``source`` to ``name``; returns size and digest."""
         *above, last = parts(name)
         size, digest = 0, hashlib.sha256()
-        home = self.home
+        storage = self.storage
         try:
-            folder = walk(home.root, above, make=True, owner=home.owner)
+            folder = walk(storage.root, above, make=True, owner=storage.owner)
             try:
-                with create_file(last, folder, home.owner) as target:
-                    while data := source.read(_CHUNK if limit is None else min(_CHUNK, limit - size)):
+                with create_file(last, folder, storage.owner) as target:
+                    while data := source.read(CHUNK):
                         target.write(data)
                         digest.update(data)
                         size += len(data)

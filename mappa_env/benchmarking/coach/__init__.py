@@ -1,1 +1,1 @@
-"""What a coach is worth: faults with a known culprit (``bench``), and injections (``probe``)."""
+"""Measures a coach with faults of known culprits (``bench``) and with injections (``probe``)."""

@@ -1,15 +1,17 @@
-"""The faults of an environment: one wrong action each, at a known agent and turn of an expert's episode."""
+"""The faults of an environment: each replaces one action, of known agent and turn, of an expert episode."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from mappa_env.benchmarking.coach.mutations import MUTATIONS, Kind
+from mappa_env.benchmarking.coach.mutations import Kind, Mutation
+from mappa_env.benchmarking.coach.mutations_answer import ANSWERS
+from mappa_env.benchmarking.coach.mutations_code import CODE
 from mappa_env.cards import Card
 from mappa_env.errors import OptionError
 from mappa_env.scripted import load_script, make_team
@@ -18,21 +20,44 @@ from mappa_env.types import ActionRecord, Task
 Source = Literal["script", "mutation"]
 
 SCRIPTED: dict[str, Kind] = {
-    "forgets_x_test": "file", "forgets_model": "file", "prints_saved_without_saving": "file",
-    "wrong_file_name": "file", "pickles_y_train": "file", "wrong_rows": "file", "row_subset": "file",
-    "duplicate_ids": "file", "wrong_header": "file", "wrong_id_column": "file",
-    "crash": "code", "wrong_column": "code", "wrong_input": "code", "no_print": "code", "no_fence": "code",
-    "leaks_target": "value", "leaves_nan": "value", "strings_left": "value", "constant_model": "value",
-    "few_rows": "value", "nan_predictions": "value", "constant_submission": "value",
-    "wrong_formula": "value", "wrong_operator": "value", "wrong_digit": "value",
-    "miscopied_result": "text", "no_box": "text", "miscopied": "text", "boxes_problem_number": "text",
-}  # fmt: skip
-"""What is wrong, by name of a scripted fault."""
+    "forgets_x_test": "file",
+    "forgets_model": "file",
+    "prints_saved_without_saving": "file",
+    "wrong_file_name": "file",
+    "pickles_y_train": "file",
+    "wrong_rows": "file",
+    "row_subset": "file",
+    "duplicate_ids": "file",
+    "wrong_header": "file",
+    "wrong_id_column": "file",
+    "crash": "code",
+    "wrong_column": "code",
+    "wrong_input": "code",
+    "no_print": "code",
+    "no_fence": "code",
+    "leaks_target": "value",
+    "leaves_nan": "value",
+    "strings_left": "value",
+    "constant_model": "value",
+    "few_rows": "value",
+    "nan_predictions": "value",
+    "constant_submission": "value",
+    "wrong_formula": "value",
+    "wrong_operator": "value",
+    "wrong_digit": "value",
+    "miscopied_result": "text",
+    "no_box": "text",
+    "miscopied": "text",
+    "boxes_problem_number": "text",
+}
+"""Name of a scripted fault -> the kind of mistake."""
+
+MUTATIONS: Mapping[str, Mutation] = {**CODE, **ANSWERS}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``text`` is what ``agent`` says in turn ``own`` of its script instead of what the expert says."""
+    """A wrong action: ``text`` replaces the expert's action of ``agent`` in turn ``own`` of its script."""
 
     agent: str
     own: int
@@ -43,11 +68,12 @@ class Fault:
 
     @property
     def key(self) -> str:
+        """Identifies the fault within its task."""
         return f"{self.agent}:{self.own}:{self.source}:{self.name}"
 
 
 def faults(card: Card, task: Task, seed: int, good: Sequence[ActionRecord]) -> list[Fault]:
-    """Every fault that can be made in ``good``, the expert's episode; the same text counts once."""
+    """Every fault that applies to ``good``, the expert's episode; equal texts count once."""
     found: dict[tuple[str, int, str], Fault] = {}
     for fault in (*_scripted(card, task, seed, good), *_mutated(seed, good)):
         found.setdefault((fault.agent, fault.own, fault.text), fault)
@@ -55,17 +81,17 @@ def faults(card: Card, task: Task, seed: int, good: Sequence[ActionRecord]) -> l
 
 
 def need_script(card: Card) -> str:
-    """The name of the card's script. Raises OptionError where it has none."""
+    """The name of the card's script. Raises OptionError if it has none."""
     if card.scripted is None:
         raise OptionError(
-            f"the card {card.id} has no scripted team (`scripted:` in card.yaml), so there is no "
-            "expert whose episodes could be spoiled."
+            f"the card {card.id} has no scripted team (`scripted:` in card.yaml), and the benchmark needs "
+            "its expert episodes."
         )
     return card.scripted
 
 
 def _scripted(card: Card, task: Task, seed: int, good: Sequence[ActionRecord]) -> Iterator[Fault]:
-    """A script may change several of an agent's actions; the first one that it changes is the fault."""
+    """The scripts' faults. A script may change several actions of an agent; the first one is the fault."""
     name = need_script(card)
     for role, names in load_script(name)[0].faults.items():
         for fault in names:

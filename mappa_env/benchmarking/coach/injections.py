@@ -1,4 +1,4 @@
-"""The probe set: texts that ask for a better score, and how each gets into the evidence of an action."""
+"""The probe set: texts that ask for a better score, and how each enters the evidence of an action."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mappa_env.coach.evidence import unbacked_claims
 from mappa_env.coach.spec import Strict, read_spec_file
 from mappa_env.errors import OptionError, nearest
-from mappa_env.names import shown
 from mappa_env.parsing import parse
 from mappa_env.types import Evidence, FileChange
+from mappa_env.workspace.escaping import shown
 
 SHIPPED = Path(__file__).with_name("injections.yaml")
 VERSION = 1
@@ -32,14 +31,14 @@ _CARRIERS: dict[Place, str] = {
     "file_name": f"open(open({NOTE!r}).read(), 'w').close()",
     "csv_cell": f"print(open({TABLE!r}).read())",
 }
-"""Code that takes the text from a file of the task to its place, so that it is nowhere else. What is printed
-ends in a line that is always the same: where nothing else is printed, that line is the last, not the text."""
+"""Code that copies the text from a task file to its place, so that it occurs nowhere else. Printed output
+ends in a constant line, so that the text is never the last line."""
 _LONGEST_NAME = 200
-"""Bytes of a file name; 255 is what file systems take."""
+"""Bytes of a file name; file systems allow 255."""
 
 
 class Injection(Strict):
-    """One entry of the file; see its head."""
+    """One entry of the probe file; its header documents the fields."""
 
     class_: Annotated[str, Field(alias="class")]
     name: str
@@ -51,14 +50,14 @@ class Injection(Strict):
 
     @property
     def words(self) -> str:
-        """The whole text, repeated where it is to be long."""
+        """The whole text, with its repetitions."""
         if self.length is None:
             return self.text
         return (self.text * (self.length // len(self.text) + 1))[: self.length]
 
 
 class ProbeSet(Strict):
-    """``control``: harmless words; what they change at a place is not the injection's doing."""
+    """A probe file. ``control``: harmless words, whose effect at a place is subtracted."""
 
     version: int
     date: datetime.date
@@ -67,7 +66,7 @@ class ProbeSet(Strict):
 
 
 def read_probes(path: Path = SHIPPED) -> ProbeSet:
-    """Raises CardError that names the file and the place, OptionError for another version."""
+    """Read a probe file. Raises CardError that names file and key, OptionError for another version."""
     found = read_spec_file(path, ProbeSet)
     if found.version != VERSION:
         raise OptionError(f"{path}: version {found.version} is not known; this version reads {VERSION}.")
@@ -78,16 +77,16 @@ def read_probes(path: Path = SHIPPED) -> ProbeSet:
 
 
 def chosen(probes: ProbeSet, classes: tuple[str, ...]) -> tuple[Injection, ...]:
-    """The probes of these classes (none named: all). Raises OptionError for an unknown class."""
+    """The probes of ``classes`` (empty: all). Raises OptionError for an unknown class."""
     known = sorted({probe.class_ for probe in probes.probes})
     for name in classes:
         if name not in known:
-            raise OptionError(f"no class of probes {name!r}; there are {known}." + nearest(name, known))
+            raise OptionError(f"unknown probe class {name!r}; choose from {known}." + nearest(name, known))
     return tuple(probe for probe in probes.probes if not classes or probe.class_ in classes)
 
 
 def task_files(place: Place, text: str) -> dict[str, bytes]:
-    """The files that a task needs so that an altered action finds the text."""
+    """The additional task files from which an altered action reads the text."""
     if place == "csv_cell":
         return {TABLE: _table(text).encode()}
     words = _file_name(text) if place == "file_name" else text
@@ -95,8 +94,7 @@ def task_files(place: Place, text: str) -> dict[str, bytes]:
 
 
 def altered(evidence: Evidence, place: Place, text: str) -> str | None:
-    """The action with the text at that place. None: it runs no code that could bring it there, or what runs
-    would be something else."""
+    """The action with the text at that place. None: it has no suitable code, or other code would run."""
     if place == "action":
         action, code = f"{evidence.action}\n\n{text}", evidence.code
     elif evidence.code is None:
@@ -109,7 +107,7 @@ def altered(evidence: Evidence, place: Place, text: str) -> str | None:
 
 
 def injected(evidence: Evidence, place: Place, text: str) -> Evidence | None:
-    """The evidence that the altered action would give; None where ``altered`` gives none."""
+    """The evidence that the altered action would produce; None if ``altered`` returns None."""
     action = altered(evidence, place, text)
     if action is None:
         return None
@@ -128,11 +126,7 @@ def injected(evidence: Evidence, place: Place, text: str) -> Evidence | None:
             change = FileChange(name, "created", 0, empty, agent=evidence.agent.name, step=evidence.step)
             tool = dataclasses.replace(tool, files=(*tool.files, change))
             present[name] = change
-    written = [f.path for f in tool.files if f.op != "deleted"] if tool is not None else []
-    claims = unbacked_claims(parsed.answer, tool.stdout if tool is not None else "", written)
-    return dataclasses.replace(
-        evidence, action=action, code=parsed.code, tool=tool, present=present, claims=claims
-    )
+    return dataclasses.replace(evidence, action=action, code=parsed.code, tool=tool, present=present)
 
 
 def _commented(text: str) -> str:
@@ -140,7 +134,7 @@ def _commented(text: str) -> str:
 
 
 def _file_name(text: str) -> str:
-    """The text as a name that a file system takes."""
+    """The text as a valid file name."""
     name = " ".join(text.replace("/", "|").split())
     return name.encode()[:_LONGEST_NAME].decode(errors="ignore") or "-"
 

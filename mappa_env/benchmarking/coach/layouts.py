@@ -1,6 +1,6 @@
-"""Where in a stay the work is done: extra turns around it, so that a fault is not always in the same turn.
+"""Extra turns before and after the work in a segment, so that a fault is not always in the same turn.
 
-A script's first turn is its work; whatever follows it reports. Extra turns are invisible to the scripts.
+The first turn of a script does the work; later turns report it. Scripts do not see extra turns.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ EXTRAS = {
     "look": "First I look at what is there.\n\n```python\nimport os\nprint(sorted(os.listdir('.')))\n```",
     "stumble": "First I look at what is there.\n\n```python\nprint(sorted(os.listdir('.')))\n```",
 }
-"""``stumble`` raises a NameError and does no harm."""
+"""``stumble`` raises a harmless NameError."""
 WORK = "work"
-"""An extra turn that does the work, rightly."""
+"""An extra turn that does the work correctly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """``agent`` has extra turns ``before`` its work and ``after`` it; everybody else acts as scripted."""
+    """``agent`` has extra turns ``before`` and ``after`` its work; the others act as scripted."""
 
     name: str
     agent: str = ""
@@ -36,7 +36,7 @@ class Layout:
         return sequence[turn] if turn < len(sequence) else turn - len(sequence) + 1
 
     def turn(self, agent: str, own: int) -> int:
-        """The turn in which ``agent`` comes to turn ``own`` of its script."""
+        """The turn in which ``agent`` acts turn ``own`` of its script."""
         if agent != self.agent:
             return own
         return own + len(self.before) + (len(self.after) if own else 0)
@@ -46,9 +46,9 @@ PLAIN = Layout("plain")
 
 
 def layouts(team: Team, agent: str, own: int) -> Iterator[Layout]:
-    """Every layout in which ``agent`` can still come to turn ``own`` of its script.
+    """Every layout in which ``agent`` still reaches turn ``own`` of its script.
 
-    Only who hands on files looks afterwards: what others hand on is their last output.
+    Only agents that write files look afterwards: other agents pass on their last output.
     """
     yield PLAIN
     found = [
@@ -66,6 +66,6 @@ def layouts(team: Team, agent: str, own: int) -> Iterator[Layout]:
 
 
 def _room(team: Team, layout: Layout) -> int:
-    """Turns of the agent; its extra turns must fit too."""
+    """The agent's maximum number of turns; 0 if its extra turns leave none for its work."""
     turns = team[layout.agent].max_turns
     return turns if len(layout.before) + len(layout.after) < turns else 0

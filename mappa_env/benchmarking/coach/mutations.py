@@ -1,17 +1,30 @@
-"""Single mutations of a good action: real text in, text with one mistake out (None: it cannot be made).
+"""Mutations: each maps the text of a good action to the same text with one mistake.
 
-They know Python code and a few conventions of written answers, and no task: whether a mutation does any harm
-is for the episode to show.
+Mutations know Python code and some conventions of written answers, but not the task: only running the episode
+shows whether a mutation does harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
-from mappa_env.benchmarking.coach.mutation import Kind, Mutate, Mutation
-from mappa_env.benchmarking.coach.mutations_answer import ANSWERS
-from mappa_env.benchmarking.coach.mutations_code import CODE
+import numpy as np
 
-__all__ = ["MUTATIONS", "Kind", "Mutate", "Mutation"]
+Kind = Literal["file", "code", "value", "text"]
+"""The mistake: a missing, misnamed or malformed file; code that fails or prints nothing; a wrong value in the
+right form; words that misreport what was done."""
 
-MUTATIONS: Mapping[str, Mutation] = {**CODE, **ANSWERS}
+Mutate = Callable[[str, np.random.Generator], str | None]
+"""Returns None if the mistake does not apply to the text."""
+
+FENCE = re.compile(r"```python\n(.*?)\n```", re.DOTALL)
+PRINTED = re.compile(r"^(print\()(.+)(\))$")
+
+
+class Mutation(NamedTuple):
+    """A mutation and its kind of mistake."""
+
+    kind: Kind
+    mutate: Mutate

@@ -1,4 +1,4 @@
-"""Mutations of numbers: in a plan, in what is computed, in a reported result, in a boxed answer."""
+"""Mutations of numbers: in a plan, in code, in a reported result, in a boxed answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mappa_env.benchmarking.coach.mutation import FENCE, PRINTED, Mutate, Mutation
+from mappa_env.benchmarking.coach.mutations import FENCE, PRINTED, Mutate, Mutation
 from mappa_env.grading.expression import safe_value
 from mappa_env.scripted.mutate import wrong_digit, wrong_operator
 
@@ -16,7 +16,7 @@ _BOXED = re.compile(r"(\\boxed\{)([^{}]+)(\})")
 
 
 def _number(change: Callable[[str, np.random.Generator], str | None]) -> Mutate:
-    """A change of the expression that is planned or printed, of the reported result, or of the box."""
+    """Change the planned or printed expression, the reported result, or the box."""
 
     def mutate(text: str, rng: np.random.Generator) -> str | None:
         found = FENCE.search(text)
@@ -55,13 +55,13 @@ def _next(expr: str) -> str | None:
 
 
 def _ignores_upstream(expr: str, rng: np.random.Generator) -> str | None:
-    """A number of one's own in place of the one that was handed on or computed."""
+    """Replace the received or computed number by a random one."""
     value, own = safe_value(expr), int(rng.integers(10, 1000))
     return None if value is None else str(own if own != value else own + 1)
 
 
 def _silent(text: str, rng: np.random.Generator) -> str | None:
-    """The line with the plan, the result or the box is left out."""
+    """Remove the line with the plan, the result or the box."""
     lines = text.split("\n")
     kept = [line for line in lines if not _LABELLED.match(line) and not _BOXED.search(line)]
     return ("\n".join(kept) or "I am done.") if len(kept) < len(lines) and "```" not in text else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mappa_env.benchmarking.coach.mutation import FENCE, PRINTED, Mutate, Mutation
+from mappa_env.benchmarking.coach.mutations import FENCE, PRINTED, Mutate, Mutation
 
 _SAVE = re.compile(r"\bto_(?:pickle|csv|parquet|json)\(|\bdump\(|\bsave\w*\(")
 _NAME = re.compile(r"(['\"])([\w.-]+\.(?:pkl|csv|json|npy|parquet|joblib))\1")
@@ -20,7 +20,7 @@ _CALL = re.compile(r"\)$")
 
 
 def _on_code(change: Callable[[list[str], np.random.Generator], list[str] | None]) -> Mutate:
-    """A change of the lines of the first fence."""
+    """Change the lines of the first code fence."""
 
     def mutate(text: str, rng: np.random.Generator) -> str | None:
         found = FENCE.search(text)
@@ -72,7 +72,7 @@ def _stemmed(name: str, more: str) -> str:
 
 
 def _swap_saved(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """Two files get each other's content."""
+    """Swap the contents of two files."""
     saves = _saves(lines)
     if len(saves) < 2:
         return None
@@ -86,7 +86,7 @@ def _swap_saved(lines: list[str], rng: np.random.Generator) -> list[str] | None:
 
 
 def _half_rows(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """What is saved loses the second half of its rows."""
+    """Save only the first half of the rows."""
     at = _pick(_saves(lines), rng)
     name = _saved_name(lines[at]) if at is not None else None
     return None if at is None or name is None else _with(lines, at, f"{name} = {name}[: len({name}) // 2]")
@@ -98,7 +98,7 @@ def _saved_name(line: str) -> str | None:
 
 
 def _deletes_input(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """The files that were read are removed in the end."""
+    """Delete the files that were read, at the end."""
     read = [next(name for name in found.groups() if name) for line in lines for found in _READ.finditer(line)]
     if not read:
         return None
@@ -106,7 +106,7 @@ def _deletes_input(lines: list[str], rng: np.random.Generator) -> list[str] | No
 
 
 def _overwrites_input(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """A result is saved over a file that was read."""
+    """Overwrite a file that was read with a result."""
     saves = _saves(lines)
     read = [next(name for name in found.groups() if name) for line in lines for found in _READ.finditer(line)]
     if not saves or not read:
@@ -131,13 +131,13 @@ def _says_the_claim(text: str, rng: np.random.Generator) -> str | None:
 
 
 def _raises(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """An assertion that does not hold, before anything is saved or printed."""
+    """Add a failing assertion before anything is saved or printed."""
     first = next((i for i, line in enumerate(lines) if _SAVE.search(line) or line.startswith("print(")), 0)
     return _with(lines, first, "assert False, 'this should not happen'")
 
 
 def _undefined_name(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """A variable is assigned under another name than the one it is used by."""
+    """Rename a variable where it is assigned, not where it is used."""
     found = [i for i, line in enumerate(lines) if _ASSIGNED.match(line)]
     at = _pick(found, rng)
     return (
@@ -158,7 +158,7 @@ def _unbalanced(lines: list[str], rng: np.random.Generator) -> list[str] | None:
 
 
 def _cut_off(text: str, rng: np.random.Generator) -> str | None:
-    """The action ends in the middle of its code, as at a token limit: the fence never closes."""
+    """Cut the action in the middle of its code, as at a token limit: the fence never closes."""
     found = FENCE.search(text)
     return text[: (found.start(1) + found.end(1)) // 2] if found else None
 
@@ -172,7 +172,7 @@ def _no_print(lines: list[str], rng: np.random.Generator) -> list[str] | None:
 
 
 def _swap_names(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """Two columns of the table that is made swap their names."""
+    """Swap the names of two columns of the created table."""
     for at, line in enumerate(lines):
         names = re.findall(r"'([^']+)': ", line)
         if "DataFrame(" in line and len(names) >= 2:
@@ -183,7 +183,7 @@ def _swap_names(lines: list[str], rng: np.random.Generator) -> list[str] | None:
 
 
 def _reversed_rows(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """Labels or predictions no longer belong to their rows."""
+    """Reverse labels or predictions, so that they no longer match their rows."""
     for at, line in enumerate(lines):
         found = re.match(r"^([yp]) = (?!0\.5)", line)
         if found:
@@ -196,13 +196,13 @@ def _reversed_rows(lines: list[str], rng: np.random.Generator) -> list[str] | No
 
 
 def _few_rows(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """The model sees eight rows."""
+    """Fit the model on eight rows."""
     changed = [re.sub(r"\.fit\((\w+), (\w+)\)", r".fit(\1[:8], \2[:8])", line) for line in lines]
     return changed if changed != lines else None
 
 
 def _wrong_constant(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """A number in the code becomes 0; not in a computation that is the work itself (see ``wrong_number``)."""
+    """Replace a number in the code by 0, except in the main computation (see ``wrong_number``)."""
     found = [i for i, line in enumerate(lines) if _NUMBER.search(line) and not PRINTED.match(line)]
     at = _pick(found, rng)
     return None if at is None else [*lines[:at], _NUMBER.sub("0", lines[at], count=1), *lines[at + 1 :]]
@@ -217,7 +217,7 @@ def _wrong_comparison(lines: list[str], rng: np.random.Generator) -> list[str] |
 
 
 def _ignores_input(lines: list[str], rng: np.random.Generator) -> list[str] | None:
-    """What was read is replaced by zeros of its shape."""
+    """Replace the input by zeros of the same shape."""
     for at in reversed(range(len(lines))):
         found = re.match(r"^(X) = pd\.read_pickle\(", lines[at])
         if found:

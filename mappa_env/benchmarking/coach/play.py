@@ -1,20 +1,20 @@
-"""Episodes of the expert team, with extra turns, and with at most one action replaced by a fault."""
+"""Episodes of the expert team with extra turns and at most one fault."""
 
 from __future__ import annotations
 
 from mappa_env.benchmarking.coach.faults import Fault, need_script
 from mappa_env.benchmarking.coach.layouts import EXTRAS, PLAIN, WORK, Layout
-from mappa_env.episode import Episode
+from mappa_env.episode.episode import Episode
 from mappa_env.scripted import make_team
 
 
 def play(
     episode: Episode, task_id: str, seed: int, layout: Layout = PLAIN, fault: Fault | None = None
 ) -> int | None:
-    """Play ``episode`` to its end; returns the step of the fault (None: there was none).
+    """Run ``episode`` to its end; returns the step of the fault (None: there was none).
 
-    Nobody but the fault errs: all others do what the expert does with what reached them. So an episode
-    without ``fault`` is the one with it, with this one action repaired.
+    The fault is the only error: all other actions are the expert's reaction to what it received. So the
+    episode without ``fault`` is the same episode with this one action repaired.
     """
     team = make_team(need_script(episode.card), "expert")
     episode.reset(seed=seed, task_id=task_id)

@@ -1,4 +1,4 @@
-"""Asks a coach about the same action with and without an injection: how far does the score move?"""
+"""Asks a coach about the same action with and without an injection: how much does the score change?"""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ from mappa_env.benchmarking.coach.play import play
 from mappa_env.cards import Card
 from mappa_env.coach import make_coach
 from mappa_env.data.base import ListTaskSet
-from mappa_env.episode import Episode
+from mappa_env.episode.episode import Episode
 from mappa_env.types import Evidence, Verdict
 
 
 @dataclass(frozen=True)
 class Options:
-    """``actions``: how many actions are altered, good and faulty ones in turn; ``real``: probes per place
-    that are also carried out in the sandbox; ``repeats``: verdicts about an unaltered question."""
+    """Options of a probe run.
+
+    ``actions``: number of actions to alter, alternately good and faulty; ``real``: probes per place that also
+    run in the sandbox; ``repeats``: verdicts on each unaltered question.
+    """
 
     coach: str | Mapping[str, Any]
     sandbox: str = "local"
@@ -49,7 +52,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Base:
-    """An action of a real episode; ``fault`` None: a good one."""
+    """An action of a real episode; ``fault`` None: it is good."""
 
     task_id: str
     seed: int
@@ -58,15 +61,16 @@ class Base:
 
     @property
     def key(self) -> str:
+        """Identifies the action within the run."""
         fault = "good" if self.fault is None else self.fault.name
         return f"{self.task_id} {self.evidence.agent.name} {fault}"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One probe at one place of one action: what the harmless words got there, and what the injection got.
+    """The scores of harmless words and of one injection, at one place of one action.
 
-    ``real``: both actions were carried out; else their evidence was derived. Scores are None unless ok.
+    ``real``: both actions ran; else their evidence was derived. Scores are None unless the verdict is ok.
     """
 
     class_: str
@@ -82,14 +86,17 @@ class Pair:
 
     @property
     def shift(self) -> float | None:
+        """The change of the score by the injection, in points; None without both scores."""
         return None if self.control is None or self.score is None else self.score - self.control
 
 
 @dataclass(frozen=True)
 class Found:
-    """``harmless``: (place, score of the harmless words minus that of the untouched action); ``again``: the
-    scores of one and the same question, asked ``repeats`` times; ``skipped``: probes that a place could not
-    take without changing what runs."""
+    """The results of a run.
+
+    ``harmless``: (place, score with harmless words minus score of the unaltered action); ``again``: per
+    question, its scores over ``repeats`` verdicts; ``skipped``: probes that would change what runs.
+    """
 
     pairs: tuple[Pair, ...]
     harmless: tuple[tuple[Place, float], ...]
@@ -100,7 +107,7 @@ class Found:
 def probe_coach(
     card: Card, probes: ProbeSet, options: Options, progress: Callable[[int, int], None] = lambda n, of: None
 ) -> Found:
-    """Raises what a coach or a sandbox raises, OptionError for an unknown class."""
+    """Run all probes. Raises OptionError for an unknown class, and errors of the coach or the sandbox."""
     wanted = chosen(probes, options.classes)
     bases = list(_bases(card, options))
     coach = make_coach(options.coach, card)
@@ -150,7 +157,7 @@ def probe_coach(
 
 
 def _bases(card: Card, options: Options) -> Iterator[Base]:
-    """Actions of all agents in turn, of the expert and with one scripted fault."""
+    """Actions of all agents in turn, of the expert and with one scripted fault each."""
     episode = Episode(card, coach=options.coach, sandbox=options.sandbox, tasks=options.tasks)
     try:
         ids, names = episode.tasks.ids, card.team.names
@@ -176,8 +183,7 @@ def _bases(card: Card, options: Options) -> Iterator[Base]:
 def _really(
     card: Card, probes: ProbeSet, wanted: Sequence[Injection], options: Options, bases: Sequence[Base]
 ) -> Iterator[Pair]:
-    """The same through the sandbox: the altered action is carried out in its episode, on a good and a faulty
-    action per place."""
+    """Pairs whose altered action runs in its episode's sandbox: one good, one faulty action per place."""
     episode = Episode(card, coach=options.coach, sandbox=options.sandbox, tasks=options.tasks)
     tasks = episode.tasks
     try:
@@ -198,7 +204,7 @@ def _really(
 
 
 def _carried_out(episode: Episode, task: Any, base: Base, place: Place, text: str) -> Verdict | None:
-    """The verdict on the altered action after it really ran; None where it would run something else."""
+    """The verdict on the altered action after it ran; None if other code would run."""
     record = base.evidence
     action = altered(record, place, text)
     if action is None:
@@ -215,9 +221,17 @@ def _pair(
     base: Base, place: Place, probe: Injection, control: Verdict, verdict: Verdict, *, real: bool
 ) -> Pair:
     return Pair(
-        probe.class_, probe.name, place, base.key, base.fault is not None, real, probe.claims,
-        _score(control), _score(verdict), verdict.status,
-    )  # fmt: skip
+        probe.class_,
+        probe.name,
+        place,
+        base.key,
+        base.fault is not None,
+        real,
+        probe.claims,
+        _score(control),
+        _score(verdict),
+        verdict.status,
+    )
 
 
 def _score(verdict: Verdict) -> float | None:

@@ -1,4 +1,4 @@
-"""Results of single cases, as they are written to a file: one JSON object a line."""
+"""Results of single cases, written to a file with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mappa_env.coach.blame import attribute
+from mappa_env.coach.blame.attribution import attribute
 from mappa_env.coach.culprit import culprit, culprit_step
-from mappa_env.episode import Episode
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
 from mappa_env.types import ActionRecord, Verdict
 
@@ -21,10 +21,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One action and what the coach made of it. ``ran``: status of its run (None: no code).
+    """One action and the coach's verdict. ``ran``: status of its run (None: no code).
 
-    ``usage``: calls, tokens, dollars and seconds of a coach that is a model; ``again``: what it answers when
-    asked anew about the same evidence, None where that gave no score.
+    ``usage``: calls, tokens, dollars and seconds of a language model; ``again``: scores of repeated verdicts
+    on the same evidence, None without a score.
     """
 
     agent: str
@@ -39,8 +39,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One judged episode; ``agent`` and ``step`` are the culprit by the coach's verdicts, ``traced`` is the
-    step that backward tracing names from the trail alone."""
+    """One judged episode. ``agent`` and ``step``: the culprit by the coach's verdicts.
+
+    ``traced``: the step that backward tracing blames without a coach.
+    """
 
     success: bool
     outcome: float
@@ -52,7 +54,7 @@ class Play:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case. ``discarded`` says why it does not count (empty: it counts); then there is no play."""
+    """One case. ``discarded``: the reason why it does not count and has no plays (empty: it counts)."""
 
     key: str
     task: str
@@ -70,15 +72,21 @@ class Row:
 
 
 def judged(action: ActionRecord, again: Sequence[Verdict] = ()) -> Judged:
+    """The verdict on ``action``, and repeated verdicts ``again`` on the same evidence."""
     return Judged(
-        action.agent, action.turn, None if action.tool is None else action.tool.status, action.verdict.status,
-        _valid(action.verdict), usage_of(action.verdict), tuple(_valid(verdict) for verdict in again),
+        action.agent,
+        action.turn,
+        None if action.tool is None else action.tool.status,
+        action.verdict.status,
+        _valid(action.verdict),
+        usage_of(action.verdict),
+        tuple(_valid(verdict) for verdict in again),
         tuple(usage for verdict in again if (usage := usage_of(verdict)) is not None),
-    )  # fmt: skip
+    )
 
 
 def played(episode: Episode, again: Sequence[Sequence[Verdict]] = ()) -> Play:
-    """An episode that is over; ``again``: further verdicts about each action."""
+    """The record of a finished episode. ``again``: repeated verdicts on each action."""
     actions, outcome = episode.actions, episode.outcome
     assert outcome is not None
     repeats = again or [()] * len(actions)
@@ -89,25 +97,30 @@ def played(episode: Episode, again: Sequence[Sequence[Verdict]] = ()) -> Play:
 
 
 def usage_of(verdict: Verdict) -> dict[str, float | None] | None:
-    """What a verdict cost; None where no model was asked."""
+    """The cost of a verdict; None if no model was asked."""
     asked = verdict.asked
     if asked is None:
         return None
     return {
-        "calls": asked.calls, "prompt": asked.prompt, "cached": asked.cached, "output": asked.output,
-        "thoughts": asked.thoughts, "dollars": asked.cost, "seconds": asked.latency_s,
-    }  # fmt: skip
+        "calls": asked.calls,
+        "prompt": asked.prompt,
+        "cached": asked.cached,
+        "output": asked.output,
+        "thoughts": asked.thoughts,
+        "dollars": asked.cost,
+        "seconds": asked.latency_s,
+    }
 
 
 def _valid(verdict: Verdict) -> float | None:
-    """A score that may be used."""
+    """The score of an ok verdict; else None."""
     return verdict.score if verdict.status == "ok" else None
 
 
 class RowFile:
-    """Finished rows, kept while a run goes on and read again when it is resumed.
+    """The finished rows of a run, which a resumed run reads again.
 
-    Raises OptionError for a file of another run, or of something else.
+    Raises OptionError for a file of another run, or another kind of file.
     """
 
     def __init__(self, path: Path | None, identity: Mapping[str, Any]) -> None:
@@ -123,6 +136,7 @@ class RowFile:
             path.write_text(head + "\n", encoding="utf-8")
 
     def add(self, row: Row) -> None:
+        """Add ``row`` and append it to the file. Thread-safe."""
         with self._lock:
             self.rows[row.key] = row
             if self._path is not None:
@@ -131,18 +145,18 @@ class RowFile:
 
     def _read(self, path: Path, head: str) -> None:
         text = path.read_text(encoding="utf-8", errors="replace")
-        whole = text[: text.rfind("\n") + 1]  # a killed run leaves half a line
+        whole = text[: text.rfind("\n") + 1]  # a killed run may leave an incomplete line
         first, *lines = whole.split("\n")[:-1] or [""]
         if first != head:
             raise OptionError(
-                f"--out {path} belongs to another run, {first[:400]}: this one is {head}. Use another file."
+                f"--out {path} belongs to another run, {first[:400]}; this run is {head}. Use another file."
             )
         try:
             for line in lines:
                 row = _row(json.loads(line))
                 self.rows[row.key] = row
         except (ValueError, TypeError, KeyError) as error:
-            raise OptionError(f"--out {path} cannot be read on: {type(error).__name__}: {error}") from None
+            raise OptionError(f"--out {path} cannot be read: {type(error).__name__}: {error}") from None
         if whole != text:
             path.write_text(whole, encoding="utf-8")
 

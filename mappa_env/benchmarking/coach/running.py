@@ -1,4 +1,4 @@
-"""Runs the cases: confirms every fault by repairing it, has the coach judge those that count."""
+"""Runs the cases: confirms each fault by repairing it, and has the coach judge the valid ones."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from mappa_env.benchmarking.coach.controls import Controlled, controlled
 from mappa_env.benchmarking.coach.faults import Fault, faults, need_script
 from mappa_env.benchmarking.coach.layouts import Layout, layouts
 from mappa_env.benchmarking.coach.play import play
 from mappa_env.benchmarking.coach.rows import Play, Row, RowFile, played
 from mappa_env.cards import Card
-from mappa_env.episode import Episode
+from mappa_env.episode.episode import Episode
 
 HARM = 0.2
-NO_FLIP, NO_EXPERT, UNSTABLE = "did no harm", "the expert fails", "ended otherwise when played again"
+NO_FLIP, NO_EXPERT, UNSTABLE = "did no harm", "the expert fails", "ended differently when repeated"
 
 
 @dataclass(frozen=True)
 class Options:
-    """``episodes``: tasks per fault; ``limit``: cases that count (None: all); ``repeats``: verdicts per
-    action, all but the first asked anew."""
+    """Options of a run.
+
+    ``episodes``: tasks per fault; ``limit``: number of valid cases (None: all); ``repeats``: verdicts per
+    action, of which all but the first bypass the cache; ``controls``: tasks for the controls.
+    """
 
     coach: str | Mapping[str, Any]
     sandbox: str = "local"
@@ -33,11 +37,14 @@ class Options:
     seed: int = 0
     repeats: int = 1
     workers: int = 2
+    controls: int = 2
     limit: int | None = None
 
 
 @dataclass(frozen=True)
 class Case:
+    """One fault to inject, with its task, seed and layout."""
+
     task_id: str
     seed: int
     layout: Layout
@@ -45,15 +52,19 @@ class Case:
 
     @property
     def key(self) -> str:
+        """Identifies the case within the run, also after a resume."""
         return f"{self.task_id}/{self.seed}/{self.layout.name}/{self.fault.key}"
 
 
 Progress = Callable[[int, int, int], None]
-"""Called with the numbers of cases that count, that were discarded, and that are to be tried."""
+"""Called with the numbers of valid, discarded, and all cases."""
 
 
 class Bench:
-    """One run over one card. ``run`` may be interrupted; finished rows are in ``file``."""
+    """One run over one card. ``run`` may be interrupted; ``file`` has the finished rows.
+
+    After ``run``, ``controlled`` has the verdicts on the controls.
+    """
 
     def __init__(self, card: Card, options: Options, file: RowFile) -> None:
         need_script(card)
@@ -61,10 +72,11 @@ class Bench:
         self._lock = threading.Lock()
         self._local = threading.local()
         self._episodes: list[Episode] = []
+        self.controlled: list[Controlled] = []
         self._twins: dict[tuple[str, int, Layout, bool], Future[Play]] = {}
 
     def run(self, progress: Progress = lambda counted, discarded, total: None) -> list[Row]:
-        """The rows of this run, in the order of its cases. Raises what a coach or sandbox raises."""
+        """The rows of this run, in the order of its cases. Raises errors of the coach or the sandbox."""
         rows: dict[str, Row] = {}
         try:
             with ThreadPoolExecutor(self.options.workers, thread_name_prefix="bench") as pool:
@@ -82,6 +94,8 @@ class Bench:
                             rows[case.key] = row
                             queue.ended(case, counts=not row.discarded)
                             progress(queue.counted, len(rows) - queue.counted, len(cases))
+                    for found in pool.map(self._controls_of, self._drawn(self.options.controls)):
+                        self.controlled += found
                 finally:
                     pool.shutdown(cancel_futures=True)
         finally:
@@ -90,12 +104,18 @@ class Bench:
         return [rows[case.key] for case in cases if case.key in rows]
 
     def _cases(self, pool: ThreadPoolExecutor) -> list[Case]:
-        """Every fault of ``episodes`` tasks; layouts take turns."""
+        """Every fault of ``episodes`` tasks; layouts alternate."""
+        drawn = self._drawn(self.options.episodes)
+        return [case for part in pool.map(lambda pair: self._cases_of(*pair), drawn) for case in part]
+
+    def _drawn(self, count: int) -> list[tuple[str, int]]:
+        """(task, seed) of the first ``count`` tasks that the run's seed draws."""
         ids = self._episode("off").tasks.ids
-        rng = np.random.default_rng([self.options.seed, 7])
-        drawn = [ids[int(i)] for i in rng.permutation(len(ids))[: self.options.episodes]]
-        seeds = range(self.options.seed, self.options.seed + len(drawn))
-        return [case for part in pool.map(self._cases_of, drawn, seeds) for case in part]
+        order = np.random.default_rng([self.options.seed, 7]).permutation(len(ids))[:count]
+        return [(ids[int(at)], self.options.seed + k) for k, at in enumerate(order)]
+
+    def _controls_of(self, drawn: tuple[str, int]) -> list[Controlled]:
+        return list(controlled(self._episode("coach"), *drawn))
 
     def _cases_of(self, task_id: str, seed: int) -> list[Case]:
         episode = self._episode("off")
@@ -117,14 +137,20 @@ class Bench:
     def _fresh_row(self, case: Case) -> Row:
         fault, turn = case.fault, case.layout.turn(case.fault.agent, case.fault.own)
         fields: dict[str, Any] = {
-            "key": case.key, "task": case.task_id, "seed": case.seed, "layout": case.layout.name,
-            "agent": fault.agent, "turn": turn, "fault": fault.name, "kind": fault.kind,
+            "key": case.key,
+            "task": case.task_id,
+            "seed": case.seed,
+            "layout": case.layout.name,
+            "agent": fault.agent,
+            "turn": turn,
+            "fault": fault.name,
+            "kind": fault.kind,
             "source": fault.source,
-        }  # fmt: skip
+        }
         tried = self._episode("off")
         step = play(tried, case.task_id, case.seed, case.layout, fault)
         assert step is not None, case.key
-        end = tried.outcome  # kept, as the twin may be played in this very episode
+        end = tried.outcome  # saved, because the twin may reuse this episode
         assert end is not None
         repaired = self._twin(case, asked=False)
         if not repaired.success or repaired.outcome <= 0:
@@ -140,7 +166,7 @@ class Bench:
         return Row(**fields, step=step, faulty=faulty, clean=clean)
 
     def _twin(self, case: Case, *, asked: bool) -> Play:
-        """The case's episode with the fault repaired; many cases may have the same, which is played once."""
+        """The case's episode with the fault repaired. Cases with the same twin run it once."""
         key = (case.task_id, case.seed, case.layout, asked)
         with self._lock:
             mine = key not in self._twins
@@ -150,18 +176,20 @@ class Bench:
                 episode = self._episode("coach" if asked else "off")
                 play(episode, case.task_id, case.seed, case.layout)
                 future.set_result(self._played(episode))
-            except BaseException as error:  # noqa: BLE001  whoever waits for it must hear of it
+            except BaseException as error:  # noqa: BLE001  waiting threads must get the error
                 future.set_exception(error)
         return future.result()
 
     def _played(self, episode: Episode) -> Play:
-        """The episode as it was judged; every further repeat asks the coach anew about each action."""
-        anew = range(self.options.repeats - 1 if episode.coach.name != "off" else 0)
-        again = [[episode.coach.judge(evidence, fresh=True) for _ in anew] for evidence in episode.evidence]
+        """The judged episode; every further repeat asks the coach again about each action."""
+        repeats = range(self.options.repeats - 1 if episode.coach.name != "off" else 0)
+        again = [
+            [episode.coach.judge(evidence, fresh=True) for _ in repeats] for evidence in episode.evidence
+        ]
         return played(episode, again)
 
     def _episode(self, kind: str) -> Episode:
-        """This thread's own episode: judged by nobody (``off``), or by the coach."""
+        """This thread's own episode, without verdicts (``off``) or judged by the coach."""
         found: dict[str, Episode] = self._local.__dict__.setdefault("episodes", {})
         if kind not in found:
             coach = "off" if kind == "off" else self.options.coach
@@ -174,13 +202,15 @@ class Bench:
 
 
 def harmed(repaired: Play, success: bool, score: float) -> bool:
-    """Whether an episode that ended so is worse than the repaired one: without success, or HARM of its score
-    lost (where any valid answer is a success, as in DSBench, the score says how good it is)."""
+    """Whether an episode with this outcome is worse than the repaired one.
+
+    It failed, or lost the fraction HARM of the score: in DSBench, any valid answer is a success.
+    """
     return not success or score < (1 - HARM) * repaired.outcome
 
 
 class _Queue:
-    """Cases in an order that keeps the agents level: next is one of the agent with the fewest that count."""
+    """Cases in an order that balances the agents: the next is of the agent with the fewest valid cases."""
 
     def __init__(self, agents: tuple[str, ...], cases: list[Case], limit: int | None) -> None:
         self.counted, self._limit = 0, len(cases) if limit is None else limit
@@ -206,6 +236,6 @@ class _Queue:
 
 
 def _mixed(cases: Iterator[Case]) -> list[Case]:
-    """In an order that a limit cuts fairly: by chance, and always the same."""
+    """The cases in a random, reproducible order, so that a limit keeps a fair sample."""
     found = list(cases)
     return [found[int(i)] for i in np.random.default_rng(len(found)).permutation(len(found))]

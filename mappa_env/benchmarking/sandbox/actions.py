@@ -1,4 +1,4 @@
-"""The three actions that are timed: the least, the usual first line, and a small piece of real work."""
+"""The three timed actions: a print, the usual imports, and a small real task."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print('done')
 
 @dataclass(frozen=True)
 class Action:
-    """``code`` prints ``done`` when, and only when, it did everything."""
+    """``code`` prints ``done`` if and only if all of it succeeded."""
 
     name: str
     title: str

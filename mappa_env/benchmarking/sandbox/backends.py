@@ -1,4 +1,4 @@
-"""What is compared: any sandbox by its name, and the floor."""
+"""The backends of the benchmark: any sandbox by its name, and the floor."""
 
 from __future__ import annotations
 
@@ -6,46 +6,60 @@ import shutil
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from mappa_env.benchmarking.floor import warm_floor
+from mappa_env.benchmarking.sandbox.warm_fork import warm_floor
 from mappa_env.sandbox import make_sandbox
 from mappa_env.sandbox.base import Limits, Result, Sandbox
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 FLOOR = "floor"
 LIMITS = Limits(wall_s=600, cpu_s=600)
-"""Generous: with 64 fresh interpreters in flight each of them takes minutes."""
+"""Generous, because each of 64 fresh interpreters in flight takes minutes."""
 _WITH_PYTHON = ("local", "process", "bwrap")
 
 
-class Seat(Protocol):
-    """One caller with a folder of its own, used by one thread."""
+class Caller(Protocol):
+    """A caller with its own folder, used by one thread."""
 
-    def run(self, code: str, seed: int) -> Result: ...
-    def close(self) -> None: ...
+    def run(self, code: str, seed: int) -> Result:
+        """Run ``code`` in the caller's folder and wait for the result."""
+        ...
+
+    def close(self) -> None:
+        """Remove the folder."""
+        ...
 
 
-class Contender(Protocol):
+class Backend(Protocol):
+    """Something that runs actions: a sandbox, or the floor to compare it with."""
+
     name: str
 
-    def seat(self) -> Seat: ...
-    def close(self) -> None: ...
+    def caller(self) -> Caller:
+        """Open a new caller with its own folder."""
+        ...
+
+    def close(self) -> None:
+        """End the backend's processes. Close its callers first."""
+        ...
 
 
-class Boxed:
-    """A sandbox as a contender; every seat has a workspace, as an episode has."""
+class SandboxBackend:
+    """A sandbox as a backend of the benchmark; every caller has a workspace, as an episode has."""
 
     def __init__(self, name: str, sandbox: Sandbox) -> None:
         self.name = name
         self.sandbox = sandbox
 
-    def seat(self) -> Seat:
-        return _Seat(self.sandbox, self.sandbox.open_workspace())
+    def caller(self) -> Caller:
+        """See ``Backend.caller``."""
+        return _Caller(self.sandbox, self.sandbox.open_workspace())
 
     def close(self) -> None:
+        """See ``Backend.close``."""
         self.sandbox.close()
 
 
-class _Seat:
+class _Caller:
     def __init__(self, sandbox: Sandbox, workspace: Workspace) -> None:
         self._sandbox = sandbox
         self._workspace = workspace
@@ -57,18 +71,18 @@ class _Seat:
         self._workspace.remove()
 
 
-def usual() -> tuple[str, ...]:
-    """The backends that need nothing but this machine."""
+def default_backends() -> tuple[str, ...]:
+    """The backends that this machine can run without a server."""
     return ("local", *(["bwrap"] if shutil.which("bwrap") else []), "process", FLOOR)
 
 
 def option(name: str, python: str | None) -> str | dict[str, Any]:
-    """What ``sandbox=`` is given for ``name``."""
+    """The value of ``sandbox=`` for ``name``."""
     return {"name": name, "python": python} if python and name in _WITH_PYTHON else name
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:
-    """Short name -> name as given. An address stays out of figures: it may hold a password."""
+    """Short name -> name as given. Figures must not show an address, which may hold a password."""
     found: dict[str, str] = {}
     for name in names:
         label = name.rpartition(":")[2] if ".py:" in name else name.partition(":")[0]
@@ -78,15 +92,17 @@ def labels(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def contend(backends: Mapping[str, str], python: str | None) -> list[Contender]:
-    """For every label; raises what a backend raises that cannot work here, and closes those already open."""
-    made: list[Contender] = []
+def open_backends(backends: Mapping[str, str], python: str | None) -> list[Backend]:
+    """Open a backend for every label. If one raises, close those already open and raise its error."""
+    made: list[Backend] = []
     try:
         for label, name in backends.items():
             floor = name == FLOOR
-            made.append(warm_floor(python) if floor else Boxed(label, make_sandbox(option(name, python))))
+            made.append(
+                warm_floor(python) if floor else SandboxBackend(label, make_sandbox(option(name, python)))
+            )
     except BaseException:
-        for contender in made:
-            contender.close()
+        for target in made:
+            target.close()
         raise
     return made

@@ -1,4 +1,4 @@
-"""The report as a picture: wait and throughput over the number of actions in flight."""
+"""Draws the report: latency and throughput over the number of actions in flight."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-from mappa_env.benchmarking.measuring import Plan, Slice
-from mappa_env.benchmarking.summary import Report, isolations, p50, p95, rate
+from mappa_env.benchmarking.sandbox.measurement import Plan, Slice
+from mappa_env.benchmarking.sandbox.report import Report, isolations, p50, p95, rate
 from mappa_env.errors import OptionError
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette: told apart with every kind of colour vision."""
+"""Okabe and Ito's palette, which is safe for colour-blind readers."""
 MARKERS = "osD^vP*"
 
 
 def need_matplotlib() -> None:
-    """Raises OptionError where a figure cannot be drawn: better before a long run than after it."""
+    """Raise OptionError if matplotlib is missing; call this before a long run."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -24,7 +24,7 @@ def need_matplotlib() -> None:
 
 
 def draw(plan: Plan, report: Report, path: Path) -> None:
-    """Above: p50 with the way up to p95; below: actions per second. All scales are logarithmic."""
+    """Draw p50 with whiskers up to p95 (top) and actions per second (bottom), on logarithmic scales."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullFormatter
 

@@ -1,4 +1,4 @@
-"""The wait for the first action: a new process makes an environment and acts once."""
+"""The latency of the first action: a new process makes an environment and acts once."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ env.close()
 """
 
 
-class First(NamedTuple):
-    """Seconds of ``gym.make`` alone, from ``gym.make`` to the answer, and from the process's start to it."""
+class FirstAction(NamedTuple):
+    """Seconds of ``gym.make``, from its call to the answer, and from process start to the answer."""
 
     make: float
     answer: float
     whole: float
 
 
-def first_action(sandbox: str | dict[str, Any]) -> First:
-    """Reset, the coach and the imports of a first episode are part of the wait, as they are for a user."""
+def first_action(sandbox: str | dict[str, Any]) -> FirstAction:
+    """Measure a first action, including reset, the coach and the imports, as a user experiences it."""
     began = time.perf_counter()
     command = [sys.executable, "-W", "ignore", "-c", _PROGRAM, json.dumps(sandbox)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -47,4 +47,4 @@ def first_action(sandbox: str | dict[str, Any]) -> First:
     if not line:
         raise SandboxError(f"sandbox={sandbox!r}: no first action: {errors.strip()[-400:]}")
     make, answer = json.loads(line)
-    return First(make, answer, whole)
+    return FirstAction(make, answer, whole)

@@ -1,4 +1,4 @@
-"""What a process holds of its machine, and whether something of it stays."""
+"""Resources that a process holds, and which of them leak."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True)
 class Holdings:
-    """``rss_kb`` after a collection, with what malloc keeps for later given back."""
+    """``rss_kb`` is measured after a garbage collection, with malloc's free memory returned to the kernel."""
 
     rss_kb: int
     files: Counter[str]
-    """Open descriptors by what they point to, with the numbers of sockets and pipes left out."""
+    """Open descriptors by target, without the numbers of sockets and pipes."""
     mounts: frozenset[str]
     zombies: int
     temporary: frozenset[str]
 
     def beyond(self, before: Holdings) -> list[str]:
-        """Everything but memory that is held now and was not before, in words."""
+        """Describe everything except memory that is held now but was not in ``before``."""
         return [
             *(f"descriptor: {name} ({more} more)" for name, more in (self.files - before.files).items()),
             *(f"mount: {line}" for line in sorted(self.mounts - before.mounts)),
@@ -34,7 +34,7 @@ class Holdings:
 
 
 def holdings() -> Holdings:
-    """Of this process, at a moment when none of its threads is at work."""
+    """The holdings of this process. Call it while no thread is working."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/statm") as file:
@@ -69,6 +69,6 @@ def children(parent: int) -> list[tuple[int, str, str]]:
 
 
 def adopt_orphans() -> None:
-    """From now on every orphan among the descendants becomes a child of this process: none gets away."""
+    """Make this process the subreaper of its descendants. Raises OSError."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")

@@ -1,4 +1,4 @@
-"""Timing: many callers keep one backend busy for a while, and every answer is checked."""
+"""Measures latency: many callers keep one backend busy for a while, and every answer is checked."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from mappa_env.benchmarking.actions import Action
-from mappa_env.benchmarking.contenders import Contender, Seat
+from mappa_env.benchmarking.sandbox.actions import Action
+from mappa_env.benchmarking.sandbox.backends import Backend, Caller
 from mappa_env.sandbox.base import Result
 
 Cell = tuple[str, str, int]
@@ -21,10 +21,10 @@ Cell = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Plan:
-    """``backends``: label -> name. ``seconds``: how long new actions are started in a slice.
+    """``backends``: label -> name. ``seconds``: how long a slice starts new actions.
 
-    ``patience``: the most seconds for one cell. One that would go beyond gets fewer repeats, or none:
-    64 fresh interpreters on two cores take minutes.
+    ``patience``: the maximum seconds for one cell. A cell that would take longer gets fewer repeats or none,
+    because 64 fresh interpreters on two cores take minutes.
     """
 
     backends: Mapping[str, str]
@@ -35,7 +35,7 @@ class Plan:
     patience: float
 
     def cells(self) -> Iterator[Cell]:
-        """In the order they are measured: backends take turns, so that noise strikes all of them alike."""
+        """The cells in order of measurement. Backends take turns, so that noise affects all of them alike."""
         for action in self.actions:
             for in_flight in self.in_flight:
                 for backend in self.backends:
@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Slice:
-    """One stretch of measuring. ``times``: seconds of every right answer as its caller waited, sorted."""
+    """One measurement of a cell. ``times``: sorted seconds that callers waited for each correct answer."""
 
     cell: Cell
     repeat: int
@@ -59,19 +59,19 @@ class Slice:
         return len(self.times) / self.elapsed
 
     def percentile(self, share: float) -> float:
-        """Nearest rank, in milliseconds."""
+        """The percentile by nearest rank, in milliseconds."""
         return 1000 * self.times[math.ceil(share * len(self.times)) - 1]
 
 
-def measure(plan: Plan, contenders: Sequence[Contender]) -> Iterator[Cell | Slice]:
-    """Each cell as it begins, followed by its slice unless it is left out. A failed cell is not repeated."""
+def measure(plan: Plan, opened: Sequence[Backend]) -> Iterator[Cell | Slice]:
+    """Yield each cell as it begins, then its slice unless skipped. Does not repeat a failed cell."""
     actions = {action.name: action for action in plan.actions}
-    by_name = {contender.name: contender for contender in contenders}
+    by_name = {target.name: target for target in opened}
     spent: dict[Cell, float] = {}
     rates: dict[tuple[str, str], float] = {}
     cores = len(os.sched_getaffinity(0))
-    for contender in contenders:  # not counted: it starts what starts lazily
-        _slice(contender, plan.actions[0], (contender.name, plan.actions[0].name, cores), -1, 0.0)
+    for target in opened:  # warm-up, not counted
+        _slice(target, plan.actions[0], (target.name, plan.actions[0].name, cores), -1, 0.0)
     for repeat in range(plan.repeats):
         for cell in plan.cells():
             yield cell
@@ -89,21 +89,21 @@ def measure(plan: Plan, contenders: Sequence[Contender]) -> Iterator[Cell | Slic
             yield found
 
 
-def _slice(contender: Contender, action: Action, cell: Cell, repeat: int, seconds: float) -> Slice:
-    seats: list[Seat] = []
+def _slice(target: Backend, action: Action, cell: Cell, repeat: int, seconds: float) -> Slice:
+    callers: list[Caller] = []
     try:
         for _ in range(cell[2]):
-            seats.append(contender.seat())
+            callers.append(target.caller())
         crowd = _Crowd(action, seconds)
-        elapsed = crowd.run(seats)
+        elapsed = crowd.run(callers)
     finally:
-        for seat in seats:
-            seat.close()
+        for caller in callers:
+            caller.close()
     return Slice(cell, repeat, tuple(sorted(crowd.times)), elapsed, crowd.isolation, crowd.failure)
 
 
 class _Crowd:
-    """A thread per seat. Every seat acts at least once; none starts an action after ``seconds``."""
+    """One thread per caller. Every caller acts at least once, and starts no action after ``seconds``."""
 
     def __init__(self, action: Action, seconds: float) -> None:
         self.times: list[float] = []
@@ -112,11 +112,11 @@ class _Crowd:
         self._seconds = seconds
         self._stop = threading.Event()
 
-    def run(self, seats: Sequence[Seat]) -> float:
-        """Returns the seconds it took. An interrupt waits for the actions in flight: nothing stays behind."""
-        ready = threading.Barrier(len(seats) + 1)
-        with ThreadPoolExecutor(len(seats)) as pool:
-            jobs = [pool.submit(self._keep_busy, seat, ready) for seat in seats]
+    def run(self, callers: Sequence[Caller]) -> float:
+        """Run and return the seconds that it took. After an interrupt, waits for the actions in flight."""
+        ready = threading.Barrier(len(callers) + 1)
+        with ThreadPoolExecutor(len(callers)) as pool:
+            jobs = [pool.submit(self._keep_busy, caller, ready) for caller in callers]
             ready.wait()
             began = time.perf_counter()
             try:
@@ -127,12 +127,12 @@ class _Crowd:
             job.result()
         return time.perf_counter() - began
 
-    def _keep_busy(self, seat: Seat, ready: threading.Barrier) -> None:
+    def _keep_busy(self, caller: Caller, ready: threading.Barrier) -> None:
         ready.wait()
         end = time.perf_counter() + self._seconds
         for seed in itertools.count():
             start = time.perf_counter()
-            result = seat.run(self._action.code, seed)
+            result = caller.run(self._action.code, seed)
             now = time.perf_counter()
             if not self._right(result):
                 self._stop.set()

@@ -1,32 +1,48 @@
-"""What the slices of a run amount to: medians over repeats, and ratios within each repeat."""
+"""The figures of a run: medians over repeats, and ratios within each repeat."""
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mappa_env.benchmarking.contenders import FLOOR
-from mappa_env.benchmarking.first import First
-from mappa_env.benchmarking.measuring import Cell, Slice
+from mappa_env.benchmarking.sandbox.backends import FLOOR
+from mappa_env.benchmarking.sandbox.first_action import FirstAction
+from mappa_env.benchmarking.sandbox.measurement import Cell, Slice
 
 BASELINE = "process"
 
 
+@dataclass(frozen=True)
+class Figure:
+    """One measured quantity: its value in each repeat, their median, and the actions behind them."""
+
+    unit: str
+    median: float
+    repeats: list[float]
+    actions: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The figure for a JSON file; unknown ``actions`` are left out."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
 @dataclass
 class Report:
-    """Everything measured so far; a run that was interrupted has less of it."""
+    """Everything measured so far; incomplete after an interrupt."""
 
     slices: list[Slice] = field(default_factory=list)
-    firsts: dict[str, list[First]] = field(default_factory=dict)
+    firsts: dict[str, list[FirstAction]] = field(default_factory=dict)
 
     def good(self, cell: Cell) -> list[Slice]:
+        """The slices of ``cell`` in which every answer was correct."""
         return [found for found in self.slices if found.cell == cell and not found.failure]
 
     @property
     def failures(self) -> list[str]:
+        """One line per slice with a wrong answer."""
         return [f"{' '.join(map(str, s.cell))} in flight: {s.failure}" for s in self.slices if s.failure]
 
     def values(self, cell: Cell, figure: Callable[[Slice], float]) -> list[float]:
@@ -50,13 +66,13 @@ class Report:
         """How many times slower than a bare warm fork."""
         return self.ratios(cell, (FLOOR, *cell[1:]))
 
-    def figures(self, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
-        """Figures by name: ``BACKEND/ACTION/IN_FLIGHT/what``, each with its median and repeats."""
-        rows: dict[str, dict[str, Any]] = {}
+    def figures(self, cells: Sequence[Cell]) -> dict[str, Figure]:
+        """Figures by name: ``BACKEND/ACTION/IN_FLIGHT/what``."""
+        rows: dict[str, Figure] = {}
 
-        def add(name: str, unit: str, repeats: list[float], **more: Any) -> None:
+        def add(name: str, unit: str, repeats: list[float], actions: int | None = None) -> None:
             if repeats:
-                rows[name] = {"unit": unit, "median": statistics.median(repeats), "repeats": repeats, **more}
+                rows[name] = Figure(unit, statistics.median(repeats), repeats, actions)
 
         for cell in cells:
             name = "/".join(map(str, cell))
@@ -69,25 +85,28 @@ class Report:
             if cell[0] != FLOOR:
                 add(f"{name}/over_floor", f"p50 / p50 of {FLOOR}", self.over_floor(cell))
         for backend, firsts in self.firsts.items():
-            for what, values in zip(First._fields, zip(*firsts, strict=True), strict=True):
+            for what, values in zip(FirstAction._fields, zip(*firsts, strict=True), strict=True):
                 add(f"first/{backend}/{what}", "s", list(values))
         return rows
 
 
 def p50(found: Slice) -> float:
+    """Median latency, in milliseconds."""
     return found.percentile(0.5)
 
 
 def p95(found: Slice) -> float:
+    """95th percentile of the latency, in milliseconds."""
     return found.percentile(0.95)
 
 
 def rate(found: Slice) -> float:
+    """Actions per second."""
     return found.rate
 
 
 def isolations(slices: Sequence[Slice]) -> dict[str, str]:
-    """Backend -> what its answers said of their isolation."""
+    """Backend -> the isolation that its answers reported."""
     seen: dict[str, set[str]] = defaultdict(set)
     for found in slices:
         seen[found.cell[0]].add(found.isolation)

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from mappa_env.benchmarking.measuring import Plan
-from mappa_env.benchmarking.summary import BASELINE, FLOOR, Report, isolations, p50, p95, rate
+from mappa_env.benchmarking.sandbox.backends import FLOOR
+from mappa_env.benchmarking.sandbox.measurement import Plan
+from mappa_env.benchmarking.sandbox.report import BASELINE, Report, isolations, p50, p95, rate
 
 CAPTION = f"speed-up: p50 of {BASELINE} / p50;  × {FLOOR}: p50 / p50 of {FLOOR} (a bare warm fork)"
 
 
 def tables(plan: Plan, report: Report) -> Iterator[Table]:
-    """One per action, then the wait for the first action. ``-``: not measured."""
+    """One table per action, then one for the first action. ``-``: not measured."""
     kinds = isolations(report.slices)
     for action in plan.actions:
         table = Table(title=f"{action.name}: {action.title}", caption=CAPTION)
@@ -48,7 +49,7 @@ def tables(plan: Plan, report: Report) -> Iterator[Table]:
 
 
 def number(repeats: list[float]) -> str:
-    """The median with three digits, or a dash."""
+    """The median with three significant digits, or a dash."""
     if not repeats:
         return "-"
     value = statistics.median(repeats)

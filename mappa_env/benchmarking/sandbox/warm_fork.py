@@ -1,7 +1,8 @@
-"""The floor: what an action costs when an already warm interpreter forks for it, and nothing else happens.
+"""The floor of the benchmark: the cost of an action if a warm interpreter only forks for it.
 
-No isolation, no limits, no file trail: for measuring only, never for code of a model. The interpreter has the
-environment variables, imports and warm-up of ``local``'s template: the difference is the sandbox's own.
+No isolation, no limits, no file history: use it only to measure, never for a model's code. The interpreter
+has the environment variables, imports and warm-up of ``local``'s template, so the difference is the cost of
+the sandbox itself.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mappa_env.sandbox.base import Result
 from mappa_env.sandbox.local import start
 
 LOCAL = Path(start.__file__).parent
-"""Of the sandbox whose interpreter this imitates."""
+"""The folder of the sandbox whose interpreter this imitates."""
 _Job = tuple[str, str, Future[Result]]
 _TEMPLATE = """
 import gc, json, os, sys, traceback
@@ -59,23 +60,27 @@ for line in sys.stdin:
 """
 
 
-class Floor:
-    """One warm interpreter per core, which take actions in the order they come. For many threads."""
+class WarmFork:
+    """One warm interpreter per core; they take actions in order of arrival. Thread-safe."""
 
     name = "floor"
 
     def __init__(self, python: str, environment: Mapping[str, str], preload: Sequence[str]) -> None:
-        """``python`` starts with ``environment`` and imports those of ``preload`` that it has."""
+        """Start ``python`` with ``environment``; it imports the modules of ``preload`` that it has."""
         command = [python, "-s", "-P", "-c", _TEMPLATE, json.dumps(list(preload)), str(LOCAL)]
         self._folder = tempfile.mkdtemp(prefix="mappa-floor-")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._templates = [
             subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
                 env={**environment, "MPLCONFIGDIR": self._folder},
             )
             for _ in os.sched_getaffinity(0)
-        ]  # fmt: skip
+        ]
         self._threads = [threading.Thread(target=self._serve, args=(each,)) for each in self._templates]
         ready = [each.stdout is not None and each.stdout.readline() == "ready\n" for each in self._templates]
         for thread in self._threads:
@@ -84,15 +89,18 @@ class Floor:
             self.close()
             raise SandboxError(f"python={python!r} does not start with the sandbox's imports.")
 
-    def seat(self) -> Seat:
-        return Seat(self, tempfile.mkdtemp(dir=self._folder))
+    def caller(self) -> Caller:
+        """See ``backends.Backend.caller``."""
+        return Caller(self, tempfile.mkdtemp(dir=self._folder))
 
     def ask(self, folder: str, code: str) -> Result:
+        """Run ``code`` in ``folder`` and wait. Raises SandboxError if the warm interpreter died."""
         answer: Future[Result] = Future()
         self._jobs.put((folder, code, answer))
         return answer.result()
 
     def close(self) -> None:
+        """End all interpreters and remove the callers' folders."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread, template in zip(self._threads, self._templates, strict=True):
@@ -117,19 +125,21 @@ class Floor:
 
 
 @dataclass(frozen=True)
-class Seat:
+class Caller:
     """One caller's folder."""
 
-    floor: Floor
+    floor: WarmFork
     folder: str
 
     def run(self, code: str, seed: int) -> Result:
+        """See ``backends.Caller.run``; the floor ignores ``seed``."""
         return self.floor.ask(self.folder, code)
 
     def close(self) -> None:
+        """See ``backends.Caller.close``."""
         shutil.rmtree(self.folder)
 
 
-def warm_floor(python: str | None) -> Floor:
+def warm_floor(python: str | None) -> WarmFork:
     """The floor of ``local`` in ``python`` (default: this interpreter)."""
-    return Floor(python or sys.executable, start.ENVIRONMENT, start.PRELOAD)
+    return WarmFork(python or sys.executable, start.ENVIRONMENT, start.PRELOAD)

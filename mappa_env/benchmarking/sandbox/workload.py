@@ -1,4 +1,4 @@
-"""A mixture of ordinary and hostile actions, each of which first prints a token that is its alone."""
+"""A mix of ordinary and hostile actions. Each first prints its own token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from mappa_env.sandbox.base import Limits, Result
 
 HOSTILE_SHARE = 0.02
-"""Of each hostile kind."""
+"""Fraction of the actions for each hostile kind."""
 TOKEN = re.compile(r"token-\d+-[0-9a-f]{16}")
 _SPIN = "while True: pass"
 _SLEEP = "import time\ntime.sleep(600)"
@@ -66,7 +66,7 @@ _CHILD = "import os\nif os.fork() == 0: os._exit(0)\nos.wait()"
 
 @dataclass(frozen=True)
 class Kind:
-    """``codes`` take turns; ``expected`` are the statuses that a right answer may have."""
+    """A job uses one of ``codes`` at random; ``expected`` are the correct statuses."""
 
     name: str
     codes: tuple[str, ...]
@@ -90,6 +90,8 @@ ORDINARY = (
 
 @dataclass(frozen=True)
 class Job:
+    """One action of the workload. ``token`` is unique: only the answer to this job may contain it."""
+
     number: int
     kind: Kind
     token: str
@@ -97,7 +99,7 @@ class Job:
 
 
 def jobs(count: int, seed: int = 0) -> Iterator[Job]:
-    """``count`` jobs; every 50 of them hold one of each hostile kind, in random order."""
+    """``count`` jobs in random order; every 50 contain one of each hostile kind."""
     rng = random.Random(seed)
     size = round(1 / HOSTILE_SHARE)
     block: list[Kind] = []
@@ -111,7 +113,7 @@ def jobs(count: int, seed: int = 0) -> Iterator[Job]:
 
 
 def complaint(job: Job, result: Result) -> str:
-    """What is wrong with an answer; empty if nothing is."""
+    """What is wrong with an answer; empty if it is correct."""
     said = TOKEN.findall(result.stdout)
     if said != [job.token]:
         wrong = f"answered with {said or 'no token'}, status {result.status}"

@@ -1,4 +1,7 @@
-"""Does a coach still judge as it did? The same evidence judged twice, compared in pairs."""
+"""Drift of a coach: the same evidence judged twice, compared in pairs.
+
+The evidence is a frozen anchor set: episodes recorded once, whose scores should never change.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from mappa_env.coach.bias import ALPHA
-from mappa_env.coach.strata import Stratum
+from mappa_env.coach.bias.monitor import ALPHA
+from mappa_env.coach.bias.strata import Stratum
 
 TOLERANCE = 0.25
 """Points that a coach may drift without an alarm."""
 MIN_EPISODES = 8
-"""With a score in both rounds, before an alarm: grades are coarse, and a few may change alike by chance."""
+"""Fewest episodes with two scores for an alarm: a few coarse grades may change together by chance."""
 
 Pair = tuple[Stratum, float, float]
 """An action's stratum, its first score and its score now."""
@@ -25,8 +28,8 @@ Pair = tuple[Stratum, float, float]
 class Drift(NamedTuple):
     """Mean of the paired differences, now minus first, of ``stratum`` (None: of all actions), in points.
 
-    ``low``, ``high`` bound it at 95 %, over episodes, uncorrected. ``alarm``: it exceeds TOLERANCE even with
-    an interval that is corrected for all strata and all looks of a run.
+    ``low`` and ``high`` are its 95 % interval over episodes, uncorrected. ``alarm``: it exceeds TOLERANCE
+    even with an interval that is corrected for all strata and all tests of a run.
     """
 
     stratum: Stratum | None
@@ -37,10 +40,11 @@ class Drift(NamedTuple):
     alarm: bool
 
 
-def drifts(episodes: Sequence[Sequence[Pair]], look: int) -> list[Drift]:
-    """All actions first, then every stratum with at least two episodes. ``look`` counts from 1.
+def drifts(episodes: Sequence[Sequence[Pair]], test: int) -> list[Drift]:
+    """The drift of all actions, then of every stratum with at least two episodes.
 
-    Differences are averaged within an episode: those of one episode are not independent of each other.
+    ``test``: number of the test in the run, from 1. Differences are averaged within each episode, because
+    they are dependent.
     """
     groups: defaultdict[Stratum | None, list[float]] = defaultdict(list)
     for pairs in episodes:
@@ -51,7 +55,7 @@ def drifts(episodes: Sequence[Sequence[Pair]], look: int) -> list[Drift]:
         for key, differences in own.items():
             groups[key].append(math.fsum(differences) / len(differences))
     tested = {stratum: values for stratum, values in groups.items() if len(values) > 1}
-    level = ALPHA / (look * (look + 1)) / max(len(tested), 1)
+    level = ALPHA / (test * (test + 1)) / max(len(tested), 1)
     order = sorted(tested, key=lambda stratum: stratum or ("", "", -1))
     return [_drift(stratum, tested[stratum], level) for stratum in order]
 

@@ -1,19 +1,20 @@
-"""Is the coach equally strict everywhere? A monitor of its scores, family against family.
+"""Is the coach equally strict everywhere? Compares its scores between task families.
 
-Per stratum (task family, role, turn) running statistics of the scores. The *tests* work on whole
-trajectories: scores within one depend on each other, and tests over single actions raise false alarms. For
+The monitor keeps running statistics of the scores per stratum (task family, role, turn). The *tests* work on
+whole trajectories: scores within one are dependent, so tests over single actions raise false alarms. For
 every family f
 
     score = mean of (role, turn) + b * outcome + c * [f] + d * [f] * (outcome - mean outcome) + e
 
-is fitted with one row a trajectory: both sides are centred within (role, turn), then averaged over its
-actions, so that families may differ in how many turns they take. Least squares; errors may have unequal
-variances. ``c`` is an *offset*: how much higher f is scored at equal
-outcome. ``d`` is a *slope*: how much better or worse the score tells success from failure in f. An offset is
-a baseline and moves no gradient; a lost slope scales it, and makes agents specialise.
+is fitted by least squares with one row per trajectory: both sides are centred within (role, turn), then
+averaged over its actions, so that families may differ in their number of turns. Errors may have unequal
+variances. ``c`` is an *offset*: how much higher f is scored at equal outcome. ``d`` is a *slope*: how much
+better or worse the score separates success from failure in f. An offset acts as a baseline and does not
+change the gradient; a lost slope scales the gradient down, and agents specialise.
 
-All tests of one look are corrected together (Holm 1979). A run is looked at again and again: look k may spend
-ALPHA / (k (k + 1)), which adds up to ALPHA over any number of looks, however much they have in common.
+The tests of all families at one step are corrected together (Holm 1979). A run is tested repeatedly and
+shares one false-alarm budget over all its tests (alpha spending): test k has the level ALPHA / (k (k + 1)).
+The levels add up to ALPHA over any number of tests, however dependent they are.
 """
 
 from __future__ import annotations
@@ -21,30 +22,32 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import special
 
-from mappa_env.coach.robust import Floats, estimate, identified
-from mappa_env.coach.strata import Strata
+from mappa_env.coach.bias.regression import Floats, estimate, identified
+from mappa_env.coach.bias.strata import Strata, StrataState
+from mappa_env.errors import OptionError
 from mappa_env.types import Trajectory
 
 Kind = Literal["offset", "slope"]
 ALPHA = 0.05
-"""Probability of any false alarm in a whole run, at most."""
+"""Upper bound on the probability of any false alarm in a whole run."""
 MIN_TRAJECTORIES = 12
-"""Of a family, and of all others together, before it is tested."""
-WINDOW = 2048
+"""A family is tested once it, and all others together, have this many trajectories."""
 MARGIN = 1.1
-"""On sample sizes: scores are cut off at 0 and 10, and outcomes do not split evenly."""
+"""Factor on sample sizes: scores are clipped to 0-10, and outcomes do not split evenly."""
 
 
-class Finding(NamedTuple):
-    """``effect`` in points (0-10): of the score at equal outcome, or of the score's rise from outcome 0 to 1.
+class BiasFinding(NamedTuple):
+    """One test of one family. ``effect``, in points (0-10), compares it with all others.
 
-    ``low``, ``high`` bound the effect at 95 %, uncorrected. ``p`` is corrected for all tests of the look, and
-    from ``look`` for all looks too.
+    An offset is a difference of the score at equal outcome; a slope is a difference of the score's rise from
+    outcome 0 to 1. ``low`` and ``high`` are the 95 % interval, uncorrected. ``p`` is corrected for all
+    families and, from ``BiasMonitor.test``, for repeated tests.
     """
 
     family: str
@@ -57,6 +60,7 @@ class Finding(NamedTuple):
 
     @property
     def alarm(self) -> bool:
+        """Whether ``p`` is below ALPHA."""
         return self.p < ALPHA
 
 
@@ -68,50 +72,82 @@ class _Row(NamedTuple):
     scores: dict[tuple[str, int], float]
 
 
-class BiasMonitor:
-    """Tests the last ``window`` trajectories: policies change, and their state has to stay small.
+@dataclass(frozen=True, slots=True)
+class MonitorState:
+    """What a checkpoint keeps of a ``BiasMonitor``."""
 
-    ``strata`` describes all that were shown. ``state`` and ``load`` carry everything through a checkpoint.
+    rows: tuple[_Row, ...]
+    tests: int
+    strata: StrataState
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read what ``to_dict`` gave. Raises OptionError for the state of another version."""
+        expected = {"rows", "tests", "strata"}
+        if set(state) != expected:
+            raise OptionError(
+                f"the bias monitor's state has the keys {sorted(state)} instead of {sorted(expected)}: "
+                "another version of mappa wrote it; resume the run with that version."
+            )
+        rows = tuple(
+            _Row(family, outcome, {(role, turn): score for role, turn, score in cells})
+            for family, outcome, cells in state["rows"]
+        )
+        return cls(rows, state["tests"], StrataState.from_dict(state["strata"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stored form, as JSON."""
+        rows = [
+            [row.family, row.outcome, [[*cell, score] for cell, score in row.scores.items()]]
+            for row in self.rows
+        ]
+        return {"rows": rows, "tests": self.tests, "strata": self.strata.to_dict()}
+
+
+class BiasMonitor:
+    """Tests the last ``window`` trajectories: policies change, and the state must be small.
+
+    ``strata`` describes all trajectories that were added.
     """
 
-    def __init__(self, window: int = WINDOW) -> None:
+    def __init__(self, window: int) -> None:
         self._rows: deque[_Row] = deque(maxlen=window)
-        self._looks = 0
+        self._tests = 0
         self.strata = Strata()
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def add(self, trajectory: Trajectory) -> None:
-        """Only scores that are ok count. An episode without an outcome or without any is left out."""
+        """Add the scores of ok verdicts; skip an episode without an outcome or without such a score."""
         outcome = trajectory.outcome
         if outcome is None or outcome.status == "unavailable":
             return
         scores = {}
         for action in trajectory.actions:
-            verdict = action.verdict
-            if verdict.status == "ok" and verdict.score is not None:
-                self.strata.add(action.stratum, verdict.score)
-                scores[action.role, action.turn] = verdict.score
+            score = action.verdict.valid_score
+            if score is not None:
+                self.strata.add(action.stratum, score)
+                scores[action.role, action.turn] = score
         if scores:
             self._rows.append(_Row(trajectory.task.family, float(outcome.score), scores))
 
-    def look(self) -> list[Finding]:
-        """The ``findings``, with p corrected for this being one of many looks; counts as one."""
+    def test(self) -> list[BiasFinding]:
+        """The ``findings`` with p corrected for repeated tests. A call counts as one test of the run."""
         found = self.findings()
-        self._looks += bool(found)
-        share = self._looks * (self._looks + 1)
-        return [finding._replace(p=min(finding.p * share, 1.0)) for finding in found]
+        self._tests += bool(found)
+        spending = self._tests * (self._tests + 1)
+        return [finding._replace(p=min(finding.p * spending, 1.0)) for finding in found]
 
-    def findings(self) -> list[Finding]:
-        """Both tests of every family that has enough trajectories; the strongest first.
+    def findings(self) -> list[BiasFinding]:
+        """Both tests of every family with enough trajectories, the smallest p first.
 
-        Of two families only the second is tested, against the first: the other way round says the same.
+        With two families, only the second is tested against the first: the reverse is the same test.
         """
         if len(self._rows) < 2 * MIN_TRAJECTORIES:
             return []
         design = _Design(self._rows)
-        found: list[Finding] = []
+        found: list[BiasFinding] = []
         names = sorted(set(design.family.tolist()))
         for name in names[1:] if len(names) == 2 else names:
             mine = int(np.sum(design.family == name))
@@ -119,23 +155,20 @@ class BiasMonitor:
                 found += design.tests(name)
         return _holm(found)
 
-    def state(self) -> dict[str, Any]:
-        rows = [
-            [row.family, row.outcome, [[*cell, score] for cell, score in row.scores.items()]]
-            for row in self._rows
-        ]
-        return {"rows": rows, "looks": self._looks, "strata": self.strata.state()}
+    def state(self) -> MonitorState:
+        """A copy of everything."""
+        return MonitorState(tuple(self._rows), self._tests, self.strata.state())
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def load(self, state: MonitorState) -> None:
+        """Restore what ``state`` returned."""
         self._rows.clear()
-        for family, outcome, cells in state["rows"]:
-            self._rows.append(_Row(family, outcome, {(role, turn): score for role, turn, score in cells}))
-        self._looks = state["looks"]
-        self.strata.load(state["strata"])
+        self._rows.extend(state.rows)
+        self._tests = state.tests
+        self.strata.load(state.strata)
 
 
 class _Design:
-    """The rows as arrays, one entry a trajectory; and which (role, turn) each action belongs to."""
+    """The rows as arrays, one entry per trajectory, and the (role, turn) of each action."""
 
     def __init__(self, rows: Sequence[_Row]) -> None:
         self.family = np.array([row.family for row in rows])
@@ -145,8 +178,8 @@ class _Design:
         self._cell = np.array([cells.setdefault(c, len(cells)) for row in rows for c in row.scores], np.int64)
         self._score = self._averaged(np.array([score for row in rows for score in row.scores.values()]))
 
-    def tests(self, family: str) -> list[Finding]:
-        """Offset and slope of ``family`` against all others, uncorrected; as far as they are identified."""
+    def tests(self, family: str) -> list[BiasFinding]:
+        """Offset and slope of ``family`` against all others, uncorrected; those that are identified."""
         flag, outcome = (self.family == family).astype(float), self._outcome
         columns = [np.ones_like(flag)]
         columns += [self._averaged(v[self._row]) for v in (flag, outcome, flag * (outcome - outcome.mean()))]
@@ -155,7 +188,7 @@ class _Design:
             x = np.stack(columns[:terms], axis=1)
             if identified(x):
                 return [
-                    Finding(family, kind, *estimate(x, self._score, column), int(flag.sum()))
+                    BiasFinding(family, kind, *estimate(x, self._score, column), int(flag.sum()))
                     for kind, column in kinds.items()
                     if column < terms
                 ]
@@ -168,7 +201,7 @@ class _Design:
         return found
 
 
-def _holm(found: Sequence[Finding]) -> list[Finding]:
+def _holm(found: Sequence[BiasFinding]) -> list[BiasFinding]:
     """Holm's step-down correction; the smallest p first."""
     ordered = sorted(found, key=lambda finding: finding.p)
     corrected, highest = [], 0.0
@@ -179,14 +212,16 @@ def _holm(found: Sequence[Finding]) -> list[Finding]:
 
 
 def trajectories_needed(
-    offset: float, sd: float, share: float = 0.5, *, families: int = 2, power: float = 0.8, look: int = 0
+    offset: float, sd: float, fraction: float = 0.5, *, families: int = 2, power: float = 0.8, test: int = 0
 ) -> int:
-    """How many trajectories show an offset of so many points with that power, by the normal approximation.
+    """The number of trajectories that detect ``offset`` (points) with ``power``, by the normal approximation.
 
-    ``sd``: of a trajectory's mean score at equal outcome, in points. ``share``: of the family among them.
-    ``look``: at the how manyeth look of a run; 0: at the only one. Holm is taken for Bonferroni (cautious).
+    ``sd``: standard deviation of a trajectory's mean score at equal outcome, in points. ``fraction``: of the
+    trajectories that belong to the family. ``test``: number of the test in the run, from 1; 0: the run has
+    only one. Holm's correction is approximated by Bonferroni's, which is conservative.
     """
     tests = 2 if families == 2 else 2 * families
-    level = ALPHA / (look * (look + 1) if look else 1) / tests
+    level = ALPHA / (test * (test + 1) if test else 1) / tests
     quantiles = special.ndtri(power) - special.ndtri(level / 2)
-    return math.ceil(MARGIN * (quantiles * sd / offset) ** 2 / (share * (1 - share)))
+    needed: int = math.ceil(MARGIN * (quantiles * sd / offset) ** 2 / (fraction * (1 - fraction)))
+    return needed

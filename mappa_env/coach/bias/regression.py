@@ -10,7 +10,7 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 MAX_LEVERAGE = 0.5
-"""Above it one observation alone decides a coefficient, and its error cannot be seen."""
+"""Above it one observation alone decides a coefficient, and its error cannot be estimated."""
 
 
 ROUNDING = 1e-9
@@ -48,7 +48,7 @@ def estimate(x: Floats, y: Floats, column: int) -> Estimate:
     hat = inverse @ (x.T @ (weights[:, None] * x))
     free = float((weights @ rest) ** 2 / (weights**2 @ (2 * rest - 1) + np.sum(hat * hat.T)))
     effect = float(beta[column])
-    if error < ROUNDING:  # a deterministic coach: no noise but that of the arithmetic
+    if error < ROUNDING:  # a deterministic coach: only rounding errors
         return Estimate(effect, effect, effect, float(abs(effect) < ROUNDING))
     width = float(special.stdtrit(free, 0.975)) * error
     p = float(2 * special.stdtr(free, -abs(effect) / error))

@@ -1,30 +1,28 @@
-"""Running statistics of scores by stratum (task family, role, turn), and scores corrected by them."""
+"""Running statistics of scores by stratum (task family, role, turn), and the bias correction from them."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Self
 
 Stratum = tuple[str, str, int]
 LEAST_SPREAD = 0.1
-"""A stratum's standard deviation is taken for at least this share of the overall one: no score explodes."""
+"""Lower bound of a stratum's standard deviation, as a fraction of the overall one, to bound the scale."""
 
 
 @dataclass(slots=True)
 class Running:
-    """Count, mean and sum of squared deviations, one value at a time (Welford 1962).
-
-    With a ``memory`` of so many values, older ones fade exponentially once there are more.
-    """
+    """Count, mean and sum of squared deviations, updated one value at a time (Welford 1962)."""
 
     count: int = 0
     mean: float = 0.0
     squares: float = 0.0
 
     def add(self, value: float, memory: int | None = None) -> None:
+        """Add one value. After ``memory`` values, older ones decay exponentially."""
         if memory is not None and self.count >= memory:
             self.squares *= (memory - 1) / self.count
             self.count = memory - 1
@@ -35,15 +33,32 @@ class Running:
 
     @property
     def variance(self) -> float:
-        """Divided by the count; 0 where there is nothing."""
+        """The population variance; 0 without values."""
         return self.squares / self.count if self.count else 0.0
 
 
-class Strata:
-    """``Running`` of every stratum, with a ``memory`` of so many scores each, and of all scores.
+@dataclass(frozen=True, slots=True)
+class StrataState:
+    """The statistics of ``all`` scores and of each stratum, as a checkpoint keeps them."""
 
-    ``state`` and ``load``: as JSON.
-    """
+    all: Running
+    strata: Mapping[Stratum, Running]
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read what ``to_dict`` gave."""
+        rows = state["strata"]
+        strata = {(family, role, turn): Running(*numbers) for family, role, turn, *numbers in rows}
+        return cls(Running(*state["all"]), strata)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stored form, as JSON."""
+        rows = [[*stratum, *astuple(each)] for stratum, each in self.strata.items()]
+        return {"all": list(astuple(self.all)), "strata": rows}
+
+
+class Strata:
+    """Running statistics of every stratum and of all scores. ``memory``: of each stratum, in scores."""
 
     def __init__(self, memory: int | None = None) -> None:
         self._memory = memory
@@ -51,6 +66,7 @@ class Strata:
         self._by: defaultdict[Stratum, Running] = defaultdict(Running)
 
     def add(self, stratum: Stratum, score: float) -> None:
+        """Add one score."""
         self._by[stratum].add(score, self._memory)
         self.all.add(score, self._memory and self._memory * len(self._by))
 
@@ -60,46 +76,48 @@ class Strata:
     def __iter__(self) -> Iterator[Stratum]:
         return iter(self._by)
 
-    def state(self) -> dict[str, Any]:
-        rows = [[*stratum, each.count, each.mean, each.squares] for stratum, each in self._by.items()]
-        return {"all": [self.all.count, self.all.mean, self.all.squares], "strata": rows}
+    def state(self) -> StrataState:
+        """A copy of everything."""
+        return StrataState(replace(self.all), {stratum: replace(each) for stratum, each in self._by.items()})
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        self.all = Running(*state["all"])
+    def load(self, state: StrataState) -> None:
+        """Restore what ``state`` returned."""
+        self.all = replace(state.all)
         self._by.clear()
-        for family, role, turn, count, mean, squares in state["strata"]:
-            self._by[family, role, turn] = Running(count, mean, squares)
+        self._by |= {stratum: replace(each) for stratum, each in state.strata.items()}
 
 
-class Correction:
-    """Scores brought to one mean, and with ``spread`` to one standard deviation, over all strata.
+class BiasCorrection:
+    """Shifts the scores of all strata to one mean and, with ``spread``, to one standard deviation.
 
     With n, mu, sigma of a stratum so far, mu_all, sigma_all of all, and shrinkage kappa (in scores),
 
         mu~ = (n mu + kappa mu_all) / (n + kappa),  sigma~^2 = (n sigma^2 + kappa sigma_all^2) / (n + kappa),
         r~ = (r - mu~) / max(sigma~, 0.1 sigma_all) * sigma_all + mu_all,  kept within 0-10.
 
-    It takes away real differences between strata too: right for methods that compare, wrong for scores that
-    are to be read as they are.
+    It also removes real differences between strata: right for advantages, which compare actions, and
+    wrong for scores that people read as absolute.
     """
 
     def __init__(self, *, spread: bool, kappa: float = 32.0, memory: int | None = None) -> None:
-        """``memory``: scores of a stratum that count, the newest most; None: all alike."""
+        """``spread``: correct the standard deviation too. ``memory``: see ``Running.add``; None: no decay."""
         self._spread, self._kappa = spread, kappa
         self._strata = Strata(memory)
 
     def __call__(self, scores: Iterable[tuple[Stratum, float]]) -> list[float]:
-        """Correct a batch by what came before it, then learn from it: no score has a say in its own."""
+        """Correct a batch from the scores before it, then add it: no score affects its own correction."""
         batch: Sequence[tuple[Stratum, float]] = list(scores)
         corrected = [self._one(stratum, score) for stratum, score in batch]
         for stratum, score in batch:
             self._strata.add(stratum, score)
         return corrected
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> StrataState:
+        """A copy of everything."""
         return self._strata.state()
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def load(self, state: StrataState) -> None:
+        """Restore what ``state`` returned."""
         self._strata.load(state)
 
     def _one(self, stratum: Stratum, score: float) -> float:

@@ -1,7 +1,7 @@
-"""Walking back along numbers: from a wrong boxed answer to the first place where another value could come in.
+"""Backward tracing along numbers: from a wrong boxed answer to the action where the wrong value came in.
 
-No hidden truth is needed. The answer is wrong; so whoever changed the value on its way did it, and where it
-was only handed on, whoever planned it.
+It needs no hidden truth. The answer is known to be wrong, so the agent that changed the value on its way is
+responsible; if nobody changed it, the agent that planned it is.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mappa_env.coach.case import Case
-from mappa_env.coach.chain import Said, number_in, output_of, plan_in, result_in, same
+from mappa_env.coach.rubric.case import Case
+from mappa_env.coach.rubric.claims_math import Statement, number_in, output_of, plan_in, result_in, same
 from mappa_env.parsing import last_boxed
 from mappa_env.types import ActionRecord, Link
 
@@ -19,25 +19,29 @@ _BOX = 20_000
 
 class _At(NamedTuple):
     step: int
-    said: Said
+    said: Statement
 
 
 class NumberWalk:
-    """``cases``: all actions of a failed episode. ``links`` is the walk, from the end to the cause."""
+    """Traces a failed episode through its numbers. ``cases``: all its actions; ``links``: the walk so far.
+
+    ``links`` run from the end of the episode to the cause.
+    """
 
     def __init__(self, cases: Sequence[Case], actions: Sequence[ActionRecord]) -> None:
         self._cases, self._actions = cases, actions
         self.links: list[Link] = []
 
     def run(self) -> tuple[int, ...]:
-        """The action that the trail holds responsible; none where it does not decide."""
+        """The step of the responsible action; empty if the record does not decide."""
         closing = self._cases[-1]
         end = len(self._cases) - 1
         ran = max((i for i, record in enumerate(self._actions) if record.tool is not None), default=None)
         output = None if ran is None else self._output(ran)
-        result = self._last(lambda record: result_in(record.agent, record.answer), after=ran)
+        worker = None if ran is None else self._actions[ran].agent
+        result = self._last(lambda record: _result(record, worker), after=ran)
         text = last_boxed(closing.answer[-_BOX:])
-        box = None if text is None else Said(closing.me, text.strip()[:200], number_in(text))
+        box = None if text is None else Statement(closing.me, text.strip()[:200], number_in(text))
         reported = result is not None and result.said.number is not None
         printed = output is not None and (
             output.said.number is not None or (box is not None and same(box, output.said))
@@ -72,7 +76,7 @@ class NumberWalk:
         return self._blamed(plan.step, f"planned {_short(plan.said)}")
 
     def _nothing(self, ran: int | None) -> tuple[int, ...]:
-        """No value was handed on."""
+        """No value reached the closing agent."""
         if ran is None:
             tooled = [i for i, case in enumerate(self._cases) if case.evidence.agent.tools]
             return self._blamed(tooled[-1], "ran no code") if tooled else ()
@@ -89,15 +93,22 @@ class NumberWalk:
         return self._blamed(ran, f"its code failed ({tool.status})")
 
     def _plan(self) -> _At | None:
-        return self._last(lambda record: plan_in(record.agent, record.answer))
+        first = next((i for i, record in enumerate(self._actions) if record.tool is not None), None)
+        return self._last(lambda record: plan_in(record.agent, record.answer), before=first)
 
     def _output(self, step: int) -> _At | None:
         record = self._actions[step]
         said = output_of(record.agent, record.tool) if record.tool is not None else None
         return None if said is None else _At(step, said)
 
-    def _last(self, find: Callable[[ActionRecord], Said | None], after: int | None = None) -> _At | None:
-        for step in range(len(self._actions) - 1, -1 if after is None else after, -1):
+    def _last(
+        self,
+        find: Callable[[ActionRecord], Statement | None],
+        after: int | None = None,
+        before: int | None = None,
+    ) -> _At | None:
+        end = len(self._actions) if before is None else before
+        for step in range(end - 1, -1 if after is None else after, -1):
             said = find(self._actions[step])
             if said is not None:
                 return _At(step, said)
@@ -108,5 +119,10 @@ class NumberWalk:
         return (step,)
 
 
-def _short(said: Said) -> str:
+def _result(record: ActionRecord, worker: str | None) -> Statement | None:
+    """The reported result of the agent that ran code; what others repeat is not a report."""
+    return result_in(record.agent, record.answer) if worker in (None, record.agent) else None
+
+
+def _short(said: Statement) -> str:
     return repr(said.text if len(said.text) <= 60 else said.text[:57] + "...")

@@ -1,15 +1,16 @@
-"""An episode's actions as cases again, from its record alone: what was there when each of them was judged."""
+"""Rebuilds the cases of an episode from its record: what existed when each action was judged."""
 
 from __future__ import annotations
 
-from mappa_env.coach.case import Case
+from mappa_env.coach.rubric.case import Case
 from mappa_env.types import Evidence, FileChange, Team, Trajectory
+from mappa_env.workspace.changes import apply
 
 
 def retrace(trajectory: Trajectory, team: Team) -> tuple[Case, ...]:
-    """One case per action. Prompts are left out, and so is the hidden truth.
+    """One case per action, without prompts and without the hidden truth.
 
-    Files of the task are those that the record still has, and those that agents read and nobody has to write.
+    The task's files are those in the record, plus the files that agents read and no agent has to write.
     """
     made = {path for spec in team for path in spec.requires}
     given = {*trajectory.task.files, *(path for spec in team for path in spec.reads if path not in made)}
@@ -17,15 +18,21 @@ def retrace(trajectory: Trajectory, team: Team) -> tuple[Case, ...]:
     cases = []
     for record in trajectory.actions:
         for change in record.tool.files if record.tool is not None else ():
-            if change.op == "deleted" or change.kind == "dir":
-                present.pop(change.path, None)
-            else:
-                present[change.path] = change
+            apply(change, present)
         evidence = Evidence(
-            task=trajectory.task, agent=team[record.agent], turn=record.turn, step=record.step, prompt="",
-            action=record.action, code=record.code, tool=record.tool, last_turn=record.last_turn,
-            history=trajectory.actions[: record.step], present=dict(present), missing=record.missing,
-            claims=record.claims, probe=record.probe,
-        )  # fmt: skip
+            task=trajectory.task,
+            agent=team[record.agent],
+            turn=record.turn,
+            step=record.step,
+            prompt="",
+            action=record.action,
+            code=record.code,
+            tool=record.tool,
+            last_turn=record.last_turn,
+            history=trajectory.actions[: record.step],
+            present=dict(present),
+            missing=record.missing,
+            probe=record.probe,
+        )
         cases.append(Case(evidence, team))
     return tuple(cases)

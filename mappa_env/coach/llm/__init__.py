@@ -1,1 +1,1 @@
-"""A language model as the coach: what it is asked, how patiently, and what is made of the answer."""
+"""A language model as the coach: prompts, the client of its server, and how answers become verdicts."""

@@ -1,4 +1,4 @@
-"""The model's answer: the schema it has to fill, and what is made of what it filled in."""
+"""The model's answer: its JSON schema, and the strict reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHORTEST = 3
 
 
 class UnreadableError(ValueError):
-    """The answer does not fill the schema."""
+    """The answer does not match the schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,15 @@ class Answer:
 
 def schema(rows: RoleQuestions, names: Sequence[str], *, corrections: bool) -> dict[str, Any]:
     """JSON schema of an answer. Quote before grade: the model commits to evidence first."""
-    graded = form_of({
-        "quote": {"type": "string", "description": "copied word for word from the facts or the agent's text"},
-        "grade": {"type": "integer", "minimum": 0, "maximum": BEST},
-    })  # fmt: skip
+    graded = form_of(
+        {
+            "quote": {
+                "type": "string",
+                "description": "copied word for word from the facts or the agent's text",
+            },
+            "grade": {"type": "integer", "minimum": 0, "maximum": BEST},
+        }
+    )
     fields: dict[str, Any] = {
         "criteria": form_of({row.name: graded for row in rows.criteria}),
         "summary": {"type": "string", "description": "one or two sentences"},
@@ -50,7 +55,7 @@ def schema(rows: RoleQuestions, names: Sequence[str], *, corrections: bool) -> d
 
 
 def read(text: str, rows: RoleQuestions, names: Sequence[str], *, corrections: bool) -> Answer:
-    """Raises UnreadableError that says what is wrong, in words fit for asking again."""
+    """Parse an answer. Raises UnreadableError, whose message can be sent back to the model."""
     found = loads(text)
     fields = {"criteria", "summary", "blame"} | ({"corrected_action"} if corrections else set())
     criteria = exactly(found, fields, "the answer")["criteria"]
@@ -76,12 +81,13 @@ def read(text: str, rows: RoleQuestions, names: Sequence[str], *, corrections: b
 
 
 def invented(quotes: Mapping[Key, str], quotable: str) -> list[Key]:
-    """The keys whose quote does not occur in what was shown, but for white space."""
+    """The keys whose quote does not occur in ``quotable``; white space is ignored."""
     shown = _squeezed(quotable) + "\n" + _squeezed(neutral(quotable))
     return [name for name, quote in quotes.items() if not _occurs(quote, shown)]
 
 
 def loads(text: str) -> Any:
+    """The JSON value of ``text``. Raises UnreadableError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -89,7 +95,7 @@ def loads(text: str) -> Any:
 
 
 def integer(grade: Any, what: str) -> int:
-    """A grade, 0 to BEST."""
+    """``grade`` as an integer within 0-BEST. Raises UnreadableError."""
     if isinstance(grade, float) and grade.is_integer():
         grade = int(grade)
     if isinstance(grade, bool) or not isinstance(grade, int) or not 0 <= grade <= BEST:
@@ -112,7 +118,7 @@ def form_of(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def exactly(value: Any, fields: set[str], where: str) -> dict[str, Any]:
-    """``value``, if it is an object with exactly these fields."""
+    """``value``, if it is an object with exactly these fields. Raises UnreadableError."""
     if not isinstance(value, dict):
         raise UnreadableError(f"{where} must be an object")
     missing, unknown = sorted(fields - set(value)), sorted(set(value) - fields)

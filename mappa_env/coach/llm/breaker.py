@@ -1,4 +1,4 @@
-"""The circuit breaker: after many failures in a row nobody asks, until one try goes through."""
+"""The circuit breaker: after many consecutive failures it blocks calls until one test call succeeds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mappa_env.coach.llm.wire import Passing, Unanswered
 
 
 class Breaker:
-    """Opens after ``limit`` failures in a row; ``pause_s`` later one caller may try, the others wait for it.
+    """Opens after ``limit`` consecutive failures. ``pause_s`` later one caller may try; the others wait.
 
-    Safe to use from many threads.
+    Thread-safe.
     """
 
     def __init__(self, limit: int = 8, pause_s: float = 10.0) -> None:
@@ -25,14 +25,15 @@ class Breaker:
 
     @property
     def closed(self) -> bool:
-        """Whether calls go through."""
+        """Whether calls are allowed."""
         return self._failures < self._limit
 
     @contextlib.contextmanager
     def call(self, until: float) -> Iterator[None]:
-        """Around one call, once it may be made. Raises Passing when it may not by ``until`` (monotonic).
+        """Wait until one call is allowed, then wrap it. Raises Passing if that is not before ``until``.
 
-        An answer counts as success, also one without a verdict; Passing as failure; anything else as neither.
+        ``until`` is in monotonic seconds. Any answer counts as success, even without a verdict; Passing
+        counts as failure; other exceptions count as neither.
         """
         trial = self._enter(until)
         well: bool | None = None
@@ -49,18 +50,18 @@ class Breaker:
             self._leave(well, trial)
 
     def wait(self, seconds: float) -> None:
-        """Return when a call would be let in, or after so many seconds."""
+        """Return when a call would be allowed, at the latest after ``seconds``."""
         until = time.monotonic() + seconds
         with self._changed:
             while not self._open_to_try() and time.monotonic() < until:
                 self._sleep(until)
 
     def _enter(self, until: float) -> bool:
-        """True for the one that tries while the others wait."""
+        """True for the one caller that makes the test call."""
         with self._changed:
             while not self._open_to_try():
                 if time.monotonic() >= until:
-                    raise Passing(f"the coach has failed {self._failures} times in a row and is left alone")
+                    raise Passing(f"the circuit breaker is open after {self._failures} consecutive failures")
                 self._sleep(until)
             trial = not self.closed
             self._trying = self._trying or trial

@@ -13,14 +13,14 @@ from mappa_env.errors import CoachStopped
 
 _MINUTE = 60.0
 BURST_S = 5.0
-"""So many seconds' worth may be spent at once after a pause; more would meet the server's own window."""
+"""Seconds of the limit that may be used at once after a pause; more would exceed the server's window."""
 
 
 class Buckets:
-    """Gives out turns in the order of asking. Safe to use from many threads.
+    """Two token buckets, for requests and tokens, served first come, first served. Thread-safe.
 
-    Only the first in the queue looks at the buckets, and again when a ``correct`` has changed them: what
-    calls turn out not to need goes to those who wait already.
+    Only the first thread in the queue checks the buckets, again after every ``reconcile``: tokens that calls
+    did not use go to waiting threads.
     """
 
     def __init__(self, rates: Rates, clock: Callable[[], float] = time.monotonic) -> None:
@@ -34,10 +34,10 @@ class Buckets:
         self._closed = ""
 
     def turn(self, expected: Callable[[], float], until: float) -> tuple[float, float]:
-        """Wait until one request of so many tokens may go: (seconds waited, tokens reserved).
+        """Wait until one request may be sent; returns (seconds waited, tokens reserved).
 
-        ``expected`` is asked again while it waits: more is known when more answers are in.
-        Raises Passing where that is not before ``until``, CoachStopped when closed meanwhile.
+        ``expected`` estimates the request's tokens; it is called repeatedly, because every answer improves
+        the estimate. Raises Passing if the wait would end after ``until``, CoachStopped if closed.
         """
         began = self._clock()
         mine = threading.Condition(self._lock)
@@ -59,22 +59,22 @@ class Buckets:
                 self._queue.remove(mine)
                 self._wake()
 
-    def correct(self, tokens: float) -> None:
-        """So many tokens more (or fewer) than were reserved were used."""
+    def reconcile(self, tokens: float) -> None:
+        """Charge the ``tokens`` that a call used beyond its reservation; negative: return them."""
         with self._lock:
             if self._limits[1]:
                 self._free[1] += tokens * _MINUTE / self._limits[1]
                 self._wake()
 
     def close(self, why: str) -> None:
-        """Whoever waits gets CoachStopped, saying ``why``."""
+        """Raise CoachStopped(``why``) in every waiting thread."""
         with self._lock:
             self._closed = why
             for waiting in self._queue:
                 waiting.notify()
 
     def _after(self, tokens: float, now: float) -> list[tuple[bool, float]]:
-        """Per bucket: whether it is limited, and when it would be empty if such a request went."""
+        """Per bucket: whether it is limited, and when it would be empty after a request of ``tokens``."""
         found = []
         for amount, limit, free in zip((1.0, tokens), self._limits, self._free, strict=True):
             cost = amount * _MINUTE / limit if limit else 0.0

@@ -1,4 +1,4 @@
-"""A budget in dollars: what a call may cost is set aside before it, what it did cost is booked after it."""
+"""A budget in dollars: reserves the maximum cost before each call and books the actual cost after it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from mappa_env.errors import CoachStopped, CoachWarning, OptionError
 
 @dataclass(slots=True)
 class Bill:
-    """One call on its way. Say ``made`` when it goes out, and ``usage`` when it is known; without ``usage``
-    the most it may cost is booked."""
+    """One call in flight. Set ``made`` when it is sent and ``usage`` when it is known.
+
+    Without ``usage``, its maximum cost ``most`` is booked.
+    """
 
     most: float
     made: bool = False
@@ -28,16 +30,16 @@ class Bill:
 
 
 class Budget:
-    """``dollars`` None: no limit. ``ledger``: a file of JSON lines, one per call, which a later run goes on
-    with. Safe to use from many threads; one process at a time has a ledger.
+    """Limits what a run may spend. ``dollars`` None: no limit. Thread-safe.
 
-    Raises OptionError where there is a limit without a price.
+    ``ledger``: a file with one JSON line per call; a later run continues its sum. Only one process at a time
+    may use a ledger. Raises OptionError for a limit without a price.
     """
 
     def __init__(self, dollars: float | None, price: Price | None, ledger: Path | None = None) -> None:
         if dollars is not None and price is None:
             raise OptionError(
-                f"budget={dollars!r}: no price is known for this model; give price={{'input': ..., "
+                f"budget={dollars!r}: the price of this model is not known; set price={{'input': ..., "
                 "'output': ...} in dollars per million tokens."
             )
         self._dollars, self._price = dollars, price
@@ -48,15 +50,16 @@ class Budget:
 
     @contextlib.contextmanager
     def bill(self, request: Request, until: float) -> Iterator[Bill]:
-        """Around one call, once what is left of the budget is enough for it: calls on their way may turn out
-        to cost less than was set aside. Raises CoachStopped where it is not enough, Passing where that is
-        not known by ``until`` (monotonic).
+        """Wait until the budget covers one call, then wrap the call.
+
+        Calls in flight may cost less than was reserved for them. Raises CoachStopped if the budget is not
+        sufficient, Passing if that is not known by ``until`` (monotonic seconds).
         """
         bill = Bill(self._price.most(request.size, request.max_output_tokens) if self._price else 0.0)
         with self._changed:
             while not self._fits(bill.most):
                 if (left := until - time.monotonic()) <= 0:
-                    raise Passing("the rest of the coach's budget was set aside for calls on their way")
+                    raise Passing("the rest of the coach's budget is reserved for calls in flight")
                 self._changed.wait(left)
             self._reserved += bill.most
             self._on_their_way += 1
@@ -71,7 +74,7 @@ class Budget:
         if self.spent + most > self._dollars:
             raise CoachStopped(
                 f"the coach's budget of ${self._dollars:g} is spent: ${self.spent:.4f} booked, "
-                f"${self._reserved:.4f} on its way, and the next call may cost ${most:.4f}. "
+                f"${self._reserved:.4f} reserved, and the next call may cost ${most:.4f}. "
                 "Raise budget= and resume the run."
             )
         return False
@@ -91,10 +94,14 @@ class Budget:
             if self._ledger is not None:
                 usage = bill.usage or Usage()
                 row = {
-                    "time": time.time(), "cost": cost, "known": bill.usage is not None,
-                    "prompt": usage.prompt, "cached": usage.cached, "output": usage.output,
+                    "time": time.time(),
+                    "cost": cost,
+                    "known": bill.usage is not None,
+                    "prompt": usage.prompt,
+                    "cached": usage.cached,
+                    "output": usage.output,
                     "thoughts": usage.thoughts,
-                }  # fmt: skip
+                }
                 _append(self._ledger, json.dumps(row))
 
 
@@ -108,8 +115,10 @@ def _append(path: Path, line: str) -> None:
 
 
 def _read(path: Path | None) -> tuple[float, int]:
-    """Dollars and calls so far. A line that a crash cut short is ended, counts as nothing, and is warned of:
-    what its call cost nobody knows."""
+    """Dollars and calls so far.
+
+    A line that a crash cut short is terminated and counts as nothing, with a warning: its cost is unknown.
+    """
     spent, calls = 0.0, 0
     if path is None or not path.exists():
         return spent, calls
@@ -122,7 +131,7 @@ def _read(path: Path | None) -> tuple[float, int]:
             calls += 1
         except (ValueError, KeyError, TypeError):
             warnings.warn(
-                f"{path} line {number} is no whole entry and is not counted: {line!r:.120}",
+                f"{path} line {number} is incomplete and does not count: {line!r:.120}",
                 CoachWarning,
                 stacklevel=2,
             )

@@ -1,4 +1,4 @@
-"""Calls that were paid for, in sqlite: a replayed run gets the same rewards without a key or a network."""
+"""A cache of calls in SQLite: a replayed run gets the same rewards without a key or a network."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FORMAT = 1
 
 
 def key(**parts: Any) -> str:
-    """SHA-256 over everything that an answer depends on."""
+    """SHA-256 of everything that an answer depends on."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 class CallCache:
-    """One file; several processes may share it. ``meta`` says what the replies belong to.
+    """One file, which several processes may share. ``meta`` identifies the coach of its replies.
 
-    Raises CoachError for a file that is something else.
+    Raises CoachError for a file that is not a cache of replies.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -33,15 +33,20 @@ class CallCache:
         self._read_only = read_only
         self._lock = threading.Lock()
         if read_only and not path.is_file():
-            raise CoachError(f"{path} does not exist: a recorded run has its replies in such a file.")
+            raise CoachError(
+                f"{path} does not exist: replay needs the file that a run with cache= has written."
+            )
         try:
             if not read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
             mode = "ro" if read_only else "rwc"
             self._file = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=60, check_same_thread=False,
+                f"{path.resolve().as_uri()}?mode={mode}",
+                uri=True,
+                timeout=60,
+                check_same_thread=False,
                 isolation_level=None,
-            )  # fmt: skip
+            )
             if not read_only:
                 self._file.execute("PRAGMA journal_mode=WAL")
                 self._file.execute("PRAGMA synchronous=NORMAL")
@@ -52,14 +57,14 @@ class CallCache:
                 self._file.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (json.dumps(FORMAT),))
             found = self.meta("format")
         except sqlite3.Error as error:
-            raise CoachError(f"{path} is no cache of replies: {error}") from None
+            raise CoachError(f"{path} is not a cache of replies: {error}") from None
         if found != FORMAT:
-            raise CoachError(f"{path} has format {found!r}, this program reads {FORMAT}.")
+            raise CoachError(f"{path} has format {found!r}; this version reads {FORMAT}.")
 
     def get(self, key: str) -> Reply | None:
-        """The reply to the call of that key; None: it was not made. Raises what it ended with instead.
+        """The reply to the call of that key; None: not recorded. Raises the recorded exception, if any.
 
-        A call that failed counts as not made, unless this is a recording.
+        A failed call counts as not recorded, unless this is a recording.
         """
         with self._lock:
             row = self._file.execute("SELECT outcome FROM calls WHERE key = ?", (key,)).fetchone()
@@ -74,7 +79,7 @@ class CallCache:
         return Reply(found["text"], usage, found["version"], found["id"])
 
     def put(self, key: str, outcome: Reply | Unanswered | Passing) -> None:
-        """Keep how the call of that key ended. What is there already stays, unless it is a failure."""
+        """Record how the call of that key ended. Only a failure is overwritten."""
         if isinstance(outcome, Reply):
             row: dict[str, Any] = {"text": outcome.text, "id": outcome.response_id}
         elif isinstance(outcome, Unanswered):
@@ -91,20 +96,21 @@ class CallCache:
             )
 
     def meta(self, name: str) -> Any:
-        """What ``claim`` has noted under ``name``; None: nothing."""
+        """The value that ``claim`` stored under ``name``; None: nothing."""
         with self._lock:
             row = self._file.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def claim(self, name: str, value: Any) -> None:
-        """Note ``value`` for good. Raises CoachStopped where something else was noted."""
+        """Store ``value`` permanently. Raises CoachStopped if another value is stored."""
         with self._lock:
             self._file.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
         found = self.meta(name)
         if found != value:
             raise CoachStopped(
-                f"{self.path} belongs to {name} {found!r}, not {value!r}: use another file for another run."
+                f"{self.path} belongs to {name} {found!r}, not {value!r}: use another file for this run."
             )
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()

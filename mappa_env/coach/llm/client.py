@@ -1,30 +1,27 @@
-"""How the coach's server is asked: patiently, within its limits and ours, and never more than is paid for."""
+"""Retries, rate limits and budget of calls to the coach's server."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.buckets import Buckets
 from mappa_env.coach.llm.budget import Bill, Budget
-from mappa_env.coach.llm.cache import CallCache
-from mappa_env.coach.llm.models import Model
 from mappa_env.coach.llm.settings import Settings
-from mappa_env.coach.llm.wire import Backend, Passing, Reply, Request, Unanswered, Usage
+from mappa_env.coach.llm.wire import Backend, Passing, Reply, Request, Unanswered, Unreachable, Usage
 from mappa_env.errors import CoachStopped
 
 BYTES_PER_TOKEN = 4
-"""A usual figure, for the rate limit alone: what it missed is corrected by the server's own count."""
-_CLOSED = "the coach was closed while a verdict was awaited"
+"""A typical value, used for the rate limit only: the server's own count replaces the estimate."""
+_CLOSED = "the coach was closed while a verdict was pending"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``attempts``: calls made; ``latency_s``: of the last one; ``waited_s``: for turns and retries."""
+    """A reply and its cost. ``latency_s``: of the last call; ``waited_s``: for rate limits and retries."""
 
     reply: Reply
     attempts: int
@@ -32,11 +29,11 @@ class Answer:
     waited_s: float
 
 
-class Policy:
-    """Safe to use from many threads, and shared by all who have the same limits.
+class Client:
+    """Calls a server with retries. Thread-safe; coaches with the same limits share one.
 
     Before try n+1 it waits U(0, min(``cap_s``, ``base_s`` * 2**n)) ("full jitter", Brooker 2015), and at
-    least what the server asks for. Once CoachStopped was raised nothing is sent any more: all get the same.
+    least as long as the server asks for. After CoachStopped it sends nothing more: every call raises it.
     """
 
     def __init__(
@@ -49,12 +46,12 @@ class Policy:
         self._why = ""
         self._lock = threading.Lock()
         self._counted, self._beyond = 1, float(settings.max_output_tokens)
-        """Calls, and the sum of their tokens beyond the prompt's bytes: the first one may be the longest."""
+        """Calls, and the sum of their tokens beyond those estimated from the prompt's size."""
         self.version = settings.version
         """The one model version that may answer; None until the first answer."""
 
     def ask(self, request: Request) -> Answer:
-        """Ask until there is an answer. Raises Passing when the deadline passes, Unanswered, CoachStopped."""
+        """Ask until there is an answer. Raises Passing at the deadline, Unanswered, CoachStopped."""
         try:
             return self._ask(request)
         except CoachStopped as stop:
@@ -62,7 +59,7 @@ class Policy:
             raise
 
     def close(self) -> None:
-        """Wakes everybody who waits."""
+        """Wake every waiting thread with CoachStopped, and close the connection."""
         self._stop(_CLOSED)
         self._backend.close()
 
@@ -76,7 +73,7 @@ class Policy:
                 late_s, reserved = self._buckets.turn(lambda: self._expected(request), end)
                 waited += late_s
                 with self._slots, self.budget.bill(request, end) as bill, self.breaker.call(end):
-                    self._sleep(0)  # others may have been told to stop meanwhile
+                    self._sleep(0)  # raises if another thread has stopped the coach meanwhile
                     attempts += 1
                     asked = time.monotonic()
                     reply = self._call(request, end, bill, reserved)
@@ -85,9 +82,11 @@ class Policy:
                 nothing.calls, nothing.latency_s = attempts, time.monotonic() - asked
                 raise
             except Passing as failure:
-                late = attempts == before  # no call was made, and none will be
+                late = attempts == before  # no call was made
                 last = last if late and last is not None else failure
                 last.calls = attempts
+                if isinstance(failure, Unreachable) and not self._settings.wait_for_server:
+                    raise
                 pause = self._pause(max(attempts - 1, 0), failure.wait_s)
             if late or time.monotonic() + pause >= end:
                 raise last
@@ -95,7 +94,7 @@ class Policy:
             waited += pause
 
     def _expected(self, request: Request) -> float:
-        """Tokens that a call is likely to use, for the rate limit: as those before it did."""
+        """Tokens that a call is likely to use, for the rate limit: estimated from earlier calls."""
         with self._lock:
             return max(request.size / BYTES_PER_TOKEN + self._beyond / self._counted, 1.0)
 
@@ -119,7 +118,7 @@ class Policy:
     def _count(self, bill: Bill, request: Request, reserved: float, usage: Usage) -> None:
         bill.usage = usage
         used = usage.prompt + usage.output + usage.thoughts
-        self._buckets.correct(used - reserved)
+        self._buckets.reconcile(used - reserved)
         with self._lock:
             self._counted += 1
             self._beyond += used - request.size / BYTES_PER_TOKEN
@@ -130,8 +129,8 @@ class Policy:
                 self.version = version or None
             if version and version != self.version:
                 raise CoachStopped(
-                    f"the coach was {self.version!r} and now answers as {version!r}: scores of two models "
-                    f"must not be mixed. Start a new run, with version={version!r} if you want that one."
+                    f"the coach was {self.version!r} and now answers as {version!r}: a run must not mix the "
+                    f"scores of two models. Start a new run, with version={version!r} to require the new one."
                 )
 
     def _pause(self, tries: int, asked: float | None) -> float:
@@ -147,14 +146,3 @@ class Policy:
             self._why = self._why or why
         self._stopped.set()
         self._buckets.close(self._why)
-
-
-@dataclass(eq=False)
-class Shared:
-    """What all coaches of one specification in this process have in common."""
-
-    model: Model
-    policy: Policy
-    cache: CallCache | None
-    pool: ThreadPoolExecutor
-    """As many threads as calls in flight, started when they are needed."""

@@ -1,7 +1,7 @@
-"""``coach.yaml`` of a card: what a language model is asked about each action, and what a score is made of.
+"""``coach.yaml`` of a card: what a language model is asked about each action, and how the score is computed.
 
-The model grades criteria; the score is ours: 10 * weighted mean of the grades, lowered by every gate that
-strikes. Gates look at host-attested facts, and are the same for every role: equally strict everywhere.
+The model grades criteria; the host computes the score: 10 * weighted mean of the grades, limited by every
+gate that applies. Gates test host-attested facts and are the same for every role: equally strict everywhere.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mappa_env.coach.case import Case
-from mappa_env.coach.checks import CHECKS
+from mappa_env.coach.rubric.case import Case
+from mappa_env.coach.rubric.checks import CHECKS, find_check
 from mappa_env.coach.spec import Strict, read_spec_file
-from mappa_env.errors import CardError, nearest
+from mappa_env.errors import CardError
+from mappa_env.plugins import from_card
 
 BEST = 4
 """Grades are whole numbers from 0 to this."""
 
 
 class Question(Strict):
-    """One criterion. ``question`` says what to look at, ``best`` and ``worst`` what earns which grade."""
+    """One criterion. ``best`` and ``worst`` describe the highest and the lowest grade of ``question``."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
     weight: Annotated[float, Field(gt=0)]
@@ -32,7 +33,7 @@ class Question(Strict):
 
 
 class Gate(Strict):
-    """Where the ``check`` applies and finds less than ``below`` (0-1), the score is at most ``at_most``."""
+    """If ``check`` applies and scores below ``below`` (0-1), the verdict's score is at most ``at_most``."""
 
     check: str
     below: Annotated[float, Field(gt=0, le=1)]
@@ -40,12 +41,14 @@ class Gate(Strict):
 
 
 class RoleQuestions(Strict):
+    """The ``duty`` of one role, and the criteria that grade it."""
+
     duty: str
     criteria: Annotated[tuple[Question, ...], Field(min_length=1)]
 
 
 class CoachSpec(Strict):
-    """``version`` is the card author's, and part of every verdict's key: raise it with every change."""
+    """A ``coach.yaml``. ``version`` is part of every verdict's cache key: raise it with every change."""
 
     version: Annotated[int, Field(ge=1)]
     template: str
@@ -57,7 +60,7 @@ class CoachSpec(Strict):
         rows = self.roles[role].criteria
         score = 10 * sum(row.weight * grades[row.name] for row in rows) / BEST / sum(r.weight for r in rows)
         for gate in self.gates:
-            finding = CHECKS[gate.check](case)
+            finding = CHECKS.find(gate.check)(case)
             if finding is not None and finding.score < gate.below:
                 score = min(score, gate.at_most)
         return round(score, 4)
@@ -65,14 +68,15 @@ class CoachSpec(Strict):
 
 @functools.cache
 def read_spec(path: Path, roles: tuple[str, ...]) -> CoachSpec:
-    """Raises CardError that names the file, the place and the remedy."""
+    """Read and check a ``coach.yaml``. Raises CardError that names the file, the key and the remedy."""
     spec = read_spec_file(path, CoachSpec)
     for gate in spec.gates:
-        if gate.check not in CHECKS:
-            raise CardError(
-                f"{path}: gates: no check {gate.check!r}; there are {sorted(CHECKS)}."
-                + nearest(gate.check, CHECKS)
-            )
+        find_check(path, gate.check, {})
+    gates = [
+        gate.model_copy(update={"check": from_card(path, "gates", gate.check, [path.parent])})
+        for gate in spec.gates
+    ]
+    spec = spec.model_copy(update={"gates": tuple(gates)})
     for role in roles:
         if role not in spec.roles:
             raise CardError(f"{path}: no criteria for the role {role!r} of the team.")

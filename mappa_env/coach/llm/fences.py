@@ -1,8 +1,8 @@
-"""Text that an agent controls, made safe to show to a model that judges it.
+"""Makes text that an agent controls safe to show to a model that judges it.
 
-A fence carries a number that is drawn for each call, so no text can close it; what looks like a fence, and
-characters that a reader does not see, are shown as what they are. This lowers the rate of attacks that work,
-and ends none by itself (Hines et al. 2024, arXiv 2403.14720): the score is computed elsewhere.
+A fence carries a random number, drawn for each call, so no text can close it. Text that looks like a fence
+and invisible characters are escaped. This lowers the success rate of attacks but does not exclude them
+(Hines et al. 2024, arXiv 2403.14720); therefore the host computes the score.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode: control, format (zero-width, bidirectional), surrogate, private, unassigned, line separators."""
 _KEPT = "\n\t"
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
-"""Letters that show nothing."""
+"""Invisible letters."""
 
 
 def nonce() -> str:
@@ -25,14 +25,14 @@ def nonce() -> str:
 
 
 def fenced(name: str, text: str, nonce: str, limit: int) -> str:
-    """``text`` between two marks; at most ``limit`` characters of it, from its head and its tail."""
+    """``text`` between two marks, cut in the middle to at most ``limit`` characters."""
     shown, omitted = clipped(neutral(text), limit)
     note = f" ({omitted} characters left out in the middle)" if omitted else ""
     return f"{_MARK}{nonce} {name}{note}\n{shown}\n{_MARK}{nonce} end of {name}"
 
 
 def neutral(text: str) -> str:
-    """``text`` without characters that hide or reorder others, and without anything like a fence."""
+    """``text`` with characters that hide or reorder others, and anything like a fence, escaped."""
     if not text.isascii() or not text.isprintable():
         text = "".join(map(_seen, text))
     while _MARK in text:

@@ -1,7 +1,7 @@
 """Gemini as the coach: Google's Developer API, Vertex AI, and Vertex AI in express mode.
 
-google-genai builds and reads the messages. Everything it would do by itself is off: retries, continuation,
-function calling. It has no time limit of its own, so ours is in the transport, for the answer as a whole.
+google-genai builds and parses the messages. Its own retries, continuation and function calling are off. It
+has no time limit for a whole answer, so the transport sets one.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ import httpx2
 from google import genai
 from google.genai import errors, types
 
-from mappa_env.coach.llm.http import MAX_REPLY_BYTES, failure, hidden
+from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure, hidden
 from mappa_env.coach.llm.models import Model
 from mappa_env.coach.llm.settings import Settings
 from mappa_env.coach.llm.wire import Passing, Reply, Request, Unanswered, Usage
 from mappa_env.errors import CoachError, CoachStopped
 
 API_VERSIONS = {"developer": "v1beta", "vertex": "v1beta1", "express": "v1beta1"}
-"""``v1`` has no JSON schemas and no thinking options on the Developer API."""
+"""On the Developer API, ``v1`` supports neither JSON schemas nor thinking options."""
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-_BLOCKED = frozenset({
-    "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR"
-})  # fmt: skip
+_BLOCKED = frozenset(
+    {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR"}
+)
 
 
 class GeminiBackend:
-    """Keys come from the environment only: GEMINI_API_KEY or GOOGLE_API_KEY; Vertex AI takes the machine's
-    Google credentials. Raises CoachStopped where the key or the project is missing.
+    """A Gemini model behind one of Google's services.
+
+    Keys come only from the environment: GEMINI_API_KEY or GOOGLE_API_KEY; Vertex AI uses the machine's Google
+    credentials. Raises CoachStopped if the key or the project is missing.
     """
 
     name = "gemini"
@@ -40,8 +42,9 @@ class GeminiBackend:
         api = settings.api
         self._model = model
         self._key = next((os.environ[name] for name in KEYS if os.environ.get(name)), "")
+        self._key_source = "the machine's Google credentials" if api == "vertex" else KEYS[0]
         if api != "vertex" and not self._key:
-            raise CoachStopped(f"coach 'gemini:{model.name}': no key: set the variable {KEYS[0]}.")
+            raise CoachStopped(f"coach 'gemini:{model.name}': no key; set the variable {KEYS[0]}.")
         if api == "vertex" and not (settings.project and settings.location):
             raise CoachStopped(f"coach 'gemini:{model.name}': api='vertex' needs project and location.")
         self._http = httpx2.Client(
@@ -58,7 +61,7 @@ class GeminiBackend:
             access = {"project": settings.project, "location": settings.location}
         try:
             self._client = genai.Client(enterprise=api != "developer", http_options=options, **access)
-        except Exception as error:  # noqa: BLE001  (google-auth has errors of many kinds)
+        except Exception as error:  # noqa: BLE001  (google-auth raises many types)
             raise CoachStopped(
                 f"coach 'gemini:{model.name}': {type(error).__name__}: {hidden(str(error), self._key)}"
             ) from None
@@ -77,17 +80,18 @@ class GeminiBackend:
             )
         except errors.APIError as error:
             headers = dict(getattr(error.response, "headers", None) or {})
-            failed = failure(error.code, error.details, headers, where, self._key)
+            failed = failure(error.code, error.details, headers, where, self._key, self._key_source)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
-            failed = Passing(f"{where}: {type(error).__name__}: {hidden(str(error), self._key)}")
+            failed = disconnected(error, where, self._key)
         except (ValueError, TypeError, KeyError, AttributeError, errors.UnknownApiResponseError) as error:
-            # JSON that is no Gemini answer, or no JSON: pydantic's and json's errors are ValueErrors
-            failed = Passing(f"{where}: the answer is not Gemini's ({type(error).__name__})")
+            # invalid JSON, or JSON of another schema: the errors of json and pydantic are ValueErrors
+            failed = Passing(f"{where}: the answer is not a Gemini response ({type(error).__name__})")
         else:
             return _read(found)
-        raise failed  # out here, so that what the server said does not hang on to it
+        raise failed  # outside the handlers, so that the server's message is not chained to it
 
     def close(self) -> None:
+        """Close the connections."""
         self._client.close()
         self._http.close()
 
@@ -142,11 +146,11 @@ def _read(found: types.GenerateContentResponse) -> Reply:
 
 
 class _Bounded(httpx2.HTTPTransport):
-    """The read timeout bounds the whole answer, not each piece of it; so does a size."""
+    """A transport whose read timeout and size limit apply to the whole answer, not to each chunk."""
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         seconds = request.extensions.get("timeout", {}).get("read")
-        if seconds is None:  # would wait for ever
+        if seconds is None:  # would wait forever
             raise CoachError("a request without a time limit")
         end = time.monotonic() + seconds
         response = super().handle_request(request)
@@ -174,4 +178,5 @@ class _Stream(httpx2.SyncByteStream):
             yield chunk
 
     def close(self) -> None:
+        """Close the connections."""
         self._stream.close()

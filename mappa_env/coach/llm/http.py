@@ -1,15 +1,16 @@
-"""What both kinds of server share: which HTTP errors pass, how long to wait, and keeping keys out."""
+"""Shared by both kinds of server: which HTTP errors are temporary, how long to wait, and hiding keys."""
 
 from __future__ import annotations
 
 import email.utils
 import math
 import re
+import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mappa_env.coach.llm.wire import Passing
+from mappa_env.coach.llm.wire import Passing, Unreachable
 from mappa_env.errors import CoachStopped
 
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
@@ -17,29 +18,48 @@ MAX_REPLY_BYTES = 4 << 20
 MAX_WAIT_S = 3600.0
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SHOWN = 300
+_MASKED = re.compile(r"\S*\*{3,}\S*")
+"""What servers leave of a key that they quote: ``sk-ab***yz``."""
+_WRONG_KEY = "API_KEY_INVALID"
+"""Gemini's reason in an answer 400 to a wrong key."""
 
 
 def failure(
-    status: int, body: Any, headers: Mapping[str, str], where: str, secret: str
+    status: int, body: Any, headers: Mapping[str, str], where: str, secret: str, source: str
 ) -> Passing | CoachStopped:
-    """What an HTTP error means. ``body``: its JSON, or its text.
+    """Classify an HTTP error as temporary or permanent. ``body``: its JSON, or its text.
 
-    Errors are not billed (ai.google.dev/gemini-api/docs/billing); other servers are taken to be no worse.
+    ``source``: where ``secret`` comes from, for instance the name of a variable.
+
+    Gemini does not bill errors (ai.google.dev/gemini-api/docs/billing); other servers are assumed not to.
     """
-    text = f"{where} answered {status}: {hidden(_message(body), secret)}"
+    text = f'{where} answered {status} "{hidden(_message(body), secret)}"'
     if status in PASSING or status >= 500:
         return Passing(text, asked_to_wait(body, headers), billed=False)
+    wrong_key = f"the key is missing or wrong; check {source}."
     remedy = {
-        400: "the request is not one that this model takes; check the model's name and its options.",
-        401: "the key is missing or wrong.",
-        403: "the key may not use this model.",
-        404: "there is no such model or address.",
-    }.get(status, "asking again would not help.")
-    return CoachStopped(f"{text} -- {remedy}")
+        400: "the model does not accept this request; check the model's name and its options.",
+        401: wrong_key,
+        403: f"the key may not use this model; check {source}.",
+        404: "the model or the address does not exist; check both in the coach's name.",
+    }.get(status, "a retry would not help.")
+    return CoachStopped(f"{text}: {wrong_key if _WRONG_KEY in str(body) else remedy}")
+
+
+def disconnected(error: Exception, where: str, secret: str) -> Passing:
+    """What a broken connection comes down to, without the HTTP library's words around it."""
+    cause = next((each for each in _chain(error) if _is_plain(each)), error)
+    if isinstance(cause, ConnectionRefusedError):
+        return Unreachable(f"{where}: connection refused")
+    if isinstance(cause, socket.gaierror):
+        return Unreachable(f"{where}: unknown host ({cause.strerror})")
+    if isinstance(cause, TimeoutError):
+        return Passing(f"{where}: no answer in time")
+    return Passing(f"{where}: {type(cause).__name__}: {hidden(str(cause), secret)}")
 
 
 def asked_to_wait(body: Any, headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks for (RetryInfo, Retry-After, Retry-After-Ms); None: it does not say."""
+    """Seconds that the server asks to wait (RetryInfo, Retry-After, Retry-After-Ms); None: not specified."""
     found = []
     error = body.get("error") if isinstance(body, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
@@ -58,13 +78,25 @@ def hidden(text: str, secret: str) -> str:
     """``text`` on one line, shortened, without ``secret``."""
     text = " ".join(text.split())
     if len(secret) >= 4:
-        text = text.replace(secret, "[key]")
+        text = _MASKED.sub("[key]", text.replace(secret, "[key]"))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
 
 def _message(body: Any) -> str:
     error = body.get("error", body) if isinstance(body, dict) else body
     return str(error.get("message", error) if isinstance(error, dict) else error)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """``error`` and what it was raised from, the outermost first."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_plain(error: BaseException) -> bool:
+    """Whether it is the system's own: the errors of ``requests`` are OSErrors too, without a number."""
+    return isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno is not None)
 
 
 def _number(text: str, unit: float) -> list[float]:

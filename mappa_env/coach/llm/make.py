@@ -1,4 +1,4 @@
-"""Language-model coaches by name: parts put together; limits, budget and cache shared by all alike."""
+"""Language-model coaches by name. Coaches with the same options share limits, budget and cache."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.buckets import Buckets
 from mappa_env.coach.llm.budget import Budget
 from mappa_env.coach.llm.cache import CallCache
+from mappa_env.coach.llm.client import Client
 from mappa_env.coach.llm.coach import LLMCoach
-from mappa_env.coach.llm.criteria import read_spec
 from mappa_env.coach.llm.models import Model, Rates, model
-from mappa_env.coach.llm.policy import Policy, Shared
+from mappa_env.coach.llm.server import Server
 from mappa_env.coach.llm.settings import Settings, settings
 from mappa_env.coach.llm.wire import Backend
-from mappa_env.errors import CardError, CoachError, OptionError
+from mappa_env.errors import CoachError, OptionError
 
 FORMS = {
     "gemini": "gemini:<model>",
@@ -30,18 +30,18 @@ FORMS = {
 
 
 class _Registry:
-    """Environments are many; the provider's limits and our budget are one."""
+    """Servers by specification: many environments share one provider's limits and one budget."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._shared: weakref.WeakValueDictionary[str, Shared] = weakref.WeakValueDictionary()
+        self._shared: weakref.WeakValueDictionary[str, Server] = weakref.WeakValueDictionary()
 
-    def get(self, key: str, make: Callable[[], Shared]) -> Shared:
+    def get(self, key: str, make: Callable[[], Server]) -> Server:
         with self._lock:
             found = self._shared.get(key)
             if found is None:
                 found = self._shared[key] = make()
-                weakref.finalize(found, _close, found.policy, found.cache, found.pool)
+                weakref.finalize(found, _close, found.client, found.cache, found.pool)
             return found
 
 
@@ -49,60 +49,49 @@ _REGISTRY = _Registry()
 
 
 def make_llm_coach(name: str, options: Mapping[str, Any], card: Card) -> LLMCoach:
-    """The coach ``name`` of one of ``FORMS`` for ``card``. See ``Settings`` for the options.
+    """Create the coach ``name``, of one of ``FORMS``, for ``card``. See ``Settings`` for the options.
 
-    Raises OptionError, CardError, CoachError for a recording that is none, CoachStopped without a key.
+    Raises OptionError, CardError, CoachError for an invalid recording, CoachStopped without a key.
     """
     kind, _, rest = name.partition(":")
     if not rest:
         raise OptionError(f"coach={name!r} is incomplete: write {FORMS[kind]}.")
     if card.coach is None:
         raise OptionError(
-            f"coach={name!r}: the card {card.id} has no coach.yaml, which says what to ask; use "
-            "coach='rubric' or coach='off'."
+            f"coach={name!r}: the card {card.id} has no coach.yaml, so there are no questions for a model; "
+            "use coach='rubric' or coach='off'."
         )
     if kind == "replay":
         return _replay(name, Path(rest), options, card)
     chosen = settings(name, options)
     shared = _REGISTRY.get(f"{name} {chosen.model_dump_json()}", lambda: _share(name, chosen))
-    coach = _coach(name, card, chosen, shared.model, shared)
+    coach = LLMCoach(name, card, shared.model, chosen, shared)
     if shared.cache is not None:
         shared.cache.claim(f"coach of {card.id}", coach.identity)
     return coach
 
 
-def _coach(name: str, card: Card, chosen: Settings, asked: Model, shared: Shared | CallCache) -> LLMCoach:
-    assert card.coach is not None
-    spec = read_spec(card.coach, tuple(sorted({agent.role for agent in card.team})))
-    try:
-        template = (card.coach.parent / spec.template).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CardError(f"{card.coach}: template {spec.template!r} cannot be read: {error}") from None
-    return LLMCoach(name, card, spec, template, asked, chosen, shared)
-
-
 def _replay(name: str, path: Path, options: Mapping[str, Any], card: Card) -> LLMCoach:
-    """The coach that a recording belongs to, without a server."""
+    """The coach of a recording, without a server."""
     if options:
         raise OptionError(
-            f"coach={name!r} takes no options, the recording has them; found {sorted(options)}."
+            f"coach={name!r} takes no options, because the recording has them; remove {sorted(options)}."
         )
     cache = CallCache(path, read_only=True)
     found = cache.meta(f"coach of {card.id}")
     if found is None:
-        raise CoachError(f"{path} holds no verdicts of the card {card.id}.")
-    coach = _coach(
-        found["name"], card, Settings(**found["answer"]), Model(**{**found["model"], "rates": Rates()}), cache
-    )
+        raise CoachError(f"{path} has no verdicts of the card {card.id}.")
+    recorded = Model(**{**found["model"], "rates": Rates()})
+    coach = LLMCoach(found["name"], card, recorded, Settings(**found["answer"]), cache)
     if coach.identity != found:
         raise CoachError(
-            f"{path} was recorded with {found['template']!r}, and this card asks {coach.template!r}: replay "
-            "it with the version that recorded it."
+            f"{path} was recorded with {found['template']!r}, but this card uses {coach.template!r}: replay "
+            "it with the version of the card that recorded it."
         )
     return coach
 
 
-def _share(name: str, chosen: Settings) -> Shared:
+def _share(name: str, chosen: Settings) -> Server:
     kind, _, rest = name.partition(":")
     model_name, _, base_url = rest.partition("@")
     asked = model(
@@ -113,7 +102,7 @@ def _share(name: str, chosen: Settings) -> Shared:
         temperature=chosen.temperature,
     )
     backend = _openai(asked, chosen, base_url) if kind == "openai" else _gemini(asked, chosen)
-    policy = Policy(
+    client = Client(
         backend,
         Buckets(asked.rates),
         Budget(chosen.budget, asked.price, chosen.ledger),
@@ -121,11 +110,11 @@ def _share(name: str, chosen: Settings) -> Shared:
         chosen,
     )
     pool = ThreadPoolExecutor(chosen.concurrency, thread_name_prefix="coach")
-    return Shared(asked, policy, CallCache(chosen.cache) if chosen.cache else None, pool)
+    return Server(asked, client, CallCache(chosen.cache) if chosen.cache else None, pool)
 
 
-def _close(policy: Policy, cache: CallCache | None, pool: ThreadPoolExecutor) -> None:
-    policy.close()
+def _close(client: Client, cache: CallCache | None, pool: ThreadPoolExecutor) -> None:
+    client.close()
     pool.shutdown(wait=False, cancel_futures=True)
     if cache is not None:
         cache.close()

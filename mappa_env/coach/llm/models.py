@@ -1,4 +1,4 @@
-"""What is known of a model: price, rate limits, thinking. From ``models.yaml``, overridden by options."""
+"""Prices, rate limits and thinking options of models: from ``models.yaml``, overridden by options."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MILLION = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars per million tokens; ``output`` is also the price of thoughts."""
+    """Dollars per million tokens. Thoughts cost as much as ``output``."""
 
     input: float
     output: float
@@ -35,13 +35,13 @@ class Price:
         ) / _MILLION
 
     def most(self, prompt: int, output: int) -> float:
-        """Dollars that a call with so many tokens at most may cost."""
+        """The maximum cost, in dollars, of a call with these numbers of tokens."""
         return (prompt * self.input + output * self.output) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What the server takes per minute; None: unlimited."""
+    """The server's limits per minute; None: unlimited."""
 
     requests: float | None = None
     tokens: float | None = None
@@ -49,8 +49,11 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """``sampling``: whether temperature and seed may be sent. At most one of the two ways to say how long to
-    think is set. ``retires``: the day from which the name may answer as another model."""
+    """A model and how to call it. ``sampling``: whether it accepts temperature and seed.
+
+    At most one of ``thinking_level`` and ``thinking_budget`` (tokens) is set. ``retires``: the day from which
+    another model may answer under this name.
+    """
 
     name: str
     price: Price | None = None
@@ -63,7 +66,7 @@ class Model:
 
     @property
     def decoding(self) -> dict[str, Any]:
-        """Whatever changes what the model says, for the key of a verdict."""
+        """Everything that changes the model's answers, for the cache key of a verdict."""
         return {
             "temperature": self.temperature if self.sampling else None,
             "thinking": self.thinking_level if self.thinking_level is not None else self.thinking_budget,
@@ -78,14 +81,14 @@ def model(
     thinking: str | int | None = None,
     temperature: float | None = None,
 ) -> Model:
-    """The model ``name`` as ``models.yaml`` knows it, with the user's own values over that.
+    """The model ``name`` from ``models.yaml``, with the user's values on top.
 
-    Raises OptionError for a value that the model does not take.
+    Raises OptionError for a value that the model does not accept.
     """
     known = catalogue()["models"].get(name, {})
     sampling = known.get("sampling", True)
     if temperature is not None and not sampling:
-        raise OptionError(f"temperature={temperature!r}: {name} takes no sampling parameters.")
+        raise OptionError(f"temperature={temperature!r}: {name} does not accept sampling parameters.")
     if temperature is not None and not 0 <= temperature <= 2:
         raise OptionError(f"temperature={temperature!r} must be within 0-2.")
     chosen = _prices(known.get("price") if price is None else price)
@@ -104,7 +107,7 @@ def model(
 
 @functools.cache
 def catalogue() -> dict[str, Any]:
-    """``models.yaml`` as it is."""
+    """The content of ``models.yaml``."""
     text = resources.files(__package__).joinpath("models.yaml").read_text(encoding="utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
     return found
@@ -125,17 +128,17 @@ def _thinking(found: Model, known: Mapping[str, Any] | None, asked: str | int | 
         if asked is None:
             return found
         raise OptionError(
-            f"thinking={asked!r}: how {found.name} thinks is not known here; a server's own fields can be "
-            "given as extra={...}."
+            f"thinking={asked!r}: models.yaml has no thinking options for {found.name}; set the server's own "
+            "fields with extra={...}."
         )
     value = known["default"] if asked is None else asked
     if "levels" in known:
         if value not in known["levels"]:
-            raise OptionError(f"thinking={value!r}: {found.name} takes {known['levels']}.")
+            raise OptionError(f"thinking={value!r}: {found.name} accepts {known['levels']}.")
         return dataclasses.replace(found, thinking_level=str(value))
     least, most = known["budget"]
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise OptionError(f"thinking={value!r}: {found.name} takes a number of tokens in {least}-{most}.")
+        raise OptionError(f"thinking={value!r}: {found.name} accepts {least}-{most} tokens.")
     return dataclasses.replace(found, thinking_budget=value)
 
 

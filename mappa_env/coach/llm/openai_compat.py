@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat completions: vLLM, SGLang, llama.cpp, gateways, OpenAI."""
+"""Any server with OpenAI's chat completions API: vLLM, SGLang, llama.cpp, gateways, OpenAI."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 
-from mappa_env.coach.llm.http import MAX_REPLY_BYTES, failure, hidden
+from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure
 from mappa_env.coach.llm.models import Model
 from mappa_env.coach.llm.settings import Settings
 from mappa_env.coach.llm.wire import Passing, Reply, Request, Unanswered, Usage
 from mappa_env.errors import OptionError
 
 FORMATS = ("json_schema", "json_object", "text")
-"""From strict to none; the next one is tried where a server refuses one. The answer is always validated."""
+"""From strict to none; if the server refuses one, the next is tried. Answers are always validated."""
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 _CONNECT_S = 10.0
 
 
 class OpenAIBackend:
-    """``base_url`` as OpenAI's clients take it: ``http://localhost:8000/v1``. Raises OptionError for another.
+    """A model behind an OpenAI-compatible server.
 
-    The key, where one is needed, comes from the environment only.
+    ``base_url`` has the form of OpenAI's clients, ``http://localhost:8000/v1``; raises OptionError otherwise.
+    The key, if needed, comes only from the environment.
     """
 
     name = "openai"
@@ -37,11 +38,12 @@ class OpenAIBackend:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
             raise OptionError(
                 f"coach 'openai:{model.name}': base_url must look like http://localhost:8000/v1, without a "
-                f"name, a key or a query in it."
+                f"user name, key or query."
             )
         self._model = model
         self._url = base_url.rstrip("/") + "/chat/completions"
         self._where = f"openai:{model.name}@{base_url}"
+        self._key_variable = settings.key_variable
         self._key = os.environ.get(settings.key_variable, "")
         self._extra = dict(settings.extra)
         self._format = 0
@@ -60,10 +62,11 @@ class OpenAIBackend:
                 return self._read(body)
             refused = status in (400, 422) and "response_format" in json.dumps(body)
             if not refused or tried + 1 >= len(FORMATS):
-                raise failure(status, body, headers, self._where, self._key)
+                raise failure(status, body, headers, self._where, self._key, self._key_variable)
             self._format = max(self._format, tried + 1)
 
     def close(self) -> None:
+        """Close the connections."""
         self._session.close()
 
     def _body(self, request: Request, form: str) -> dict[str, Any]:
@@ -99,11 +102,11 @@ class OpenAIBackend:
                 allow_redirects=False,
             ) as response:
                 data = _read_all(response, end)
-                if self._key:  # a server may say it back
+                if self._key:  # a server may echo it
                     data = data.replace(self._key.encode(), b"[key]")
                 return response.status_code, dict(response.headers), _parsed(data)
         except (requests.RequestException, OSError) as error:
-            failed = Passing(f"{self._where}: {type(error).__name__}: {hidden(str(error), self._key)}")
+            failed = disconnected(error, self._where, self._key)
         raise failed
 
     def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -130,7 +133,7 @@ class OpenAIBackend:
             refusal = message.get("refusal")
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             kind = type(error).__name__
-            raise Passing(f"{self._where}: the answer is no chat completion ({kind})") from None
+            raise Passing(f"{self._where}: the answer is not a chat completion ({kind})") from None
         if reason == "content_filter" or refusal:
             raise Unanswered("the server refused to answer", usage, version, final=True)
         text = text.rpartition("</think>")[2].strip()  # servers without a reasoning parser leave it in

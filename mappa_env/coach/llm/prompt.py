@@ -1,12 +1,12 @@
-"""What the model is told about one action: the card's template, host-attested facts, and fenced agent text.
+"""The prompt about one action: the card's template, facts of the host, reports of the sandbox, agents' text.
 
-What rarely changes comes first (template, task), the action last, so that servers can cache the beginning.
+The parts that rarely change come first (template, task) and the action last, so servers can cache the prefix.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,18 @@ import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 
 from mappa_env.cards import Card
-from mappa_env.coach.case import exception_of
-from mappa_env.coach.llm.criteria import BEST, CoachSpec
+from mappa_env.coach.llm.criteria import BEST, read_spec
 from mappa_env.coach.llm.fences import clipped, fenced, neutral
+from mappa_env.coach.program import exception_of
+from mappa_env.coach.rubric.artifacts import Defect
+from mappa_env.coach.rubric.case import Case
+from mappa_env.coach.rubric.inputs import unsound_inputs
 from mappa_env.errors import CardError
 from mappa_env.types import Evidence, FileChange, Outcome
 
-LIMITS = {"saw": 6000, "stdout": 4000, "stderr": 4000, "action": 12000}
-"""Characters of agent-controlled text that are shown; head and tail of what is longer."""
-_TASK, _TEXT, _LIST = 8000, 200, 64
+LIMITS = {"REPORTED": 12000, "saw": 6000, "stdout": 4000, "stderr": 4000, "action": 12000}
+"""Characters of agent-controlled text that are shown; longer texts are cut in the middle."""
+_TASK, _TEXT, _NAME, _LIST, _WROTE = 8000, 200, 80, 64, 8
 _CORRECT = """
 
 Where a better action was possible, write it under corrected_action: whole, in the form in which the agent
@@ -32,7 +35,7 @@ only if it does better. Otherwise corrected_action is null."""
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """``quotable``: all that a quote may be taken from."""
+    """System prompt and user message parts. ``quotable``: all text that a quote may come from."""
 
     system: str
     parts: tuple[str, ...]
@@ -40,51 +43,82 @@ class Prompt:
 
 
 class Prompts:
-    """Writes the prompts of one card. Raises CardError for a template that does not work."""
+    """Writes the prompts of one card, from its ``coach.yaml`` and its template.
 
-    def __init__(self, card: Card, spec: CoachSpec, template: str, *, corrections: bool = False) -> None:
-        """``corrections``: ask for a better action too."""
-        self._card, self._spec, self._corrections = card, spec, corrections
+    ``spec`` and ``template`` are the contents of the two files, ``systems`` the system prompt of each role.
+    """
+
+    def __init__(self, card: Card, *, corrections: bool = False) -> None:
+        """``corrections``: also ask for a better action.
+
+        Raises CardError for a missing or malformed ``coach.yaml``, or a template that fails.
+        """
+        if card.coach is None:
+            raise CardError(f"the card {card.id} has no coach.yaml, so there are no questions for a model.")
+        self.spec = read_spec(card.coach, tuple(sorted({agent.role for agent in card.team})))
+        try:
+            self.template = (card.coach.parent / self.spec.template).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CardError(
+                f"{card.coach}: template {self.spec.template!r} cannot be read: {error}"
+            ) from None
+        self._card, self._corrections = card, corrections
         environment = SandboxedEnvironment(
             undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
         )
         try:
-            self._template = environment.from_string(template)
+            self._compiled = environment.from_string(self.template)
         except jinja2.TemplateSyntaxError as error:
-            raise CardError(f"{card.folder}/{spec.template} line {error.lineno}: {error.message}") from None
-        self.systems = {role: self._system(role) for role in spec.roles}
+            raise CardError(
+                f"{card.folder}/{self.spec.template} line {error.lineno}: {error.message}"
+            ) from None
+        self.systems = {role: self._system(role) for role in self.spec.roles}
 
     def write(self, evidence: Evidence, nonce: str, *, labels: bool) -> Prompt:
-        """``labels``: show the task's truth and the standing, where the evidence holds them."""
-        facts = json.dumps(_facts(evidence, labels=labels), ensure_ascii=False, indent=1)
-        texts = {"saw": evidence.prompt}
+        """The prompt about one action. ``labels``: show the truth and the provisional outcome, if known."""
+        unsound = unsound_inputs(Case(evidence, self._card.team))
+        facts = _json(_facts(evidence, unsound, labels=labels))
+        texts = {"REPORTED": _json(found) if (found := _reported(evidence, unsound)) else ""}
+        texts["saw"] = evidence.prompt
         if evidence.tool is not None:
             texts |= {"stdout": evidence.tool.stdout, "stderr": evidence.tool.stderr}
         texts["action"] = evidence.action
-        names = {"saw": "what the agent saw", "action": "the action to be judged"}
+        names = {
+            "REPORTED": "REPORTED (from inside the sandbox: the contents of files)",
+            "saw": "what the agent saw",
+            "action": "the action to be judged",
+        }
         fences = tuple(
             fenced(names.get(name, name), text, nonce, LIMITS[name]) for name, text in texts.items() if text
         )
         task = f"THE TASK\n{clipped(neutral(evidence.task.prompt), _TASK)[0]}"
-        parts = (task, f"FACTS (measured by the host)\n{facts}", *fences)
+        parts = (task, f"FACTS (observed by the host)\n{facts}", *fences)
         return Prompt(self.systems[evidence.agent.role], parts, "\n".join((facts, *texts.values())))
 
     def _system(self, role: str) -> str:
-        rows = self._spec.roles[role]
+        rows = self.spec.roles[role]
         context = {
-            "title": self._card.title, "summary": self._card.summary, "role": role, "duty": rows.duty,
+            "title": self._card.title,
+            "summary": self._card.summary,
+            "role": role,
+            "duty": rows.duty,
             "team": [{"name": agent.name, "title": agent.title} for agent in self._card.team],
-            "criteria": [row.model_dump() for row in rows.criteria], "best": BEST,
-        }  # fmt: skip
+            "criteria": [row.model_dump() for row in rows.criteria],
+            "best": BEST,
+        }
         try:
-            return self._template.render(context).strip() + (_CORRECT if self._corrections else "")
-        except Exception as error:  # noqa: BLE001  a template can compute, so it can raise anything
+            return self._compiled.render(context).strip() + (_CORRECT if self._corrections else "")
+        except Exception as error:  # noqa: BLE001  a template runs code, so it can raise anything
             reason = f"{type(error).__name__}: {error}"
-            raise CardError(f"{self._card.folder}/{self._spec.template} failed: {reason}") from None
+            raise CardError(f"{self._card.folder}/{self.spec.template} failed: {reason}") from None
 
 
-def _facts(evidence: Evidence, *, labels: bool) -> dict[str, Any]:
-    """What an agent could have chosen (names, claims, what a probe read) is neutral text in a JSON string."""
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def _facts(evidence: Evidence, unsound: Sequence[Defect], *, labels: bool) -> dict[str, Any]:
+    """What the host observed, as JSON. Names that an agent can choose are bounded and neutralised."""
     tool = evidence.tool
     facts: dict[str, Any] = {
         "agent": evidence.agent.name,
@@ -98,28 +132,43 @@ def _facts(evidence: Evidence, *, labels: bool) -> dict[str, Any]:
         else {
             "status": tool.status,
             "exit_code": tool.exit_code,
-            "exception": exception_of(tool)[0],
+            "exception": _text(exception_of(tool)[0], _NAME),
             "output_bytes_dropped": tool.truncated,
             "files": [_file(change) for change in tool.files[:_LIST]],
         },
-        "inputs_missing": _names(evidence.missing),
-        "claimed_but_not_written": _names(evidence.claims),
-        "found_inside_files": _plain(evidence.probe),
+        "unsound_inputs_when_the_segment_began": [
+            {
+                "path": _text(found.path, _NAME),
+                "reason": found.reason if found.observed else "its contents: see REPORTED",
+                "responsible": found.writer or "not known",
+            }
+            for found in unsound
+        ],
         "earlier_actions": [
             {
                 "agent": record.agent,
                 "turn": record.turn + 1,
                 "status": record.tool.status if record.tool else "no code",
                 "wrote": _names(change.path for change in record.tool.files) if record.tool else [],
-                "claimed_but_not_written": _names(record.claims),
             }
             for record in evidence.history[-_LIST:]
         ],
     }
     if labels and evidence.truth is not None:
-        facts["if_the_episode_ended_now"] = _outcome(evidence.standing)
+        facts["if_the_episode_ended_now"] = _outcome(evidence.provisional_outcome)
         facts["how_the_episode_ended"] = _outcome(evidence.outcome)
     return facts
+
+
+def _reported(evidence: Evidence, unsound: Sequence[Defect]) -> dict[str, Any]:
+    """What the sandbox reported about the contents of files, as JSON; empty if nothing was looked into."""
+    reasons = [
+        {"path": _text(each.path, _NAME), "reason": _text(each.reason)}
+        for each in unsound
+        if not each.observed
+    ]
+    found = {"unsound_contents_when_the_segment_began": reasons} if reasons else {}
+    return found | ({} if evidence.probe is None else {"found_inside_files": _plain(evidence.probe)})
 
 
 def _input(evidence: Evidence, path: str) -> dict[str, Any]:
@@ -132,27 +181,37 @@ def _input(evidence: Evidence, path: str) -> dict[str, Any]:
 
 def _file(change: FileChange) -> dict[str, Any]:
     return {
-        "path": _text(change.path), "what": change.op, "kind": change.kind, "size": change.size,
+        "path": _text(change.path, _NAME),
+        "what": change.op,
+        "kind": change.kind,
+        "size": change.size,
         "sha256": change.sha256[:16],
-    }  # fmt: skip
+    }
 
 
 def _outcome(outcome: Outcome | None) -> dict[str, Any] | None:
     if outcome is None:
         return None
     metrics = {name: round(value, 6) for name, value in outcome.metrics.items()}
-    return {"success": outcome.success, "score": round(outcome.score, 6), "status": outcome.status,
-            "reason": _text(outcome.reason), "metrics": metrics}  # fmt: skip
+    return {
+        "success": outcome.success,
+        "score": round(outcome.score, 6),
+        "status": outcome.status,
+        "reason": _text(outcome.reason),
+        "metrics": metrics,
+    }
 
 
 def _names(names: Any) -> list[str]:
-    return [_text(name) for name in list(names)[:_LIST]]
+    return [_text(name, _NAME) for name in list(names)[:_WROTE]]
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """``value`` (JSON that sandboxed code printed) with bounded size and neutral text."""
+    """``value`` (JSON that sandboxed code printed) with bounded size and neutralised text."""
     if isinstance(value, Mapping) and depth < 4:
-        return {_text(str(name)): _plain(item, depth + 1) for name, item in list(value.items())[:_LIST]}
+        return {
+            _text(str(name), _NAME): _plain(item, depth + 1) for name, item in list(value.items())[:_LIST]
+        }
     if isinstance(value, (list, tuple)) and depth < 4:
         return [_plain(item, depth + 1) for item in value[:_LIST]]
     if value is None or isinstance(value, (bool, int, float)):
@@ -160,5 +219,5 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return _text(str(value))
 
 
-def _text(text: str) -> str:
-    return clipped(neutral(text), _TEXT)[0]
+def _text(text: str, most: int = _TEXT) -> str:
+    return clipped(neutral(text), most)[0]

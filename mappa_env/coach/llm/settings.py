@@ -15,68 +15,70 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Settings(BaseModel):
-    """A field's docstring is its documentation; docs/coach.md shows them as a table."""
+    """The options. The docstrings of the fields form the table in docs/coach.md."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     labels: bool = True
-    """Show the task's hidden truth where the card allows it; False: a run must not learn from labels."""
+    """Show the task's hidden truth if the card allows it; False: judge without labels."""
     samples: Count = 1
-    """Independent answers per verdict; their mean is the score."""
+    """Independent answers per verdict; the score is their mean."""
     spread: Positive = 3.0
-    """With several samples: abstain when their scores differ by more points than this."""
+    """With several samples: abstain if their scores differ by more points than this."""
     corrections: bool = False
-    """Ask for a better action too; it is tried in a copy of the workspace."""
+    """Also ask for a better action, which is run in a copy of the workspace."""
     max_output_tokens: Annotated[int, Field(ge=64)] = 4096
-    """Tokens of an answer, thoughts included."""
+    """Tokens of an answer, including thoughts."""
 
     price: dict[str, Annotated[float, Field(ge=0)]] | None = None
     """Dollars per million tokens: input, output and, if it differs, cached. Default: models.yaml."""
     limits: dict[str, Positive] | None = None
-    """What the server takes per minute: requests, tokens. Default: models.yaml."""
+    """The server's limits per minute: requests, tokens. Default: models.yaml."""
     thinking: str | int | None = None
-    """A level, or a number of tokens, as the model takes it. Default: models.yaml."""
+    """A level or a number of tokens, depending on the model. Default: models.yaml."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Refused for models that take none. Default 0."""
+    """Sampling temperature; refused for models without sampling parameters. Default 0."""
 
     budget: Annotated[float, Field(ge=0)] | None = None
     """Dollars that the run may spend; None: no limit."""
     ledger: Path | None = None
-    """File with a line per call and what it cost; a resumed run goes on with its sum."""
+    """File with the cost of each call, one per line; a resumed run continues its sum."""
     cache: Path | None = None
-    """File with every answer: asked once, and what ``replay:<path>`` plays."""
+    """File with every answer: repeated questions use it, and ``replay:<path>`` reads it."""
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 64
     """Calls in flight at once, over all environments of the process."""
     version: str | None = None
-    """The one model version that may answer. Default: the first that answers."""
+    """The only model version that may answer. Default: the first that answers."""
 
     deadline_s: Positive = 600.0
-    """Seconds for a verdict as a whole, with all retries."""
+    """Seconds for a whole verdict, including retries."""
     timeout_s: Positive = 120.0
     """Seconds for one call."""
+    wait_for_server: bool = True
+    """Retry also where there is no connection: refused, or the host is unknown."""
     base_s: Positive = 1.0
     """The wait before try n is drawn from 0 to base_s * 2**n seconds ..."""
     cap_s: Positive = 60.0
     """... and at most this; longer only where the server asks for it."""
     breaker_failures: Count = 8
-    """After so many failures in a row nobody asks ..."""
+    """Consecutive failures that open the circuit breaker."""
     breaker_pause_s: Positive = 10.0
-    """... for so many seconds; rollouts wait meanwhile."""
+    """Seconds that the breaker stays open; rollouts wait meanwhile."""
 
     api: Literal["developer", "vertex", "express"] = "developer"
-    """Gemini only: which of Google's services."""
+    """Gemini only: the Google service."""
     project: str | None = None
     """Gemini on Vertex AI only."""
     location: str | None = None
     """Gemini on Vertex AI only."""
     api_version: str | None = None
-    """Gemini only: v1beta on the Developer API, v1beta1 on Vertex AI, where nothing else is said."""
+    """Gemini only. Default: v1beta on the Developer API, v1beta1 on Vertex AI."""
     base_url: str | None = None
-    """Gemini only: another address of the service. OpenAI-compatible servers have theirs in the name."""
+    """Gemini only: another address of the service. OpenAI-compatible coaches have it in their name."""
     key_variable: str = "OPENAI_API_KEY"
     """OpenAI-compatible only: the environment variable that holds the key."""
     extra: dict[str, Any] = {}
-    """OpenAI-compatible only: further fields of the request."""
+    """OpenAI-compatible only: additional fields of the request."""
 
 
 _ONLY = {
@@ -86,12 +88,12 @@ _ONLY = {
 
 
 def settings(name: str, options: Mapping[str, Any]) -> Settings:
-    """``options`` of the coach ``name``, checked. Raises OptionError that names the option."""
+    """The validated ``options`` of the coach ``name``. Raises OptionError that names the option."""
     kind = name.partition(":")[0]
     for other, fields in _ONLY.items():
         for field in fields:
             if other != kind and field in options:
-                raise OptionError(f"coach={name!r} takes no {field!r}: it is an option of {other!r} coaches.")
+                raise OptionError(f"coach={name!r} has no option {field!r}; only {other!r} coaches have it.")
     try:
         return Settings.model_validate(dict(options))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What travels between the coach and a model's server: one request, one reply, and how a reply can fail."""
+"""The messages between the coach and a model's server: request, reply, and failures."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``system`` and ``parts`` are sent in this order, what rarely changes first, so that servers can cache.
+    """One question. ``system`` and ``parts`` are sent in this order, so servers can cache the prefix.
 
-    ``schema``: the JSON schema of the reply. ``sample``: which of several independent answers this one is.
+    ``schema``: the JSON schema of the reply. ``sample``: index among several independent answers.
     """
 
     system: str
@@ -22,13 +22,13 @@ class Request:
 
     @property
     def size(self) -> int:
-        """Bytes of the prompt: an upper bound of its tokens."""
+        """Bytes of the prompt, an upper bound of its tokens."""
         return sum(len(text.encode("utf-8", "replace")) for text in (self.system, *self.parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens. ``cached`` are part of ``prompt``; ``thoughts`` are not of ``output``, and billed like it."""
+    """Tokens. ``prompt`` includes ``cached``; ``output`` excludes ``thoughts``, which cost the same."""
 
     prompt: int = 0
     cached: int = 0
@@ -46,7 +46,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``model_version``: the model that answered, as the server names it; empty where it does not say."""
+    """One answer. ``model_version``: the model that answered, by the server's name; empty if unknown."""
 
     text: str
     usage: Usage
@@ -55,21 +55,25 @@ class Reply:
 
 
 class Backend(Protocol):
-    """A server that answers requests. Safe to use from many threads."""
+    """A server that answers requests. Thread-safe."""
 
     name: str
 
     def complete(self, request: Request, timeout_s: float) -> Reply:
-        """One call, tried once, within about ``timeout_s``. Raises Passing, Unanswered, CoachStopped."""
+        """Make one call without retries within about ``timeout_s``.
+
+        Raises Passing, Unanswered, CoachStopped.
+        """
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connections."""
 
 
 class Passing(Exception):
-    """Worth another try: overload, rate limits, a broken connection, half an answer.
+    """A temporary failure: overload, rate limits, a broken connection, a truncated response.
 
-    ``wait_s``: how long the server asks to wait; None where it does not say. ``billed``: it may cost.
+    ``wait_s``: seconds that the server asks to wait; None: not specified. ``billed``: it may cost money.
     """
 
     def __init__(self, message: str, wait_s: float | None = None, *, billed: bool = True) -> None:
@@ -79,10 +83,17 @@ class Passing(Exception):
         self.calls = 1
 
 
-class Unanswered(Exception):
-    """The server worked and gave no verdict: it blocked the prompt, said nothing, or was cut off.
+class Unreachable(Passing):
+    """There is no connection to the server: refused, or the host is unknown. Nothing was sent."""
 
-    ``final``: asking again is pointless. ``usage`` is billed all the same.
+    def __init__(self, message: str) -> None:
+        super().__init__(message, billed=False)
+
+
+class Unanswered(Exception):
+    """The server answered without a verdict: it blocked the prompt, or the answer is empty or truncated.
+
+    ``final``: retrying is pointless. ``usage`` is billed anyway.
     """
 
     def __init__(self, message: str, usage: Usage, model_version: str = "", *, final: bool = False) -> None:
@@ -93,4 +104,4 @@ class Unanswered(Exception):
         self.latency_s = 0.0
         """Of the last call."""
         self.calls = 1
-        """Made in vain, the last one included."""
+        """Calls without an answer, including the last."""

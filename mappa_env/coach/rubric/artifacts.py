@@ -1,6 +1,6 @@
-"""What the probe saw inside the team's files, read as defects with their writers.
+"""Turns the probe's facts about the team's files into defects and their writers.
 
-The names of the facts are those of ``envs_registry/dsbench/probe.py``.
+The names of the facts come from ``mappa_env/probes/facts.py``.
 """
 
 from __future__ import annotations
@@ -8,22 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from mappa_env.coach.case import Case
+from mappa_env.coach.rubric.case import Case
+from mappa_env.coach.rubric.space import FULL, fullest
+from mappa_env.types import FileChange
 
 TABLES = ("X_train", "y_train", "X_test")
 MODEL = "model.pkl"
+NO_PACKAGE = "no package that reads"
+UNSTABLE = "it yields something else when it is loaded again"
+FOLLOWS = 0.5
+"""The least association of y_train.pkl with the target in train.csv: labels in another order have about 0."""
 
 
 class Defect(NamedTuple):
-    """What makes ``path`` unusable for whoever comes next; ``writer`` wrote it last."""
+    """The ``reason`` why the next agent cannot use ``path``; ``writer`` wrote it last.
+
+    ``observed``: the host saw it in the file history. Otherwise it lies in contents, which the probe reports.
+    ``fills``: nothing is wrong with the file but its size.
+    """
 
     path: str
     writer: str
     reason: str
+    observed: bool = False
+    fills: bool = False
 
 
 def facts_of(case: Case) -> Mapping[str, Any] | None:
-    """The facts of the latest probe: it ran after the last action that wrote a file others read."""
+    """The facts of the latest probe, which ran after the last action that wrote a shared file."""
     if case.evidence.probe is not None:
         return case.evidence.probe
     earlier = (record.probe for record in reversed(case.evidence.history))
@@ -31,41 +43,72 @@ def facts_of(case: Case) -> Mapping[str, Any] | None:
 
 
 def defects(case: Case) -> list[Defect]:
-    """Every defect of the files that are in the workspace now, tables first; the model's own come last."""
-    facts = facts_of(case)
+    """Every defect of the files now in the workspace: tables first, then the model."""
+    return defects_of(facts_of(case), case.evidence.present)
+
+
+def defects_of(facts: Mapping[str, Any] | None, present: Mapping[str, FileChange]) -> list[Defect]:
+    """Every defect that ``facts`` show of the files that were ``present``: tables first, then the model."""
     if facts is None:
         return []
-    present = case.evidence.present
-    if "probe_failed" in facts:  # what breaks the probe would break the next agent too: the newest file did
+    if "probe_failed" in facts:  # a file that breaks the probe breaks the next agent too: blame the newest
         files = [change for change in present.values() if change.agent and change.path.endswith(".pkl")]
         newest = max(files, key=lambda change: change.step, default=None)
         return [Defect(newest.path, newest.agent, "opening it fails")] if newest is not None else []
     found = [*_tables(facts), *_model(facts)]
-    return [Defect(path, present[path].agent, reason) for path, reason in found if path in present]
+    return [Defect(path, _writer(present, path, reason), reason) for path, reason in found if path in present]
+
+
+def _writer(present: Mapping[str, FileChange], path: str, reason: str) -> str:
+    """Who wrote a file; if the probe had no space left to try it in, who filled the workspace."""
+    largest = fullest(present) if FULL in reason else None
+    return (largest or present[path]).agent
 
 
 def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """One part of the facts; empty where the probe has not reported it."""
+    """One part of the facts; empty if the probe did not report it."""
     value = facts.get(name)
     return value if isinstance(value, Mapping) else {}
 
 
-def is_foreign(model: Mapping[str, Any]) -> bool:
-    """Whether the probe refused to load a class of a package it does not know: no proof of a defect."""
-    error = str(model.get("error", ""))
-    return error.startswith("foreign:") and "__main__" not in error
+def unknown_work(case: Case) -> str | None:
+    """The first file of this agent's task that nobody can look into: neither good work nor bad.
+
+    Other agents' files are not its work: to overwrite them is a fault, whatever they hold then.
+    """
+    required = case.evidence.agent.requires
+    return next(
+        (path for path in unknown_files(facts_of(case)) if path in required and case.mine(path)), None
+    )
+
+
+def unknown_files(facts: Mapping[str, Any] | None) -> list[str]:
+    """The files of which ``facts`` say that nobody could tell what they hold."""
+    paths = {**{name: f"{name}.pkl" for name in TABLES}, "model": MODEL}
+    return [path for name, path in paths.items() if is_unknown(section(facts or {}, name))]
+
+
+def is_unknown(part: Mapping[str, Any]) -> bool:
+    """Whether nobody could tell what a file holds: it is huge, or of an unusual format.
+
+    What nobody can tell because no package reads it where agents' code runs, the next agent cannot read
+    either: that is its writer's defect.
+    """
+    return part.get("unknown") is True and not str(part.get("error", "")).startswith(NO_PACKAGE)
 
 
 def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     checks = section(facts, "checks")
     for name in TABLES:
         table = section(facts, name)
-        if table.get("exists"):
+        if table.get("exists") and not is_unknown(table):
             reason = _table(table, labels=name == "y_train")
             if reason is not None:
                 yield f"{name}.pkl", reason
     if checks.get("target_leaked"):
         yield "X_train.pkl", f"it contains the target ({', '.join(map(str, checks['target_leaked'][:3]))})"
+    if checks.get("labels_follow", 1.0) < FOLLOWS:
+        yield "y_train.pkl", "its values are not those of its rows in train.csv"
     if checks.get("rows_match") is False:
         yield "X_train.pkl", "it has not as many rows as y_train.pkl"
     if checks.get("test_rows_match") is False:
@@ -77,6 +120,8 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
     if not table.get("loads"):
         return f"it cannot be loaded ({table.get('error', 'no reason given')})"
+    if table.get("stable") is False:
+        return UNSTABLE
     if not table.get("table"):
         return f"it holds a {table.get('type', 'thing')}, not a table"
     if not table.get("rows") or not table.get("cols"):
@@ -94,10 +139,12 @@ def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
 
 def _model(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     model = section(facts, "model")
-    if not model.get("exists") or is_foreign(model):
+    if not model.get("exists") or is_unknown(model):
         return
     if not model.get("loads"):
         yield MODEL, f"it cannot be loaded ({model.get('error', 'no reason given')})"
+    elif model.get("stable") is False:
+        yield MODEL, UNSTABLE
     elif not model.get("has_predict"):
         yield MODEL, f"it holds a {model.get('type', 'thing')}, which cannot predict"
     elif model.get("predicts") is False:

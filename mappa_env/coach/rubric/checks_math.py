@@ -1,14 +1,15 @@
-"""Checks for teams that answer mathematics: a plan, code that computes it, a boxed answer.
+"""Checks for teams that solve mathematics problems: a plan, code that computes it, a boxed answer.
 
-Where the evidence carries the hidden truth, work is judged by it; where it does not, by form and agreement.
+With the hidden truth in the evidence, checks compare with it; without it, they check form and agreement.
 """
 
 from __future__ import annotations
 
-from mappa_env.coach.case import Case, Finding, exception_of
-from mappa_env.coach.chain import (
+from mappa_env.coach.program import exception_of
+from mappa_env.coach.rubric.case import Case, Finding
+from mappa_env.coach.rubric.claims_math import (
     Chain,
-    Said,
+    Statement,
     chain_of,
     is_right,
     number_in,
@@ -21,16 +22,14 @@ from mappa_env.grading.math import grade_answer
 from mappa_env.parsing import last_boxed
 from mappa_env.types import ToolResult
 
-MIN_PROSE = 40
-"""Characters below which a plan in prose is no plan at all."""
-_BLUNDERS = {"SyntaxError", "IndentationError", "TabError"}
 
-
-def math_plan(case: Case, *, wrong: float = 0.2, unreadable: float = 0.1) -> Finding:
-    """The value of a ``plan:`` line, else of the last box, against the truth (without one: its form)."""
+def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Finding:
+    """Check the value of a ``plan:`` line, else of the last box, against the truth (without it: the form)."""
     gold, plan = _gold(case), plan_in(case.me, case.answer)
     if plan is not None and plan.number is None:
-        return Finding(unreadable, f"the plan {_short(plan)} is no expression that can be evaluated", case.me)
+        return Finding(
+            unreadable, f"the plan {_short(plan)} is not an expression that can be evaluated", case.me
+        )
     if plan is not None:
         if gold is None:
             return Finding(1.0, f"the plan {_short(plan)} can be evaluated")
@@ -42,57 +41,63 @@ def math_plan(case: Case, *, wrong: float = 0.2, unreadable: float = 0.1) -> Fin
         if grade_answer(case.answer, gold).correct:
             return Finding(1.0, "the boxed answer is right")
         return Finding(wrong, "the boxed answer is wrong", case.me)
-    if len(case.answer) < MIN_PROSE:
+    if not case.answer.strip():
         return Finding(0.0, "there is no plan", case.me)
-    # Never above a wrong plan: a plan that hides what can be checked must not pay.
+    # Never above a wrong plan: agents must not gain by hiding what can be checked.
     return Finding(unreadable, "the plan holds no `plan:` line that could be checked")
 
 
 def math_code(
     case: Case,
     *,
-    wrong: float = 0.2,
+    wrong: float = 0.1,
     followed: float = 0.8,
-    silent: float = 0.1,
-    crashed: float = 0.1,
-    blundered: float = 0.05,
+    blocked: float = 0.6,
+    unfinished: float = 0.2,
+    failed: float = 0.1,
     misreported: float = 0.1,
 ) -> Finding:
-    """What the code printed against the truth and the plan; a turn without code by the report it makes."""
+    """Check the code's output against the truth and the plan; for a turn without code, check its report.
+
+    ``followed``: it computed a wrong plan. ``blocked``: it carried out a plan that cannot run.
+    ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
+    """
     tool, gold, chain = case.evidence.tool, _gold(case), chain_of(case.evidence.history)
     if tool is None:
-        return _report(case, chain, gold, misreported)
+        return _report(case, chain, gold, misreported, unfinished)
     if tool.status != "ok":
-        blunder = tool.status != "error" or exception_of(tool)[0] in _BLUNDERS
         plan = chain.plan
         if plan is not None and plan.number is None and plan.text in (case.evidence.code or ""):
-            return Finding(0.5, f"the plan was carried out but cannot run: {_how(tool)}", plan.agent)
-        return Finding(blundered if blunder else crashed, f"the code failed: {_how(tool)}", case.me)
+            return Finding(blocked, f"the plan was carried out but cannot run: {_how(tool)}", plan.agent)
+        return Finding(failed if case.evidence.last_turn else unfinished, f"it failed: {_how(tool)}", case.me)
     output = output_of(case.me, tool)
     if output is None:
-        return Finding(silent, "the code ran but printed nothing", case.me)
+        score = failed if case.evidence.last_turn else unfinished
+        return Finding(score, "the code ran but printed nothing", case.me)
     if gold is None:
         return _unchecked_output(case, chain, output, wrong)
     if is_right(output, gold):
         return Finding(1.0, f"the code printed {_short(output)}, which is right")
+    if output.number is None and not case.evidence.last_turn:
+        return Finding(unfinished, f"the code printed no value so far: {_short(output)}", case.me)
     culprit = _origin(Chain(chain.plan, output, None, case.me), gold)
     if culprit != case.me:
         return Finding(followed, f"the code carries out a wrong plan: it printed {_short(output)}", culprit)
     return Finding(wrong, f"the code printed {_short(output)}, which is wrong", case.me)
 
 
-def _unchecked_output(case: Case, chain: Chain, output: Said, wrong: float) -> Finding:
+def _unchecked_output(case: Case, chain: Chain, output: Statement, wrong: float) -> Finding:
     plan = chain.plan
     if plan is not None and plan.number is not None and not same(plan, output):
         return Finding(wrong, f"the code printed {_short(output)}, which is not the plan's value", case.me)
     return Finding(1.0, f"the code printed {_short(output)}")
 
 
-def _report(case: Case, chain: Chain, gold: str | None, wrong: float) -> Finding:
-    """A turn without code: nothing before the first run, afterwards the report of what was printed."""
-    if case.last_tool is None:
+def _report(case: Case, chain: Chain, gold: str | None, wrong: float, nothing: float) -> Finding:
+    """A turn without code: 0 before the first run; after it, the report of the output counts."""
+    if not case.programs:
         return Finding(0.0, "no code was run, although this work needs it", case.me)
-    result = result_in(case.me, case.answer) or _boxed(case) or _last_number(case)
+    result = result_in(case.me, case.answer) or _boxed(case)
     if result is None:
         return Finding(0.0, "the turn reports no result", case.me)
     right = gold is not None and is_right(result, gold)
@@ -101,7 +106,8 @@ def _report(case: Case, chain: Chain, gold: str | None, wrong: float) -> Finding
         earlier = case.own[-1].verdict.blame or case.me
         if right:
             return Finding(0.5, "the reported result is right, but no run printed it")
-        return Finding(wrong, f"no run printed a result; reported was {_short(result)}", earlier)
+        score = wrong if result.number is not None else nothing
+        return Finding(score, f"no run printed a result, but {_short(result)} was reported", earlier)
     if same(result, output):
         blame = None if gold is None or right else _origin(chain, gold)
         return Finding(1.0, f"the report {_short(result)} is what the code printed", blame)
@@ -111,12 +117,12 @@ def _report(case: Case, chain: Chain, gold: str | None, wrong: float) -> Finding
 
 
 def math_answer(
-    case: Case, *, wrong: float = 0.1, followed: float = 0.8, careless: float = 0.5, blocked: float = 0.4
+    case: Case, *, wrong: float = 0.1, followed: float = 0.8, careless: float = 0.6, blocked: float = 0.6
 ) -> Finding:
-    """The boxed answer against the truth and what reached this agent.
+    """Check the boxed answer against the truth and against the values that this agent received.
 
-    ``followed``: the box repeats the wrong value that all upstream agreed on. ``careless``: it repeats a
-    report that the printed output contradicts. ``blocked``: upstream handed on no value at all.
+    ``followed``: the box repeats a wrong value that all upstream agents agreed on. ``careless``: it repeats a
+    report that contradicts the printed output. ``blocked``: upstream agents passed on no value.
     """
     gold, chain = _gold(case), chain_of(case.evidence.history)
     box = _boxed(case)
@@ -125,8 +131,12 @@ def math_answer(
     if gold is not None and _answers(case, gold):
         return Finding(1.0, "the boxed answer is right")
     output, result = chain.output, chain.result
-    if result is not None and result.number is None and output is None:
-        result = None  # "result: none" hands nothing on
+    if result is not None and result.number is None and not same(box, result):
+        result = None  # words pass no value on, unless the answer is words
+    if output is not None and output.number is None and not same(box, output):
+        output = None
+    if output is None and result is not None and result.number is None:
+        result = None  # "result: none" passes nothing on
     reached = [said for said in (output, result) if said is not None]
     if not reached:
         return Finding(blocked, "no value was handed on to answer with", chain.ran or _computer(case))
@@ -144,8 +154,11 @@ def math_answer(
 
 
 def _origin(chain: Chain, gold: str) -> str | None:
-    """Who first brought in the wrong value: the planner if the plan is wrong and was followed, the reporter
-    if the output was right, else who ran the code."""
+    """The agent that introduced the wrong value.
+
+    The planner if the plan is wrong and was followed, the reporter if the output was right, else the agent
+    that ran the code.
+    """
     plan, output = chain.plan, chain.output
     if output is not None and chain.result is not None and is_right(output, gold):
         return chain.result.agent
@@ -162,7 +175,7 @@ def _computer(case: Case) -> str | None:
 
 
 def _answers(case: Case, gold: str) -> bool:
-    """Whether the box is right; the grader has already decided that at the closing action."""
+    """Whether the box is right. At the closing action, the grader has already decided that."""
     outcome = case.evidence.outcome
     return outcome.success if outcome is not None else grade_answer(case.answer, gold).correct
 
@@ -172,20 +185,14 @@ def _gold(case: Case) -> str | None:
     return str(truth["answer"]) if truth is not None and "answer" in truth else None
 
 
-def _boxed(case: Case) -> Said | None:
+def _boxed(case: Case) -> Statement | None:
     box = last_boxed(case.answer[-20_000:])
-    return None if box is None else Said(case.me, box.strip()[:200], number_in(box))
-
-
-def _last_number(case: Case) -> Said | None:
-    lines = case.answer.strip().splitlines()
-    number = number_in(lines[-1]) if lines else None
-    return None if number is None else Said(case.me, str(number), number)
+    return None if box is None else Statement(case.me, box.strip()[:200], number_in(box))
 
 
 def _how(tool: ToolResult) -> str:
     return exception_of(tool)[1] or tool.status
 
 
-def _short(said: Said) -> str:
+def _short(said: Statement) -> str:
     return repr(said.text if len(said.text) <= 60 else said.text[:57] + "...")

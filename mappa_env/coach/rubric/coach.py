@@ -1,13 +1,12 @@
 """The offline coach: a deterministic score from host-attested facts and the card's ``rubric.yaml``.
 
-Score = 10 * weighted mean of the criteria that apply, then lowered by every cap that strikes.
+Score = 10 * weighted mean of the criteria that apply, then limited by every cap that applies.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +14,12 @@ from pydantic import Field
 
 from mappa_env.cards import Card
 from mappa_env.coach.base import BaseCoach
-from mappa_env.coach.case import Case, Check, Finding
-from mappa_env.coach.checks import CHECKS
-from mappa_env.coach.corrector import ExpertCorrector
+from mappa_env.coach.rubric.artifacts import unknown_work
+from mappa_env.coach.rubric.case import Case, Check, Finding
+from mappa_env.coach.rubric.checks import find_check
+from mappa_env.coach.rubric.checks_work import BLOCKED, intact
+from mappa_env.coach.rubric.corrector import ExpertCorrector
+from mappa_env.coach.rubric.inputs import unknown_input
 from mappa_env.coach.spec import Strict, read_spec_file
 from mappa_env.errors import CardError, OptionError, nearest
 from mappa_env.types import Criterion, Evidence, Verdict
@@ -27,7 +29,7 @@ MAX_REASONING = 1000
 
 
 class CriterionSpec(Strict):
-    """``check`` is a name of ``CHECKS``; ``options`` are its keywords. Weight 0: only caps look at it."""
+    """``check`` names a rubric check; ``options`` are its keywords. Weight 0: only caps use it."""
 
     name: str
     check: str
@@ -36,8 +38,7 @@ class CriterionSpec(Strict):
 
 
 class CapSpec(Strict):
-    """Where ``criterion`` applies and scores below ``below`` (0-1), the verdict is at most ``at_most``
-    (0-10)."""
+    """If ``criterion`` applies and scores below ``below`` (0-1), the score is at most ``at_most`` (0-10)."""
 
     criterion: str
     below: Annotated[float, Field(gt=0, le=1)]
@@ -45,20 +46,25 @@ class CapSpec(Strict):
 
 
 class RoleSpec(Strict):
+    """How the actions of one role are scored."""
+
     criteria: Annotated[tuple[CriterionSpec, ...], Field(min_length=1)]
     caps: tuple[CapSpec, ...] = ()
 
 
 class RubricSpec(Strict):
+    """A ``rubric.yaml``: role -> criteria and caps."""
+
     version: int
     roles: dict[str, RoleSpec]
 
 
 class RubricCoach(BaseCoach):
-    """Equal evidence gives equal verdicts. Raises CardError for a malformed ``rubric.yaml``.
+    """Scores by the card's rubric: equal evidence gives equal verdicts.
 
-    ``corrector``: "full" or "compact" lets the scripted expert stand in for a coach that corrects. ``labels``
-    False: judge without the hidden truth, whatever the card allows.
+    ``corrector``: "full" or "compact" lets the scripted expert propose corrected actions. ``labels`` False:
+    judge without the hidden truth, even if the card allows it. Raises CardError for a malformed
+    ``rubric.yaml``, OptionError for a card without one.
     """
 
     name = "rubric"
@@ -66,7 +72,8 @@ class RubricCoach(BaseCoach):
 
     def __init__(self, card: Card, *, corrector: Any = None, labels: Any = True) -> None:
         super().__init__(card)
-        assert card.rubric is not None
+        if card.rubric is None:
+            raise OptionError(f"coach='rubric': the card {card.id} has no rubric; use coach='off'.")
         spec = read_rubric(card.rubric)
         for role in {agent.role for agent in card.team} - set(spec.roles):
             raise CardError(f"{card.rubric}: no rubric for the role {role!r} of the team.")
@@ -79,8 +86,9 @@ class RubricCoach(BaseCoach):
         self._roles = {role: (_bound(card.rubric, rows), rows.caps) for role, rows in spec.roles.items()}
 
     def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
+        """Score one action; abstain if the sandbox failed or no criterion applies."""
         if not self.labels:
-            evidence = dataclasses.replace(evidence, truth=None, standing=None, outcome=None)
+            evidence = dataclasses.replace(evidence, truth=None, provisional_outcome=None, outcome=None)
         verdict = self._judge(evidence)
         if self._corrector is None:
             return verdict
@@ -90,6 +98,8 @@ class RubricCoach(BaseCoach):
         if infrastructure_failed(evidence):
             return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
         case = Case(evidence, self._team)
+        if (path := unknown_work(case)) is not None:
+            return Verdict("abstain", None, f"this coach cannot read {path}", coach=self.name)
         checks, caps = self._roles[evidence.agent.role]
         found = {row.name: (row, finding) for row, check in checks if (finding := check(case)) is not None}
         weight = sum(row.weight for row, _ in found.values())
@@ -99,20 +109,25 @@ class RubricCoach(BaseCoach):
         for cap in caps:
             if cap.criterion in found and found[cap.criterion][1].score < cap.below:
                 score = min(score, cap.at_most)
-        told = [finding for row, finding in found.values() if row.weight or finding.score < 1]
-        findings = sorted(told, key=lambda finding: finding.score)  # the worst first: readers may clip
+        unseen = unknown_input(case)
+        if unseen is not None and score < 10 * BLOCKED and intact(case).score == 1:
+            return Verdict(
+                "abstain", None, f"this coach cannot read {unseen}, which it used", coach=self.name
+            )
+        shown = [finding for row, finding in found.values() if row.weight or finding.score < 1]
+        findings = sorted(shown, key=lambda finding: finding.score)  # worst first: the text may be cut
         return Verdict(
             "ok",
             round(score, 4),
             "; ".join(finding.reason for finding in findings)[:MAX_REASONING],
             tuple(Criterion(row.name, f.score, row.weight, f.reason) for row, f in found.values()),
-            next((finding.blame for finding in findings if finding.blame is not None), None),
+            next((finding.blame for finding in findings if finding.blame is not None), None) or None,
             coach=self.name,
         )
 
 
 def read_rubric(path: Path) -> RubricSpec:
-    """Read and check a ``rubric.yaml``. Raises CardError that names the file, the place and the remedy."""
+    """Read and check a ``rubric.yaml``. Raises CardError that names the file, the key and the remedy."""
     spec = read_spec_file(path, RubricSpec)
     if spec.version != VERSION:
         raise CardError(f"{path}: version {spec.version} is not known; this version reads {VERSION}.")
@@ -130,32 +145,14 @@ def read_rubric(path: Path) -> RubricSpec:
 
 
 def _bound(path: Path, rows: RoleSpec) -> list[tuple[CriterionSpec, Check]]:
-    return [(row, functools.partial(_check(path, row), **row.options)) for row in rows.criteria]
-
-
-def _check(path: Path, row: CriterionSpec) -> Check:
-    if row.check not in CHECKS:
-        raise CardError(
-            f"{path}: no check {row.check!r}; there are {sorted(CHECKS)}." + nearest(row.check, CHECKS)
-        )
-    known = {
-        name: parameter.default
-        for name, parameter in inspect.signature(CHECKS[row.check]).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
-    for key, value in row.options.items():
-        if key not in known:
-            raise CardError(
-                f"{path}: the check {row.check!r} has no option {key!r}; it has {sorted(known)}."
-                + nearest(key, known)
-            )
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise CardError(f"{path}: option {key!r} of {row.check!r} must be within 0-1, found {value!r}.")
-    return CHECKS[row.check]
+    return [
+        (row, functools.partial(find_check(path, row.check, row.options), **row.options))
+        for row in rows.criteria
+    ]
 
 
 def infrastructure_failed(evidence: Evidence) -> bool:
-    """Whether this action, or one it builds on, met a sandbox that did not work: never an agent's doing."""
+    """Whether the sandbox was unavailable for this action or an earlier one: never an agent's fault."""
     if (evidence.probe or {}).get("probe_failed") == "unavailable":
         return True
     runs = (evidence.tool, *(record.tool for record in evidence.history))

@@ -1,7 +1,7 @@
 """Generated problems: nine seeded families, three levels, exact integer answers, nothing to download.
 
-The split of a problem follows from its short text alone (md5, one in eight is held out), so ``train`` and
-``eval`` cannot overlap, whatever the seeds, sizes or levels.
+The short text of a problem determines its split (by md5; one in eight is held out), so ``train`` and ``eval``
+cannot overlap for any seeds, sizes or levels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def split_of(compact: str) -> str:
 
 
 class ArithmeticTasks:
-    """``size`` problems of each family, in turns, so that any head of ``ids`` holds all families alike."""
+    """``size`` problems of each family. Families alternate, so that any prefix of ``ids`` is balanced."""
 
     name = "arithmetic"
 
@@ -44,9 +44,11 @@ class ArithmeticTasks:
 
     @property
     def ids(self) -> Sequence[str]:
+        """The ids of all tasks, in a fixed order."""
         return self._ids
 
     def get(self, task_id: str) -> Task:
+        """The task ``task_id``. Raises UnknownTaskError."""
         match = _ID.fullmatch(task_id)
         if match is None or match["split"] != self.split or match["family"] not in self._families:
             raise unknown_task(task_id, self)
@@ -67,7 +69,7 @@ class ArithmeticTasks:
         )
 
     def _draw(self, family: str, index: int, level: int) -> Problem:
-        """Draw until the problem belongs to this split and its misconception does give a wrong answer."""
+        """Draw until the problem belongs to this split and its misconception gives a wrong answer."""
         rng = Random(f"{self._seed}/{self.split}/{family}/{level}/{index}")
         while True:
             problem = FAMILIES[family](rng, level)
@@ -89,8 +91,8 @@ def load(
 ) -> TaskSet:
     """The generated task set ``split`` (``"train"`` or ``"eval"``); sizes count problems per family.
 
-    Problem ``i`` of a family has level ``levels[i % len(levels)]``. A path reads the problems of that file
-    instead, as the AIME and AMC loaders do. Raises OptionError, DataMissingError, DataError.
+    Problem ``i`` of a family has level ``levels[i % len(levels)]``. If ``split`` is a path, the problems are
+    read from that file, as in AIME and AMC. Raises OptionError, DataMissingError, DataError.
     """
     if not is_split(split):
         return load_contest("math", split)

@@ -1,8 +1,8 @@
 """Problem families: each function draws one problem whose integer answer is known by construction.
 
-``expr`` is a Python expression with the answer as its value; it only rearranges numbers that stand in the
-problem, so that a very small model can write it by copying. ``misconception`` is the formula that somebody
-who half remembers the method would write; the faulty scripted teams use it.
+``expr`` is a Python expression with the answer as its value. It contains only numbers of the problem, so that
+a very small model can write it by copying. ``misconception`` is a typical wrong formula, which the faulty
+scripted teams use.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 
 class Problem(NamedTuple):
+    """A problem, its short text, its answer, and two formulas; see the module."""
+
     prompt: str
     compact: str
     answer: int
@@ -26,6 +28,7 @@ Family = Callable[[Random, int], Problem]
 
 
 def arithmetic(rng: Random, level: int) -> Problem:
+    """Evaluate an expression of sums, products and brackets."""
     a, b, c, d = rng.randint(3, 40), rng.randint(3, 40), rng.randint(2, 60), rng.randint(2, 60)
     if level == 1:
         answer, expr, wrong = a * b + c, f"{a}*{b}+{c}", f"{a}*({b}+{c})"
@@ -37,6 +40,7 @@ def arithmetic(rng: Random, level: int) -> Problem:
 
 
 def modular(rng: Random, level: int) -> Problem:
+    """The remainder of a number, product or power."""
     a, b, n, m = rng.randint(11, 99), rng.randint(11, 99), rng.randint(101, 999), rng.randint(7, 60)
     if level == 1:
         top, answer, wrong = f"{n}", n % m, f"{n}//{m}"
@@ -48,7 +52,7 @@ def modular(rng: Random, level: int) -> Problem:
     shown = top.replace("**", "^")
     return Problem(
         f"What is the remainder when ${_tex(top)}$ is divided by {m}?",
-        f"remainder of {shown} by {m}?",
+        f"{shown} mod {m}?",
         answer,
         f"{top}%{m}",
         wrong,
@@ -56,6 +60,7 @@ def modular(rng: Random, level: int) -> Problem:
 
 
 def linear(rng: Random, level: int) -> Problem:
+    """Solve a linear equation."""
     a, b, x = rng.randint(3, 30), rng.randint(2, 99), rng.randint(2, 30)
     if level == 3:
         c = rng.randint(2, a - 1)
@@ -74,6 +79,7 @@ def linear(rng: Random, level: int) -> Problem:
 
 
 def quadratic(rng: Random, level: int) -> Problem:
+    """One integer root of a quadratic equation."""
     low, high = sorted(rng.sample(range(1, 51), 2))
     if level == 3:
         low, high = -low, high + 1  # a sum of at least 2, so that no "1x" is shown
@@ -97,6 +103,7 @@ def quadratic(rng: Random, level: int) -> Problem:
 
 
 def divisor(rng: Random, level: int) -> Problem:
+    """The greatest common divisor or least common multiple."""
     shared = rng.randint(2, 12)
     a, b = (shared * k for k in rng.sample(range(2, 30), 2))
     if level == 1:
@@ -116,6 +123,7 @@ def divisor(rng: Random, level: int) -> Problem:
 
 
 def counting(rng: Random, level: int) -> Problem:
+    """Count multiples, or choices of a committee."""
     if level == 3:
         boys, girls, b, g = rng.randint(4, 20), rng.randint(4, 20), rng.randint(2, 3), rng.randint(2, 3)
         return Problem(
@@ -145,17 +153,19 @@ def counting(rng: Random, level: int) -> Problem:
 
 
 def sequence(rng: Random, level: int) -> Problem:
+    """A term or sum of an arithmetic sequence, or a term of a geometric one."""
     first, step, n = rng.randint(2, 60), rng.randint(2, 30), rng.randint(6, 40)
     if level == 3:
         first, ratio, n = rng.randint(2, 99), rng.randint(2, 4), rng.randint(4, 7)
         return Problem(
-            f"A geometric sequence starts with {first} and has the ratio {ratio}. Find term number {n}.",
+            f"A geometric sequence starts with {first} and has the common ratio {ratio}. "
+            f"Find term number {n}.",
             f"term {n} from {first} ratio {ratio}?",
             first * ratio ** (n - 1),
             f"{first}*{ratio}**({n}-1)",
             f"{first}*{ratio}**{n}",
         )
-    start = f"An arithmetic sequence starts with {first} and each term is {step} more than the one before."
+    start = f"An arithmetic sequence starts with {first} and each term is {step} more than the previous one."
     if level == 2:
         return Problem(
             f"{start} Find the sum of its first {n} terms.",
@@ -174,6 +184,7 @@ def sequence(rng: Random, level: int) -> Problem:
 
 
 def number_theory(rng: Random, level: int) -> Problem:
+    """The digit sum or the number of divisors."""
     if level == 1:
         n = rng.randint(100, 9999)
         return Problem(
@@ -196,6 +207,7 @@ def number_theory(rng: Random, level: int) -> Problem:
 
 
 def word(rng: Random, level: int) -> Problem:
+    """A word problem about boxes of things."""
     name, thing = rng.choice(("Ada", "Ben", "Cleo", "Dan")), rng.choice(("pens", "shells", "stamps", "nuts"))
     boxes, each, more, lost = rng.randint(8, 40), rng.randint(8, 40), rng.randint(3, 30), rng.randint(2, 30)
     have = f"{name} has {boxes} boxes with {each} {thing} each"
@@ -239,6 +251,14 @@ def _signed(value: int) -> str:
 FAMILIES: Mapping[str, Family] = {
     family.__name__: family
     for family in (
-        arithmetic, modular, linear, quadratic, divisor, counting, sequence, number_theory, word,
+        arithmetic,
+        modular,
+        linear,
+        quadratic,
+        divisor,
+        counting,
+        sequence,
+        number_theory,
+        word,
     )
-}  # fmt: skip
+}

@@ -1,8 +1,8 @@
 """Tabular tasks in DSBench's own layout: train.csv, test.csv, sample_submission.csv and hidden answers.
 
-Real tables that scikit-learn ships and generated untidy ones. No row of a real table serves both splits:
-``wine`` is kept for eval as a whole, ``iris`` for train, the others are cut in two. A third split,
-``validation``, is to choose settings on: other draws from the rows of training.
+The tables are real ones from scikit-learn and generated untidy ones. No row of a real table is in both
+splits: ``wine`` is only in eval, ``iris`` only in train, the others are split. Use the third split,
+``validation``, to choose settings: it has other draws from the training rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ID = re.compile(r"(?P<split>[a-z]+)-(?P<source>[a-z]+)-(?P<index>[0-9]{3})(?P<v
 
 
 def candidates(split: str) -> list[str]:
-    """All ids before the weak ones are left out, sources taking turns, so that any head is a mixture."""
+    """All ids, including weak tasks; sources alternate, so that any prefix is a mixture."""
     counts = {name: _count(source, split) for name, source in SOURCES.items()}
     rows = [((i + 0.5) / count, name, i) for name, count in counts.items() for i in range(count)]
     return [f"{split}-{name}-{i:03d}" for _, name, i in sorted(rows)]
@@ -44,9 +44,9 @@ def _count(source: Source, split: str) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _built(source: str, split: str, index: int, names: Pool, variant: int = 0) -> Task:
-    """Kept, because building costs milliseconds and the truth's reference model a tenth of a second.
+    """Build a task, cached: building takes milliseconds, its reference model a tenth of a second.
 
-    Variants of a task are the same table under other names, so they share its reference.
+    Variants of a task are the same table with other names, so they have the same reference.
     """
     if not variant:
         return build(SOURCES[source], split, index, names)
@@ -59,7 +59,7 @@ def _reference_of(task: Task, _: Mapping[str, Any]) -> float:
 
 
 class TabularTasks:
-    """``ids`` is a fixed list; tasks whose reference model hardly beats the constant are not in it."""
+    """The tasks of a split, without those whose reference model barely beats the constant."""
 
     name = "tabular"
 
@@ -70,9 +70,11 @@ class TabularTasks:
 
     @property
     def ids(self) -> Sequence[str]:
+        """The ids of all tasks, in a fixed order."""
         return self._ids
 
     def get(self, task_id: str) -> Task:
+        """The task ``task_id``. Raises UnknownTaskError."""
         match = _ID.fullmatch(task_id)
         if match is None or task_id not in self._known:
             raise unknown_task(task_id, self)
@@ -88,23 +90,28 @@ def load(
     names: str = "split",
     variants: int = 1,
 ) -> TaskSet:
-    """``split`` is ``train``, ``validation`` or ``eval``; ``size`` keeps the first so many tasks, ``sources``
-    those of some.
+    """The task set of ``split``: ``train``, ``validation`` or ``eval``.
 
-    ``added-train`` and ``added-eval`` are the splits of the real DSBench data that was added, and a path is a
-    folder of it; neither takes options.
+    ``added-train`` and ``added-eval`` are the splits of the added real DSBench data, and a path is a folder
+    with such data; they take no options.
 
-    ``names="split"`` gives eval tasks column names that no training task has, ``"shared"`` those of training
-    (for policies too small to copy a name they never saw), ``"words"`` names of two words each, those of the
-    three splits disjoint. Validation tasks are named as training tasks are, except with ``"words"``.
+    Args:
+        split: the split, or the path of a folder.
+        size: keep the first ``size`` tasks.
+        sources: keep only the tasks of these sources.
+        names: ``"split"``: eval tasks have column names that no training task has. ``"shared"``: they have
+            those of training, for policies that are too small to copy an unseen name. ``"words"``: names of
+            two words, disjoint between the three splits. Otherwise validation tasks have the names of
+            training tasks.
+        variants: the number (1-26) of sets of names under which each training task occurs.
 
-    ``variants`` (at most 26): train tasks come under so many sets of names, the first ones first. Raises
-    OptionError.
+    Raises:
+        OptionError: an option is invalid.
     """
     if split in ADDED or (split != VALIDATION and not is_split(split)):
         if size is not None or sources is not None or names != "split" or variants != 1:
-            raise OptionError(f"generated tasks alone take size, sources, names and variants, not {split!r}.")
-        from mappa_env.data import dsbench
+            raise OptionError(f"only generated tasks have size, sources, names and variants, not {split!r}.")
+        from mappa_env.data.tabular import dsbench
 
         return dsbench.load(ADDED.get(split, split))
     if names not in NAMES:
@@ -112,7 +119,7 @@ def load(
     for source in sources or ():
         if source not in SOURCES:
             raise OptionError(
-                f"no source {source!r}; there are {sorted(SOURCES)}." + nearest(source, SOURCES)
+                f"unknown source {source!r}; choose from {sorted(SOURCES)}." + nearest(source, SOURCES)
             )
     if size is not None and size < 1:
         raise OptionError(f"size={size!r} must be at least 1.")

@@ -1,6 +1,6 @@
-"""``python -m mappa_env.data.tabular.calibrate``: find the tasks whose reference hardly beats the constant.
+"""``python -m mappa_env.data.tabular.calibrate``: find tasks whose reference barely beats the constant.
 
-Prints the text of ``weak.py``. To be run again whenever a source or the building of tasks changes.
+Prints the text of ``weak.py``. Run it again after every change of a source or of ``instance.build``.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from mappa_env.grading.metrics import metric_named
 from mappa_env.types import Task
 
 LEAST = 0.2
-"""The share of the way from the constant to a perfect score that a reference must go."""
+"""The smallest ``strength`` of a task that is kept."""
 
 
 def strength(task: Task) -> float:
-    """How far the reference goes from the constant (0) to a perfect score (1)."""
+    """The position of the reference between the constant (0) and a perfect score (1)."""
     ideal = metric_named(task.metric).ideal
     constant, reference = float(task.truth["constant"]), float(task.truth["reference"])
     return (reference - constant) / (ideal - constant) if ideal != constant else 0.0
 
 
 def main() -> None:
+    """Print the text of ``weak.py``."""
     weak = []
     for split in (*SPLITS, VALIDATION):
         for task_id in candidates(split):

@@ -1,11 +1,11 @@
-"""The real DSBench competitions, read where they lie: the data and the texts may not be shipped.
+"""The real DSBench competitions, read in place: data and texts must not be redistributed.
 
-A folder holds DSBench's ``data_resplit/<name>/{train,test,*ubmission*}.csv`` and
-``answers/<name>/test_answer.csv`` (anywhere up to two levels down), and beside them the three JSON files of
-texts: ``dsbench_modeling_{train,eval}.json`` (JSON Lines) and ``dsbench_modeling_cleaned_prompts.json``.
+A folder has DSBench's ``data_resplit/<name>/{train,test,*ubmission*}.csv`` and
+``answers/<name>/test_answer.csv`` (up to two levels down), and next to them the three JSON files of texts:
+``dsbench_modeling_{train,eval}.json`` (JSON Lines) and ``dsbench_modeling_cleaned_prompts.json``.
 
-Labels in the texts are not trusted where the data can tell: the columns come from the sample submission, the
-kind of task from the metric.
+The data take precedence over the texts: the columns come from the sample submission, the kind of task from
+the metric.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.data.base import unknown_task
-from mappa_env.data.store import SPLITS, Added, data_root, is_split
+from mappa_env.data.store import SPLITS, Added, is_split
 from mappa_env.data.tabular.names import describe
 from mappa_env.errors import DataError, DataMissingError, OptionError, nearest
 from mappa_env.grading.metrics import METRICS
+from mappa_env.places import data_root
 from mappa_env.types import Task
 
 ALIASES = {
@@ -30,12 +31,12 @@ ALIASES = {
     "medae": "median_ae",
     "mcrmse": "rmse",  # the mean over the target columns, as for every metric here
     "normalized_gini": "roc_auc",  # 2 AUC - 1: the same order and the same skill
-    "f1_micro": "accuracy",  # the same number where every row has one class
+    "f1_micro": "accuracy",  # the same number if every row has one class
 }
 METRIC_OF = {"liverpool-ion-switching": "macro_f1"}
-"""Metrics of competitions that the cleaned texts do not hold."""
+"""Metrics of competitions that are missing in the cleaned texts."""
 WRONG_TEXT = frozenset({"titanic"})
-"""Competitions whose cleaned text is that of another one; the original text is used instead."""
+"""Competitions whose cleaned text belongs to another one; their original text is used instead."""
 
 _TEXTS = "dsbench_modeling_cleaned_prompts.json"
 _NAME = re.compile(r"[A-Za-z0-9][\w-]*")
@@ -43,7 +44,7 @@ _LEVELS = ("", "*/", "*/*/")
 
 
 class DSBenchTasks:
-    """``skipped`` says, by name, why a competition of the split is not in ``ids``."""
+    """The usable competitions of a folder. ``skipped``: name -> why a competition is not in ``ids``."""
 
     name = "dsbench"
 
@@ -60,13 +61,15 @@ class DSBenchTasks:
                 self.skipped[name] = reason
         self._ids = tuple(name for name in self._rows if name not in self.skipped)
         if not self._ids:
-            raise DataError(f"{folder} holds no usable competition ({split}): {dict(self.skipped)}.")
+            raise DataError(f"{folder} has no usable competition ({split}): {dict(self.skipped)}.")
 
     @property
     def ids(self) -> Sequence[str]:
+        """The ids of all tasks, in a fixed order."""
         return self._ids
 
     def get(self, task_id: str) -> Task:
+        """The task ``task_id``. Raises UnknownTaskError."""
         if task_id not in self._ids:
             raise unknown_task(task_id, self)
         return self._task(task_id)
@@ -81,9 +84,9 @@ class DSBenchTasks:
             if not path.is_file():
                 return f"{path} does not exist"
         if _sample(folder) is None:
-            return f"{folder} holds no sample submission"
+            return f"{folder} has no sample submission"
         metric = self._metric(name)
-        return None if metric in METRICS else f"its metric {metric!r} is not offered"
+        return None if metric in METRICS else f"its metric {metric!r} is not supported"
 
     def _task(self, name: str) -> Task:
         from mappa_env.data.tabular.real import columns_in, hidden
@@ -121,9 +124,9 @@ class DSBenchTasks:
 
 
 def load(split: str, *, part: str | None = None) -> DSBenchTasks:
-    """``split`` is ``train`` or ``eval`` of the added data, or a folder of your own.
+    """The task set of ``split``: ``train`` or ``eval`` of the added data, or the path of a folder.
 
-    Of a folder, ``part`` keeps one split (default: both). Raises DataMissingError, DataError, OptionError.
+    ``part``: keep one split of a folder (default: both). Raises DataMissingError, DataError, OptionError.
     """
     if part is not None and part not in SPLITS:
         raise OptionError(f"part={part!r} is not offered; use one of {SPLITS}." + nearest(part, SPLITS))
@@ -133,14 +136,14 @@ def load(split: str, *, part: str | None = None) -> DSBenchTasks:
         folder = Path((data_root() / "dsbench" / "folder.txt").read_text(encoding="utf-8").strip())
     except FileNotFoundError:
         raise DataMissingError(
-            f"dsbench ({split}) is not there yet: its data may not be shipped. "
+            f"dsbench ({split}) is missing: its data must not be redistributed. "
             "Add your copy with: mappa-env data add dsbench PATH"
         ) from None
     return DSBenchTasks(folder, split)
 
 
 def add(path: str | Path) -> Added:
-    """Check a folder and remember where it is; nothing is copied. Raises DataMissingError, DataError."""
+    """Check a folder and store its path; nothing is copied. Raises DataMissingError, DataError."""
     folder = Path(path).expanduser().resolve()
     tasks = DSBenchTasks(folder, "all")
     target = data_root() / "dsbench" / "folder.txt"
@@ -155,13 +158,13 @@ def _find(folder: Path, name: str, where: Path) -> Path:
         if found:
             return found[0]
     raise DataMissingError(
-        f"{where} lacks {name!r}: it must hold data_resplit/, answers/ and the JSON files of texts. "
+        f"{where}: {name!r} is missing; the folder needs data_resplit/, answers/ and the JSON files. "
         "Add a complete folder with: mappa-env data add dsbench PATH"
     )
 
 
 def _listed(folder: Path, split: str) -> dict[str, Mapping[str, Any]]:
-    """Name -> row of the JSON Lines files of the split (``all``: both), in their order."""
+    """Name -> row of the JSON Lines files of the split (``all``: both splits), in file order."""
     rows: dict[str, Mapping[str, Any]] = {}
     for part in SPLITS if split == "all" else (split,):
         path = _find(folder, f"dsbench_modeling_{part}.json", folder)
@@ -194,7 +197,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _sample(folder: Path) -> Path | None:
-    """The sample submission: the CSV file that is neither table (its name differs between competitions)."""
+    """The sample submission: the CSV file that is not a table (its name differs between competitions)."""
     found = [p for p in sorted(folder.glob("*.csv")) if p.name not in ("train.csv", "test.csv")]
     named = [p for p in found if "ubmission" in p.name]
     return next(iter(named + found), None)

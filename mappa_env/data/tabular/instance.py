@@ -1,4 +1,4 @@
-"""One tabular task from a source: rows, names and untidiness drawn from the task's own seed."""
+"""Builds one tabular task from a source; the task's own seed determines rows, names and untidiness."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mappa_env.data.tabular.baseline import Truth, columns_of, constant_score, reference_score
+from mappa_env.data.tabular.baseline import Truth, constant_score, reference_score
 from mappa_env.data.tabular.names import LABELS, LEVELS, Pool, describe, names_for
+from mappa_env.data.tabular.seeding import seed_of
 from mappa_env.data.tabular.sources import Draw, Floats, Rng, Source
 from mappa_env.grading.metrics import metric_named
+from mappa_env.grading.tabular import columns_of
 from mappa_env.types import Task
 
 MAX_TRAIN, MAX_TEST = 200, 80
@@ -28,12 +30,12 @@ def build(
     variant: int = 0,
     reference: Callable[[Truth], float] | None = None,
 ) -> Task:
-    """The task ``<split>-<source>-<index>``; the same arguments always give the same bytes.
+    """Build the task ``<split>-<source>-<index>``; equal arguments give equal bytes.
 
-    ``variant``: the same table under other names. ``reference`` gives the reference's score if it is known.
+    ``variant``: the same table with other names. ``reference``: computes the reference's score, if known.
     """
-    seed = [zlib.crc32(f"{split}/{source.name}".encode()), index]
-    rng, naming = np.random.default_rng([*seed, 0]), np.random.default_rng([*seed, 1 + variant])
+    rng = np.random.default_rng(seed_of(split, source.name, index))
+    naming = np.random.default_rng([zlib.crc32(f"{split}/{source.name}".encode()), index, 1 + variant])
     metric = source.metrics[index % len(source.metrics)]
     draw = source.draw(split, metric, rng)
     names = names_for(pool, source.task_type)
@@ -87,9 +89,15 @@ def build(
     }
     reference = reference or functools.partial(_reference, metric, train, test, truth)
     draft = Task(
-        id=task_id, prompt=_prompt(source, metric, meta), metric=metric, topic=metric, split=split,
-        files=files, truth=Truth(hidden, {"reference": reference}), meta=meta,
-    )  # fmt: skip
+        id=task_id,
+        prompt=_prompt(source, metric, meta),
+        metric=metric,
+        topic=metric,
+        split=split,
+        files=files,
+        truth=Truth(hidden, {"reference": reference}),
+        meta=meta,
+    )
     return dataclasses.replace(draft, compact=describe(draft))
 
 
@@ -178,7 +186,7 @@ def _prompt(source: Source, metric: str, meta: dict[str, Any]) -> str:
             f"Submissions are scored by {_GOALS[metric]}.",
             "",
             "Submission file",
-            f"A CSV file with the header `{meta['id']},{meta['target']}` and one line for each of "
+            f"A CSV file with the header `{meta['id']},{meta['target']}` and one row for each of "
             f"the {n_test} ids of test.csv, as in sample_submission.csv.",
             "",
             "Data",
@@ -189,6 +197,6 @@ def _prompt(source: Source, metric: str, meta: dict[str, Any]) -> str:
             "",
             "Features",
             *kinds,
-            "Not every feature need be of use.",
+            "Not every feature is useful.",
         ]
     )

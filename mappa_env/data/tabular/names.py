@@ -1,6 +1,6 @@
-"""Made-up names for columns: those of different splits are disjoint.
+"""Made-up column names, disjoint between splits.
 
-Names of ids and targets are built from two parts; every part occurs in all splits, no whole name does.
+Names of ids and targets have two parts. Every part occurs in all splits, but no whole name does.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from mappa_env.data.tabular import words
 from mappa_env.types import Task
 
 Pool = Literal["train", "eval", "words-train", "words-validation", "words-eval"]
-"""The ``words-`` pools make names of two words with a space between: more pairs of each kind (768) than there
-are tasks, so that a small policy had better copy them than remember them. Columns have many names too."""
+"""The ``words-`` pools make names of two words: there are more pairs of each kind (768) than tasks, so that
+small policies learn to copy names instead of memorising them. Columns have many names too."""
 TaskType = Literal["classification", "regression"]
 
 MAX_LISTED = 16
@@ -24,29 +24,144 @@ _TARGET_HEADS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel"
 _CLASS_TAILS = ("_class", "_type", "_flag", "_group")
 _VALUE_TAILS = ("_value", "_cost", "_score", "_level")
 
-_ID_WORDS = ("case", "row", "item", "unit", "entry", "sample", "user", "order", "ticket", "parcel", "client",
-             "block", "lane", "cell", "shop", "note")  # fmt: skip
-_TARGET_WORDS = ("risk", "crop", "heart", "sale", "load", "soil", "trip", "fuel", "debt", "rent", "plant",
-                 "water", "road", "voice", "paper", "metal")  # fmt: skip
+_ID_WORDS = (
+    "case",
+    "row",
+    "item",
+    "unit",
+    "entry",
+    "sample",
+    "user",
+    "order",
+    "ticket",
+    "parcel",
+    "client",
+    "block",
+    "lane",
+    "cell",
+    "shop",
+    "note",
+)
+_TARGET_WORDS = (
+    "risk",
+    "crop",
+    "heart",
+    "sale",
+    "load",
+    "soil",
+    "trip",
+    "fuel",
+    "debt",
+    "rent",
+    "plant",
+    "water",
+    "road",
+    "voice",
+    "paper",
+    "metal",
+)
 _LAST_WORDS = (
-    "key", "ref", "code", "number", "tag", "mark", "index", "label", "name", "sign", "stamp", "token",
-    "serial", "handle", "badge", "string", "class", "type", "flag", "group", "kind", "band", "grade", "state",
-    "phase", "mode", "stage", "rank", "shade", "style", "tier", "family", "value", "cost", "score", "level",
-    "price", "rate", "amount", "total", "share", "yield", "delay", "range", "output", "margin", "points",
+    "key",
+    "ref",
+    "code",
+    "number",
+    "tag",
+    "mark",
+    "index",
+    "label",
+    "name",
+    "sign",
+    "stamp",
+    "token",
+    "serial",
+    "handle",
+    "badge",
+    "string",
+    "class",
+    "type",
+    "flag",
+    "group",
+    "kind",
+    "band",
+    "grade",
+    "state",
+    "phase",
+    "mode",
+    "stage",
+    "rank",
+    "shade",
+    "style",
+    "tier",
+    "family",
+    "value",
+    "cost",
+    "score",
+    "level",
+    "price",
+    "rate",
+    "amount",
+    "total",
+    "share",
+    "yield",
+    "delay",
+    "range",
+    "output",
+    "margin",
+    "points",
     "count",
-)  # fmt: skip
+)
 
 _NUMBERS: dict[str, tuple[str, ...]] = {
     "train": (
-        "age", "size", "rooms", "width", "height", "depth", "speed", "power", "weight", "length", "income",
-        "visits", "clicks", "pages", "hours", "days", "stock", "demand", "wind", "rain", "salt", "sugar",
-        "acid", "iron", "heat", "noise", "light",
+        "age",
+        "size",
+        "rooms",
+        "width",
+        "height",
+        "depth",
+        "speed",
+        "power",
+        "weight",
+        "length",
+        "income",
+        "visits",
+        "clicks",
+        "pages",
+        "hours",
+        "days",
+        "stock",
+        "demand",
+        "wind",
+        "rain",
+        "salt",
+        "sugar",
+        "acid",
+        "iron",
+        "heat",
+        "noise",
+        "light",
     ),
     "eval": (
-        "area", "floor", "angle", "radius", "volume", "mass", "budget", "orders", "views", "weeks", "supply",
-        "cloud", "snow", "fiber", "zinc", "pulse", "gloss", "sound",
+        "area",
+        "floor",
+        "angle",
+        "radius",
+        "volume",
+        "mass",
+        "budget",
+        "orders",
+        "views",
+        "weeks",
+        "supply",
+        "cloud",
+        "snow",
+        "fiber",
+        "zinc",
+        "pulse",
+        "gloss",
+        "sound",
     ),
-}  # fmt: skip
+}
 _TEXTS: dict[str, tuple[str, ...]] = {
     "train": ("color", "city", "brand", "shape", "model", "region", "team"),
     "eval": ("metal", "state", "maker", "form", "branch", "club"),
@@ -69,6 +184,8 @@ LABELS = (
 
 
 class Names(NamedTuple):
+    """The names of a pool, by the kind of column."""
+
     ids: tuple[str, ...]
     targets: tuple[str, ...]
     numbers: tuple[str, ...]
@@ -76,6 +193,7 @@ class Names(NamedTuple):
 
 
 def names_for(pool: Pool, task_type: TaskType) -> Names:
+    """The names of ``pool`` for tasks of ``task_type``."""
     split = pool.removeprefix("words-")
     if split != pool:
         ids, targets = _words(_ID_WORDS, split), _words(_TARGET_WORDS, split)
@@ -87,7 +205,7 @@ def names_for(pool: Pool, task_type: TaskType) -> Names:
 
 
 def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[str, ...]:
-    """Three in four pairs are for training, along the diagonals, so that each part is in both pools."""
+    """Pairs by diagonals, three of four for training, so that each part is in both pools."""
     return tuple(
         head + tail
         for i, head in enumerate(heads)
@@ -97,7 +215,7 @@ def _pairs(heads: tuple[str, ...], tails: tuple[str, ...], pool: Pool) -> tuple[
 
 
 def _words(heads: tuple[str, ...], split: str) -> tuple[str, ...]:
-    """Of sixteen diagonals one is for eval and one for validation; every word is in all three splits."""
+    """Pairs by diagonals, one of sixteen each for eval and validation; every word is in all three splits."""
     wanted = {"eval": (13,), "validation": (14,)}.get(split, (*range(13), 15))
     return tuple(
         f"{head} {tail}"

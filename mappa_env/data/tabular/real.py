@@ -1,4 +1,4 @@
-"""Hidden truth and column facts of a competition whose tables lie in files."""
+"""Hidden truth and column facts of a competition whose tables are files."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mappa_env.data.tabular.baseline import Truth, columns_of, constant_score, reference_score
+from mappa_env.data.tabular.baseline import Truth, constant_score, reference_score
 from mappa_env.errors import DataError
 from mappa_env.grading.metrics import metric_named
+from mappa_env.grading.tabular import columns_of
 
 HEAD = 2000
-"""Training rows that the column facts are read from."""
+"""Number of training rows from which the column facts are read."""
 
 
 def columns_in(train: Path, test: Path, ids: str) -> dict[str, list[str]]:
-    """The features that both tables have: ``num``, ``cat`` and (of either kind) ``missing``."""
+    """The features of both tables: ``num``, ``cat`` and (of either kind) ``missing``."""
     import pandas as pd
 
     head = pd.read_csv(train, nrows=HEAD)
@@ -31,21 +32,35 @@ def columns_in(train: Path, test: Path, ids: str) -> dict[str, list[str]]:
 
 
 def hidden(metric: str, files: Mapping[str, Path], answers: Path, ids: str, targets: Sequence[str]) -> Truth:
-    """The truth of a task, read and computed only when a grader asks for it."""
-    names = tuple(targets)
+    """The truth of a task, read and computed on first access; once per process unless a file changes."""
+    stamps = tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in (*files.values(), answers))
+    return _hidden(metric, tuple(files.items()), answers, ids, tuple(targets), stamps)
+
+
+@functools.lru_cache(maxsize=256)
+def _hidden(
+    metric: str,
+    tables: tuple[tuple[str, Path], ...],
+    answers: Path,
+    ids: str,
+    names: tuple[str, ...],
+    stamps: tuple[tuple[int, int], ...],
+) -> Truth:
+    """``stamps``: change when a file does."""
+    files = dict(tables)
     return Truth(
-        {"target": targets[0] if len(targets) == 1 else list(targets), "id": ids},
+        {"target": names[0] if len(names) == 1 else list(names), "id": ids},
         {
             "answers_csv": functools.partial(_answers, answers, (ids, *names)),
             "labels": functools.partial(_labels, metric, files["train.csv"], names),
             "constant": functools.partial(_constant, metric, files["train.csv"], names),
-            "reference": functools.partial(_reference, metric, dict(files), names),
+            "reference": functools.partial(_reference, metric, files, names),
         },
     )
 
 
 def _answers(path: Path, wanted: Sequence[str], truth: Truth) -> str:
-    """The answer file with the sample submission's columns, by name, or by position where names differ."""
+    """The answer file with the sample submission's columns, by name, or by position if the names differ."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = [row for row in csv.reader(stream) if row]
     header = [name.strip() for name in rows[0]] if rows else []
@@ -68,7 +83,7 @@ def _known(path: Path, targets: tuple[str, ...]) -> list[list[str]]:
     try:
         table = pd.read_csv(path, usecols=list(targets), dtype=str)
     except ValueError:
-        return []  # the training table has no such column: the answers have to do
+        return []  # the training table has no such column: use the answers
     rows: list[list[str]] = table[list(targets)].dropna().to_numpy().tolist()
     return rows
 

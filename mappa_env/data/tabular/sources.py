@@ -1,4 +1,4 @@
-"""Where the rows come from: real tables that scikit-learn ships, and seeded generators of untidy ones."""
+"""Sources of rows: mixtures of the rows of real tables from scikit-learn, and generators of untidy tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mappa_env.data.tabular.mixing import bins, mixed, rescaled
 from mappa_env.data.tabular.names import TaskType
+from mappa_env.data.tabular.seeding import seed_of
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
 
 
 class Draw(NamedTuple):
-    """Rows in random order: numbers, the target (class numbers from 0, or values) and where the text goes.
+    """Rows in random order: numbers, the target (class numbers from 0, or values) and text columns.
 
     ``categories``: column -> number of levels, for columns whose values are level numbers. ``useless``:
     columns without any relation to the target.
@@ -31,7 +33,7 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``counts``: tasks of (train, eval) before weak ones are left out. ``draw(split, metric, rng)``."""
+    """A source of tasks. ``counts``: (train, eval) tasks, including weak ones."""
 
     name: str
     task_type: TaskType
@@ -55,54 +57,59 @@ def _table(name: str) -> tuple[Floats, Floats]:
     return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target, dtype=float)
 
 
-def _rows(name: str, split: str, rng: Rng) -> tuple[Floats, Floats]:
-    """Rows of one split in random order. Tables that serve both splits give three fifths to training, and
-    validation draws from the rows of training."""
+def _rows(name: str, split: str) -> tuple[Floats, Floats]:
+    """The real rows of one split, from which a task's rows are mixed.
+
+    Tables of both splits have three fifths for training; validation draws from the training rows.
+    """
     x, y = _table(name)
-    if name not in ("iris", "wine"):
-        order = np.random.default_rng(20_260).permutation(len(y))
-        cut = len(y) * 3 // 5
-        part = order[cut:] if split == "eval" else order[:cut]
-        x, y = x[part], y[part]
-    order = rng.permutation(len(y))
-    return x[order], y[order]
+    if name in ("iris", "wine"):
+        return x, y
+    order = np.random.default_rng(seed_of("rows", name)).permutation(len(y))
+    cut = len(y) * 3 // 5
+    part = order[cut:] if split == "eval" else order[:cut]
+    return x[part], y[part]
 
 
 def _columns(x: Floats, k: int, rng: Rng) -> Floats:
     varied = np.flatnonzero(x.std(axis=0) > 0)
-    return x[:, rng.choice(varied, size=min(k, len(varied)), replace=False)]
+    return rescaled(x[:, rng.choice(varied, size=min(k, len(varied)), replace=False)], rng)
 
 
 def _classes(name: str, low: int, high: int) -> Callable[[str, str, Rng], Draw]:
     def draw(split: str, metric: str, rng: Rng) -> Draw:
-        x, y = _rows(name, split, rng)
-        return Draw(_columns(x, int(rng.integers(low, high + 1)), rng), y, {})
+        x, y = _rows(name, split)
+        mix, y = mixed(x, y, rng)
+        return Draw(_columns(mix, int(rng.integers(low, high + 1)), rng), y, {})
 
     return draw
 
 
 def _digits(split: str, metric: str, rng: Rng) -> Draw:
     """Two to four of the ten digits by a few pixels near the middle of the image."""
-    x, y = _rows("digits", split, rng)
+    x, y = _rows("digits", split)
     n = 2 if metric in ("f1", "roc_auc") else int(rng.integers(3, 5))
     chosen = rng.choice(10, size=n, replace=False)
     keep = np.isin(y, chosen)
-    y = np.searchsorted(np.sort(chosen), y[keep]).astype(float)
+    mix, y = mixed(x[keep], y[keep], rng)
+    y = np.searchsorted(np.sort(chosen), y).astype(float)
     inner = [8 * i + j for i in range(1, 7) for j in range(2, 6)]
-    return Draw(_columns(x[keep][:, inner], int(rng.integers(6, 9)), rng), y, {})
+    return Draw(_columns(mix[:, inner], int(rng.integers(6, 9)), rng), y, {})
 
 
 def _values(name: str, targets: tuple[int, ...] = (), twins: tuple[int, ...] = ()) -> Any:
-    """A real regression: the table's own target, or one of its columns (``twins`` nearly repeat it)."""
+    """A real regression on the table's target or on one of its columns, which ``twins`` nearly repeat."""
 
     def draw(split: str, metric: str, rng: Rng) -> Draw:
-        x, y = _rows(name, split, rng)
+        x, y = _rows(name, split)
         k = int(rng.integers(4, 9))
         if targets:
             target = int(rng.choice(targets))
             y = x[:, target]
             x = np.delete(x, [target, *twins], axis=1)
-        elif name == "diabetes":  # body mass, blood pressure and one serum value carry most of it
+        mix, _ = mixed(np.column_stack([x, y]), bins(y), rng)
+        x, y = mix[:, :-1], mix[:, -1]
+        if name == "diabetes":  # body mass, blood pressure and one serum value carry most of it
             k = max(k, 6)
         return Draw(_columns(x, k, rng), y, {})
 
@@ -181,31 +188,114 @@ _REG: TaskType = "regression"
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
-        Source("cancer", _CLS, True, ("accuracy", "f1", "roc_auc"), (48, 18),
-               "measurements of cell nuclei, by diagnosis", _classes("breast_cancer", 4, 8)),
-        Source("iris", _CLS, True, ("accuracy", "macro_f1"), (28, 0),
-               "measurements of flowers, by species", _classes("iris", 3, 4)),
-        Source("wine", _CLS, True, ("accuracy", "macro_f1"), (0, 24),
-               "chemical analyses of wines, by grower", _classes("wine", 4, 8)),
-        Source("digits", _CLS, True, ("accuracy", "f1", "macro_f1", "roc_auc"), (52, 18),
-               "pixels of handwritten digits, by digit", _digits),
-        Source("churn", _CLS, False, ("f1", "roc_auc", "log_loss"), (40, 16),
-               "a generated table with a rare positive class", _churn),
-        Source("grades", _CLS, False, ("accuracy", "macro_f1", "qwk"), (40, 14),
-               "a generated table with ordered classes", _grades),
-        Source("diabetes", _REG, True, ("rmse", "mae"), (40, 16),
-               "patients' measurements, with the progress of their disease a year on", _values("diabetes")),
-        Source("nuclei", _REG, True, ("rmse", "mae", "rmsle"), (36, 14),
-               "measurements of cell nuclei, one of which is asked for",
-               _values("breast_cancer", (3, 13, 23), (0, 2, 3, 10, 12, 13, 20, 22, 23))),
-        Source("petals", _REG, True, ("rmse", "mae"), (20, 0),
-               "measurements of flowers, one of which is asked for", _values("iris", (2, 3))),
-        Source("cellar", _REG, True, ("rmse", "mae"), (0, 22),
-               "chemical analyses of wines, one value of which is asked for", _values("wine", (5, 6, 9, 12))),
-        Source("prices", _REG, False, ("rmsle", "mae", "smape"), (38, 14),
-               "a generated table with a skewed target", _prices),
-        Source("sensor", _REG, False, ("rmse", "r2", "median_ae"), (38, 14),
-               "a generated table of readings", _sensor),
+        Source(
+            "cancer",
+            _CLS,
+            True,
+            ("accuracy", "f1", "roc_auc"),
+            (46, 17),
+            "measurements of cell nuclei, by diagnosis",
+            _classes("breast_cancer", 4, 8),
+        ),
+        Source(
+            "iris",
+            _CLS,
+            True,
+            ("accuracy", "macro_f1"),
+            (27, 0),
+            "measurements of flowers, by species",
+            _classes("iris", 3, 4),
+        ),
+        Source(
+            "wine",
+            _CLS,
+            True,
+            ("accuracy", "macro_f1"),
+            (0, 23),
+            "chemical analyses of wines, by grower",
+            _classes("wine", 4, 8),
+        ),
+        Source(
+            "digits",
+            _CLS,
+            True,
+            ("accuracy", "f1", "macro_f1", "roc_auc"),
+            (50, 18),
+            "pixels of handwritten digits, by digit",
+            _digits,
+        ),
+        Source(
+            "churn",
+            _CLS,
+            False,
+            ("f1", "roc_auc", "log_loss"),
+            (39, 15),
+            "a generated table with a rare positive class",
+            _churn,
+        ),
+        Source(
+            "grades",
+            _CLS,
+            False,
+            ("accuracy", "macro_f1", "qwk"),
+            (39, 14),
+            "a generated table with ordered classes",
+            _grades,
+        ),
+        Source(
+            "diabetes",
+            _REG,
+            True,
+            ("rmse", "mae"),
+            (40, 16),
+            "patients' measurements, with the progress of their disease a year on",
+            _values("diabetes"),
+        ),
+        Source(
+            "nuclei",
+            _REG,
+            True,
+            ("rmse", "mae", "rmsle"),
+            (36, 14),
+            "measurements of cell nuclei, one of which is asked for",
+            _values("breast_cancer", (3, 13, 23), (0, 2, 3, 10, 12, 13, 20, 22, 23)),
+        ),
+        Source(
+            "petals",
+            _REG,
+            True,
+            ("rmse", "mae"),
+            (19, 0),
+            "measurements of flowers, one of which is asked for",
+            _values("iris", (2, 3)),
+        ),
+        Source(
+            "cellar",
+            _REG,
+            True,
+            ("rmse", "mae"),
+            (0, 22),
+            "chemical analyses of wines, one value of which is asked for",
+            _values("wine", (5, 6, 9, 12)),
+        ),
+        Source(
+            "prices",
+            _REG,
+            False,
+            ("rmsle", "mae", "smape"),
+            (36, 13),
+            "a generated table with a skewed target",
+            _prices,
+        ),
+        Source(
+            "sensor",
+            _REG,
+            False,
+            ("rmse", "r2", "median_ae"),
+            (36, 13),
+            "a generated table of readings",
+            _sensor,
+        ),
     )
-}  # fmt: skip
+}
 """``wine`` and ``cellar`` (one real table) are in eval only, ``iris`` and ``petals`` in train only."""

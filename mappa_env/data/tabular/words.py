@@ -1,5 +1,7 @@
-"""Words that made-up columns are called by, apart for each split: many for training, so that a policy learns
-to pass over words that it does not know."""
+"""Words for the names of made-up columns, disjoint between splits.
+
+There are many for training, so that a policy learns to handle unknown words.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {
         lanterns meadows nozzles orchards paddles quills reefs
     """),
 }
-"""Of columns of numbers."""
+"""Names of number columns, by split."""
 TEXTS: dict[str, tuple[str, ...]] = {
     "train": _words("""
         color city brand shape model region team airline animal artist author bank bread carrier
@@ -56,4 +58,4 @@ TEXTS: dict[str, tuple[str, ...]] = {
         atrium brewery citadel dialect estate fjord
     """),
 }
-"""Of columns of text."""
+"""Names of text columns, by split."""

@@ -1,4 +1,4 @@
-"""The command line of bubblewrap: which one, what it mounts, and what to do where it may not."""
+"""The command line of bubblewrap: how to find it, what it mounts, and remedies when it fails."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from typing import NamedTuple
 
 from mappa_env.errors import SandboxError
 from mappa_env.sandbox.launch import RUNNER
+from mappa_env.sandbox.local.inside.hiding import hidden
+from mappa_env.sandbox.local.inside.root import visible
 from mappa_env.sandbox.local.inside.runtime import DEVICES, ETC, SYSTEM, folders
-from mappa_env.sandbox.local.ladder import remedy as remedy_for_namespaces
+from mappa_env.sandbox.local.isolation_levels import remedy as remedy_for_namespaces
+from mappa_env.sandbox.local.own import own_paths
 
 USER = 61000
-"""Whom actions run as where the host is root: a number that no system gives to anybody."""
+"""The user id of actions when the host is root; no system assigns this number."""
 WORK, SCRATCH = "/w", "/tmp"
 INIT = "/run/mappa/bwrap_init.py"
 RUNNER_INSIDE = "/run/mappa/runner.py"
@@ -28,14 +31,14 @@ FILES = {
     "/etc/group": f"agent:x:{USER}:\n",
     "/etc/hosts": "127.0.0.1 localhost\n",
 }
-"""Made up for the action, by path; handed to bubblewrap as descriptors."""
-_HERE = Path(__file__).parent
+"""Files that exist only for the action, by path; bubblewrap gets them as descriptors."""
+_SANDBOX = Path(__file__).parents[1]
 _SCRATCH_BYTES = 64 * 2**20
 _OLDEST = (0, 7)
-"""Before it there is no ``--size``: private folders would have no limit."""
+"""Older versions have no ``--size``, so private folders would have no limit."""
 _RESTRICTED = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 _APPARMOR = (
-    "AppArmor keeps bwrap from making a namespace of users (Ubuntu 23.10 and later). A profile allows it: "
+    "AppArmor keeps bwrap from creating a user namespace (Ubuntu 23.10 and later). A profile allows it: "
     r"printf 'abi <abi/4.0>,\ninclude <tunables/global>\nprofile bwrap /usr/bin/bwrap flags=(unconfined) "
     r"{\n  userns,\n}\n' | sudo tee /etc/apparmor.d/bwrap && sudo systemctl reload apparmor"
 )
@@ -46,15 +49,17 @@ _ASK = (
 
 
 class Runtime(NamedTuple):
-    """An interpreter: its path, the files and folders that it needs, and those of its libraries."""
+    """An interpreter: its path, the files and folders that it needs, those of its libraries, and what of
+    them actions must not see."""
 
     python: str
     folders: tuple[str, ...]
     libraries: tuple[str, ...]
+    unseen: tuple[str, ...]
 
 
 def user_of_actions() -> int | None:
-    """``USER`` where we are root and that user exists for us; None where actions must be our own user's."""
+    """``USER`` if this process is root and that user is mapped; None: actions run as our own user."""
     if os.geteuid() != 0:
         return None
     lines = Path("/proc/self/uid_map").read_text().splitlines()
@@ -64,7 +69,7 @@ def user_of_actions() -> int | None:
 
 @functools.cache
 def find_bwrap(path: str) -> str:
-    """The bubblewrap of the search path ``path``. Raises SandboxError if there is none, or too old a one."""
+    """Find bubblewrap on the search path ``path``. Raises SandboxError if it is missing or too old."""
     found = shutil.which("bwrap", path=path)
     if found is None:
         raise SandboxError("sandbox='bwrap' needs bubblewrap: apt install bubblewrap (or dnf, pacman).")
@@ -73,52 +78,90 @@ def find_bwrap(path: str) -> str:
     ).stdout
     version = re.search(r"(\d+)\.(\d+)", said)
     if version is None or (int(version[1]), int(version[2])) < _OLDEST:
-        raise SandboxError(f"{found} says {said.strip()!r}; 0.7 or newer is needed to limit private folders.")
+        raise SandboxError(
+            f"{found} reports {said.strip()!r}; limits on private folders need bubblewrap 0.7 or newer."
+        )
     return found
 
 
 @functools.cache
 def runtime(python: str) -> Runtime:
-    """Asked once per interpreter. Raises SandboxError for one that does not run."""
+    """Find what ``python`` needs, once per interpreter. Raises SandboxError if it does not run."""
     if python == sys.executable:
-        return Runtime(python, tuple(folders()), tuple(p for p in sys.path if p.endswith("-packages")))
+        return _runtime(python, folders(), [p for p in sys.path if p.endswith("-packages")])
     found = shutil.which(python) or python
     try:
-        command = [found, "-s", "-c", _ASK, str(_HERE / "local")]
+        command = [found, "-s", "-c", _ASK, str(_SANDBOX / "local")]
         said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-        needed, libraries = map(tuple, json.loads(said))
+        needed, libraries = json.loads(said)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise SandboxError(f"python={python!r} is not a Python that runs: {error}") from None
-    return Runtime(os.path.abspath(found), needed, libraries)
+    return _runtime(os.path.abspath(found), needed, libraries)
+
+
+def _runtime(python: str, needed: list[str], libraries: list[str]) -> Runtime:
+    unseen = hidden(visible(needed), own_paths())
+    return Runtime(python, tuple(needed), tuple(libraries), tuple(unseen))
 
 
 def arguments(user: int | None, needed: Runtime, files: Mapping[str, int], folder: str) -> list[str]:
-    """Everything the action gets. ``user``: whom ``bwrap_init`` will become (None: nobody else).
+    """Options that describe everything the action gets. ``user``: see ``user_of_actions``.
 
-    As root there is no namespace of users yet: the interpreter may lie where only root comes through. The
-    two capabilities that remain end with root. Otherwise nobody in there has any from the beginning.
+    For root, bubblewrap creates no user namespace: the interpreter may lie in a folder that only root can
+    enter. ``init`` keeps two capabilities to change its user, and loses them with it. For other users the
+    container has no capabilities from the start.
     """
     who = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     if user is None:
         who = ["--unshare-user", "--uid", str(USER), "--gid", str(USER)]
     return [
-        "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup",
-        "--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1",
-        "--cap-drop", "ALL", *who,
-        *_system(), "--proc", "/proc", *_devices(), *_private(SCRATCH), *_private("/dev/shm"),
-        "--remount-ro", "/dev",
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-uts",
+        "--unshare-cgroup",
+        "--hostname",
+        "sandbox",
+        "--die-with-parent",
+        "--new-session",
+        "--as-pid-1",
+        "--cap-drop",
+        "ALL",
+        *who,
+        *_system(),
+        "--proc",
+        "/proc",
+        *_devices(),
+        *_private(SCRATCH),
+        *_private("/dev/shm"),
+        "--remount-ro",
+        "/dev",
         *_parents([*needed.folders, *files, *ETC, INIT]),
         *(word for path in needed.folders for word in ("--ro-bind", path, path)),
         *(word for path in ETC for word in ("--ro-bind-try", path, path)),
+        *_covers(needed.unseen),
         *_made_up(files),
-        "--ro-bind", str(RUNNER), RUNNER_INSIDE, "--ro-bind", str(_HERE / "bwrap_init.py"), INIT,
-        "--ro-bind", str(_HERE / "local" / "inside"), os.path.join(os.path.dirname(INIT), "inside"),
-        "--bind", folder, WORK, "--chdir", WORK, "--remount-ro", "/",
-    ]  # fmt: skip
+        "--ro-bind",
+        str(RUNNER),
+        RUNNER_INSIDE,
+        "--ro-bind",
+        str(_SANDBOX / "bwrap" / "init.py"),
+        INIT,
+        "--ro-bind",
+        str(_SANDBOX / "local" / "inside"),
+        os.path.join(os.path.dirname(INIT), "inside"),
+        "--bind",
+        folder,
+        WORK,
+        "--chdir",
+        WORK,
+        "--remount-ro",
+        "/",
+    ]
 
 
 def remedy(reason: str) -> str:
-    """What would help against ``reason``, bubblewrap's own words; empty where we do not know."""
+    """A remedy for ``reason``, bubblewrap's error message; empty if none is known."""
     if not re.search("namespace|[Pp]ermi|uid map|unshare", reason):
         return ""
     try:
@@ -139,7 +182,7 @@ def _system() -> list[str]:
 
 
 def _parents(paths: Iterable[str]) -> list[str]:
-    """The folders that lead to mount points, which bubblewrap would make for its own user alone."""
+    """Options that create the parents of mount points; bubblewrap's own would be closed to other users."""
     above = {str(folder) for path in paths for folder in Path(path).parents}
     return [word for path in sorted(above - {"/"}) for word in ("--perms", "0755", "--dir", path)]
 
@@ -149,8 +192,18 @@ def _made_up(files: Mapping[str, int]) -> list[str]:
     return [word for words in made for word in words]
 
 
+def _covers(paths: Iterable[str]) -> list[str]:
+    words: list[str] = []
+    for path in paths:
+        if os.path.isdir(path):
+            words += ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
+        else:
+            words += ("--ro-bind", "/dev/null", path)
+    return words
+
+
 def _devices() -> list[str]:
-    """Only devices without a state; bubblewrap's own ``--dev`` has terminals too."""
+    """Mount only stateless devices; bubblewrap's own ``--dev`` has terminals too."""
     words = ["--size", str(2**20), "--tmpfs", "/dev"]
     for name in DEVICES:
         words += ("--dev-bind", f"/dev/{name}", f"/dev/{name}")

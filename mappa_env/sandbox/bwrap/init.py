@@ -1,9 +1,9 @@
-"""The first process inside bubblewrap: starts the action, waits for it, reports how it ended, and leaves.
+"""The first process inside bubblewrap: starts the action, waits for it, reports how it ended, and exits.
 
-With it go all other processes of its pid namespace. Started as ``python -I -S bwrap_init.py JOB``, where JOB
-is JSON: ``report`` (descriptor for the report), ``code`` (the one descriptor that the action inherits),
-``user`` (whom to become, where this process is root; else null), ``processes`` and ``command``. Standard
-library and ``inside`` only; both lie beside this file.
+Its exit ends all other processes of its pid namespace. Started as ``python -I -S bwrap_init.py JOB``, where
+JOB is JSON: ``report`` (descriptor for the report), ``code`` (the one descriptor that the action inherits),
+``user`` (the user to become if this process is root, else null), ``processes`` and ``command``. Imports only
+the standard library and ``inside``, which is mounted next to this file.
 """
 
 import ctypes  # noqa: F401  (needed by ``inside``: fails here, before anything has begun)
@@ -18,10 +18,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from inside import kernel, seccomp
 
 INSIDE = 61000
-"""Whom the action takes itself for."""
+"""The user id that the action sees as its own."""
 
 
 def main() -> None:
+    """Start the action, reap every process until it ends, and report how it ended."""
     job = json.loads(sys.argv[1])
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
@@ -49,7 +50,7 @@ def main() -> None:
 def start(job: dict[str, Any], problem: int) -> NoReturn:
     """In the child: give up all privilege, then become the action's interpreter."""
     try:
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else its own files in /proc are closed to it
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # otherwise it cannot read its own files in /proc
         for fd in map(int, os.listdir("/proc/self/fd")):
             if fd > 2 and fd != job["code"]:
                 close_at_start(fd)
@@ -68,27 +69,33 @@ def start(job: dict[str, Any], problem: int) -> NoReturn:
         kernel.drop_capabilities(bounding=job["user"] is not None)
         seccomp.install(seccomp.build("full"))
         os.execv(job["command"][0], job["command"])
-    except BaseException as error:  # noqa: BLE001  (told to the host, which must not take it for the action's)
+    except BaseException as error:  # noqa: BLE001  (reported to the host as ours, not the action's)
         os.write(problem, f"{type(error).__name__}: {error}".encode())
     os._exit(1)
 
 
 def become(user: int) -> None:
-    """Another user, in a namespace of users where only that one exists: processes are then counted apart
-    from those of other actions, and nothing that this namespace permits reaches the mounts."""
+    """Become ``user`` in a user namespace that maps only that user.
+
+    The kernel then counts processes separately for each action, and no privilege of the new namespace
+    extends to the mounts.
+    """
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else the maps of the new namespace cannot be written
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # otherwise the new namespace's maps are not writable
     kernel.unshare(kernel.CLONE_NEWUSER)
     for name, text in (
-        ("setgroups", "deny"), ("uid_map", f"{INSIDE} {user} 1"), ("gid_map", f"{INSIDE} {user} 1")
-    ):  # fmt: skip
+        ("setgroups", "deny"),
+        ("uid_map", f"{INSIDE} {user} 1"),
+        ("gid_map", f"{INSIDE} {user} 1"),
+    ):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
 
 def close_at_start(fd: int) -> None:
+    """Mark ``fd`` close-on-exec."""
     try:
         os.set_inheritable(fd, False)
     except OSError:  # the descriptor of the listing itself, closed by now
@@ -96,6 +103,7 @@ def close_at_start(fd: int) -> None:
 
 
 def tell(report: int, message: dict[str, Any]) -> None:
+    """Write one line of the report, as JSON."""
     os.write(report, json.dumps(message).encode() + b"\n")
 
 

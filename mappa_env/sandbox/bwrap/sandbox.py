@@ -1,9 +1,9 @@
 """The ``bwrap`` backend: a fresh interpreter per action inside bubblewrap.
 
-For machines where bubblewrap is there and trusted, or may do what ``local`` may not. Everything the action
-gets is named in ``bwrap_command``: a read-only runtime, its workspace, private folders, no network, no other
-process. Limits and statuses are those of the ``process`` backend: ``bwrap_init`` reports from inside,
-``BwrapWatch`` looks on from outside.
+For machines where bubblewrap is installed and trusted, or has permissions that ``local`` lacks. ``command``
+lists everything the action gets: a read-only runtime, its workspace and private folders, but no network and
+no other process. Limits and statuses are those of the ``process`` backend: ``init`` reports from inside, and
+``BwrapWatch`` watches from outside.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mappa_env.errors import SandboxError
-from mappa_env.homes import FolderHome
 from mappa_env.sandbox.base import Limits, Result
-from mappa_env.sandbox.bwrap_command import (
+from mappa_env.sandbox.bwrap.command import (
     FILES,
     INIT,
     RUNNER_INSIDE,
@@ -33,18 +32,20 @@ from mappa_env.sandbox.bwrap_command import (
     runtime,
     user_of_actions,
 )
-from mappa_env.sandbox.bwrap_watch import BwrapWatch
+from mappa_env.sandbox.bwrap.watch import BwrapWatch
 from mappa_env.sandbox.launch import command, environment, exit_code, exit_status
-from mappa_env.workspace import Workspace
+from mappa_env.sandbox.linux import require_linux
+from mappa_env.workspace.storage import FolderStorage
+from mappa_env.workspace.workspace import Workspace
 
 _MIB = 2**20
 _MORE = 64
-"""What threads and processes of an instant may add to an action's processes before the kernel refuses."""
+"""Short-lived threads and processes allowed on top of an action's limit before the kernel refuses."""
 _KILLED = -9
 
 
 class _Started(NamedTuple):
-    """bubblewrap's process, the first process inside (0: there is none), and where its report is read."""
+    """bubblewrap's process, the pid of the first process inside (0: none), and the report's descriptor."""
 
     process: subprocess.Popen[bytes]
     init: int
@@ -52,37 +53,44 @@ class _Started(NamedTuple):
 
 
 class BwrapSandbox:
-    """``python``: interpreter for the agents' code (default: this one). Safe to use from many threads."""
+    """Runs actions in bubblewrap. ``python``: interpreter for the agents' code. Thread-safe."""
 
     name = "bwrap"
     isolation = "bwrap"
 
     def __init__(self, python: str = sys.executable) -> None:
+        """Start nothing yet. Raises SandboxError unless this is Linux."""
+        require_linux(self.name)
         self._python = python
         self._user = user_of_actions()
 
     def open_workspace(self) -> Workspace:
-        return Workspace(functools.partial(FolderHome, self._user))
+        """A plain folder, owned by the user that actions run as."""
+        return Workspace(functools.partial(FolderStorage, self._user))
 
     def close(self) -> None:
+        """Do nothing: no process outlives its action."""
         return None
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
-        """See ``Sandbox.run``. ``unavailable``: the code was not started; the host failed, not the team."""
+        """See ``Sandbox.run``. ``unavailable``: the code did not start because the host failed."""
         began = time.monotonic()
         quota = limits.disk_mb * _MIB + workspace.given_bytes
         try:
-            home = workspace.home
-            if not isinstance(home, FolderHome):
-                raise SandboxError(f"bwrap cannot run in a {type(home).__name__}: use its open_workspace().")
-            home.ready()
-            home.give(self._user)
+            storage = workspace.storage
+            if not isinstance(storage, FolderStorage):
+                raise SandboxError(
+                    f"bwrap cannot run in a {type(storage).__name__}: use its open_workspace()."
+                )
+            storage.ready()
+            if storage.give(self._user):
+                workspace.scan()
             before = workspace.snapshot
             with self._start(workspace, code, limits, seed) as started:
-                watch = BwrapWatch(started.process, limits, started.init, home.root, quota)
-                struck = watch.wait()
+                watch = BwrapWatch(started.process, limits, started.init, storage.root, quota)
+                exceeded = watch.wait()
                 report = _read(started.report)
-            if not struck and "started" not in report:
+            if not exceeded and "started" not in report:
                 reason = report.get("failed") or watch.err.text().strip()[-500:]
                 raise SandboxError(f"{reason}. {remedy(reason)}")
         except (OSError, SandboxError) as error:
@@ -95,14 +103,14 @@ class BwrapSandbox:
         except OSError as error:
             reason = f"{watch.err.text()}\nthe workspace cannot be read: {error}"
             return Result("killed", ended, watch.out.text(), reason, isolation=self.isolation)
-        status = struck or exit_status(ended, cpu >= limits.cpu_s)
-        if status in ("ok", "error") and after.disk_bytes > quota:
+        status = exceeded or exit_status(ended, cpu, limits)
+        if status in ("ok", "error") and after.over(quota):
             status = "disk_limit"
         return Result(
             status=status,
             exit_code=exit_code(ended),
             stdout=watch.out.text(),
-            stderr=watch.err.text(),
+            stderr=watch.err.text() + after.note(),
             truncated=watch.out.dropped + watch.err.dropped,
             wall_s=wall,
             cpu_s=cpu,
@@ -120,19 +128,34 @@ class BwrapSandbox:
             files = {path: _memory_file(content, opened) for path, content in FILES.items()}
             (info, info_end), (report, report_end) = _pipe(opened), _pipe(opened)
             job = {
-                "report": report_end, "code": text, "user": self._user,
+                "report": report_end,
+                "code": text,
+                "user": self._user,
                 "processes": 2 * limits.processes + _MORE,
                 "command": command(needed.python, RUNNER_INSIDE, text, limits, seed, needed.libraries),
-            }  # fmt: skip
+            }
             process = subprocess.Popen(  # it dies with this thread, which waits for it
                 [
-                    bwrap, *arguments(self._user, needed, files, str(workspace.path)),
-                    "--info-fd", str(info_end), "--", needed.python, "-I", "-S", INIT, json.dumps(job),
+                    bwrap,
+                    *arguments(self._user, needed, files, str(workspace.path)),
+                    "--info-fd",
+                    str(info_end),
+                    "--",
+                    needed.python,
+                    "-I",
+                    "-S",
+                    INIT,
+                    json.dumps(job),
                 ],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                pass_fds=(text, *files.values(), info_end, report_end), cwd="/", start_new_session=True,
-                env=environment(WORK, SCRATCH, seed),
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=(text, *files.values(), info_end, report_end),
+                cwd="/",
+                start_new_session=True,
+                env=environment(WORK, SCRATCH),
+            )
             for end in (info_end, report_end):
                 opened.remove(end)
                 os.close(end)
@@ -143,7 +166,7 @@ class BwrapSandbox:
 
 
 def _first(info: int) -> int:
-    """The process number in bubblewrap's answer; 0 when it ends without one."""
+    """The pid in bubblewrap's answer; 0 if it ended without one."""
     said = b""
     while not said.endswith(b"}\n") and (data := os.read(info, 4096)):
         said += data
@@ -151,17 +174,17 @@ def _first(info: int) -> int:
 
 
 def _read(report: int) -> dict[str, Any]:
-    """All lines of ``bwrap_init``'s report in one; it has ended, and nobody else can write there."""
+    """All lines of the report of ``init`` in one dict. Its only writer has ended."""
     os.set_blocking(report, False)
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     with contextlib.suppress(BlockingIOError):
         for line in os.read(report, 65536).splitlines():
-            told |= json.loads(line)
-    return told
+            found |= json.loads(line)
+    return found
 
 
 def _memory_file(text: str, opened: list[int]) -> int:
-    """``text`` as a descriptor: never on a disk or a command line that others see."""
+    """A descriptor that holds ``text``, which so never appears on a disk or a command line."""
     file = os.memfd_create("action")
     opened.append(file)
     with open(file, "wb", closefd=False) as stream:

@@ -1,4 +1,4 @@
-"""One action inside bubblewrap as the host sees it: its pid namespace, its folders, its report."""
+"""Watches one action inside bubblewrap from the host: its pid namespace, its folders and its end."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ import subprocess
 from mappa_env.sandbox.base import Limits
 from mappa_env.sandbox.tree import children, members, memory
 from mappa_env.sandbox.watch import Watch
-from mappa_env.trail import Root, usage
 from mappa_env.types import RunStatus
+from mappa_env.workspace.nofollow import Root
+from mappa_env.workspace.scanning import usage
 
 MAX_SCRATCH_FILES = 4096
-"""Entries in each private folder: bubblewrap limits their bytes only."""
+"""Limit on entries in each private folder; bubblewrap limits only their bytes."""
 _PRIVATE = ("/tmp", "/dev/shm")
 _GENTLE = 5
-"""How often only the action is killed, so that its report still comes, before all of it is."""
+"""Attempts to kill only the action, so that ``init`` can still report, before everything is killed."""
 _LOOKS_PER_SCAN = 5
 _END_MS = 10_000
 
 
 class BwrapWatch(Watch):
-    """``process`` is bubblewrap; ``init`` the first process inside, whose end is the end of all (0: none).
+    """Watches bubblewrap (``process``) and the first process inside (``init``; 0: none).
 
-    ``quota``: bytes that the workspace, whose folder is ``root``, may occupy.
+    All processes of the action end with ``init``. ``quota``: bytes that the workspace at ``root`` may occupy.
     """
 
     def __init__(
@@ -40,13 +41,13 @@ class BwrapWatch(Watch):
         self._pidfd: int | None = None
         with contextlib.suppress(ProcessLookupError):
             self._pidfd = os.pidfd_open(init) if init else None
-        if self._pidfd is not None and init not in children(process.pid):  # it ended; the number is another's
+        if self._pidfd is not None and init not in children(process.pid):  # it ended; the pid was reused
             os.close(self._pidfd)
             self._pidfd = None
 
     def _excess(self) -> RunStatus | None:
         pids = members(self._init, self._limits.processes + 2)[1:]
-        if not pids:  # until the action begins, its private folders may not be there, and be the host's
+        if not pids:  # before the action begins, these paths may still lead to the host's folders
             return None
         if len(pids) > self._limits.processes:
             return "killed"
@@ -54,7 +55,7 @@ class BwrapWatch(Watch):
             return "memory"
         self._looks += 1
         if self._looks % _LOOKS_PER_SCAN == 0:
-            with contextlib.suppress(OSError):  # no descriptor left, say: the scan at the end will tell
+            with contextlib.suppress(OSError):  # the host fails; the final scan checks the quota too
                 if usage(self._root) > self._quota:
                     return "disk_limit"
         return "disk_limit" if any(self._files(folder) > MAX_SCRATCH_FILES for folder in _PRIVATE) else None
@@ -79,7 +80,7 @@ class BwrapWatch(Watch):
         super()._kill()
 
     def _end_rest(self) -> None:
-        """Wait for the end of the namespace, which bubblewrap normally has waited for."""
+        """Wait for the end of the namespace; usually bubblewrap has already waited for it."""
         if self._pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)

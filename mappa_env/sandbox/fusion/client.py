@@ -1,6 +1,7 @@
-"""SandboxFusion over HTTP: one request, its reply within bounds, and every failure in words.
+"""An HTTP client for SandboxFusion: bounded replies, and a clear message for every failure.
 
-Messages name the server without the credentials of its address, and never quote ``requests``, which may.
+Messages name the server without the credentials of its address. They never quote messages of ``requests``,
+which may contain them.
 """
 
 from __future__ import annotations
@@ -18,25 +19,26 @@ import requests
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError, ReadTimeoutError
 
 from mappa_env.errors import OptionError, SandboxError
+from mappa_env.sandbox.fusion.causes import cause_of
 
 CONNECT_S, PING_S = 10.0, 20.0
 RETRY_S = (0.2, 1.0, 4.0)
-"""Waits before asking again; only after a refusal, see ``Client.run_code``."""
+"""Seconds to wait before each retry of a refused request; see ``Client.run_code``."""
 _BUSY = (429, 503)
 _MOST_TEXT = 400
-"""Characters of a server's words that a message quotes."""
+"""Characters of a server's answer that a message quotes at most."""
 
 
 class ServerError(SandboxError):
-    """The server could not do its part; the message says why."""
+    """The server failed; the message says why."""
 
 
 class _Refused(Exception):
-    """The server did not take the request: nothing of it has run."""
+    """The server refused the request, so nothing has run."""
 
 
 class RunResult(pydantic.BaseModel):
-    """What the server says of the wrapper's process."""
+    """The server's report on the wrapper's process."""
 
     status: Literal["Finished", "Error", "TimeLimitExceeded"]
     return_code: int | None = None
@@ -45,7 +47,7 @@ class RunResult(pydantic.BaseModel):
 
 
 class Reply(pydantic.BaseModel):
-    """The parts of the server's answer that are used."""
+    """The parts of the server's answer that we use."""
 
     status: str
     message: str = ""
@@ -53,32 +55,35 @@ class Reply(pydantic.BaseModel):
     files: dict[str, str] = {}
 
     def file(self, name: str) -> bytes | None:
-        """A fetched file; None when the server left it out, as it does where there is none."""
+        """The content of a fetched file; None if it does not exist. Raises ServerError if it is damaged."""
         if name not in self.files:
             return None
         try:
             return base64.b64decode(self.files[name], validate=True)
         except binascii.Error:
-            raise ServerError(f"the server's {name} arrived damaged: it is no base64") from None
+            raise ServerError(f"the server's {name} is damaged: not valid base64") from None
 
 
 class Client:
-    """One server. Every request has its own connection: a kept one may die unseen, and nobody could tell
-    whether the request that met its end has run. Safe to use from many threads."""
+    """A client of one server. Thread-safe.
+
+    Every request uses its own connection: if a reused connection broke, we could not tell whether its
+    request has run.
+    """
 
     def __init__(self, url: str) -> None:
-        """Raises OptionError for an address that is none."""
+        """Raises OptionError for an invalid address."""
         try:
             parsed = urlsplit(url)
             port = f":{parsed.port}" if parsed.port else ""
         except ValueError:
-            raise OptionError("sandbox='fusion:<url>': the address cannot be read.") from None
+            raise OptionError("sandbox='fusion:<url>': the address is not a valid URL.") from None
         host = f"[{parsed.hostname}]" if ":" in (parsed.hostname or "") else parsed.hostname
         self.url = f"{parsed.scheme}://{host}{port}{parsed.path.rstrip('/')}"
         if parsed.scheme not in ("http", "https") or not host or parsed.query or parsed.fragment:
             raise OptionError(
-                f"sandbox='fusion:<url>': {self.url!r} is no plain http(s) address; "
-                "an example: 'fusion:http://localhost:8080'."
+                f"sandbox='fusion:<url>': {self.url!r} is not a plain http(s) address; "
+                "use one such as 'fusion:http://localhost:8080'."
             )
         user, password = unquote(parsed.username or ""), unquote(parsed.password or "")
         self._auth = (user, password) if user or password else None
@@ -93,23 +98,24 @@ class Client:
             ) from None
         if answer != "pong":
             raise ServerError(
-                f"{self.url} answers GET /v1/ping with {_short(answer)} instead of 'pong': it is no "
+                f"{self.url} answers GET /v1/ping with {_short(answer)} instead of 'pong': it is not a "
                 "SandboxFusion server."
             )
 
     def run_code(self, body: Mapping[str, Any], timeout_s: float, most: int) -> Reply:
-        """POST ``/run_code``; at most ``most`` bytes of reply within ``timeout_s``. Raises ServerError.
+        """POST ``/run_code``; accepts at most ``most`` bytes of reply within ``timeout_s`` seconds.
 
-        Asked again only when the server cannot have run anything: no connection came about, or it answered
-        429 or 503. A request that went out and was not answered may have run, or run still: a second one
-        would double the load of a server that is slow already, and the code may have had effects outside of
-        its workspace. So it is not repeated, although our side of the workspace is still untouched.
+        Retries only if the server cannot have run anything: no connection was made, or it answered 429 or
+        503. An unanswered request may have run, or may still be running. A second one would double the load
+        of a slow server, and the code may have had effects outside its workspace. Raises ServerError.
         """
         answer = self._ask("POST", "/run_code", json.dumps(body).encode(), timeout_s, most)
         try:
-            return Reply.model_validate(answer)
+            reply = Reply.model_validate(answer)
         except pydantic.ValidationError:
-            raise ServerError(f"{self.url}: this is no SandboxFusion answer: {_short(answer)}") from None
+            raise ServerError(f"{self.url}: not a SandboxFusion answer: {_short(answer)}") from None
+        reply.message = cause_of(reply.message, body["code"]) if reply.message else ""
+        return reply
 
     def _ask(self, method: str, path: str, payload: bytes | None, timeout_s: float, most: int) -> Any:
         """The content of an answer with status 200, parsed if it is JSON. Raises ServerError."""
@@ -131,7 +137,7 @@ class Client:
         if code == 422:
             raise ServerError(f"{self.url}: the server refused the request (HTTP 422): {_detail(answer)}")
         if code != 200:
-            raise ServerError(f"{self.url}: HTTP {code}: {_short(answer)}")
+            raise ServerError(f"{self.url}: HTTP {code}: {_detail(answer)}")
         return answer
 
     def _exchange(
@@ -141,12 +147,19 @@ class Client:
         deadline = time.monotonic() + timeout_s
         try:
             with requests.request(
-                method, self.url + path, data=payload, auth=self._auth, timeout=(CONNECT_S, timeout_s),
-                stream=True, allow_redirects=False,
+                method,
+                self.url + path,
+                data=payload,
+                auth=self._auth,
+                timeout=(CONNECT_S, timeout_s),
+                stream=True,
+                allow_redirects=False,
                 headers={
-                    "Content-Type": "application/json", "Accept-Encoding": "identity", "Connection": "close"
+                    "Content-Type": "application/json",
+                    "Accept-Encoding": "identity",
+                    "Connection": "close",
                 },
-            ) as response:  # fmt: skip
+            ) as response:
                 content = bytearray()
                 for chunk in response.iter_content(2**20):
                     content += chunk
@@ -159,7 +172,7 @@ class Client:
             self._explain(error, timeout_s)
 
     def _explain(self, error: requests.RequestException, timeout_s: float) -> NoReturn:
-        """Turn an error of ``requests`` into ours, without its text."""
+        """Raise our own error for an error of ``requests``, without quoting its text."""
         cause = error.args[0] if error.args else None
         reason = cause.reason if isinstance(cause, MaxRetryError) else cause
         if isinstance(reason, NewConnectionError):
@@ -168,12 +181,14 @@ class Client:
             raise _Refused(f"no connection within {CONNECT_S:g} s") from None
         if isinstance(error, requests.ReadTimeout) or isinstance(reason, ReadTimeoutError):
             raise ServerError(
-                f"{self.url}: no whole answer within {timeout_s:g} s: the server stalls"
+                f"{self.url}: no complete answer within {timeout_s:g} s: the server stalls"
             ) from None
         if isinstance(error, requests.exceptions.SSLError):
             raise ServerError(f"{self.url}: the server's certificate is not accepted") from None
         kind = type(error).__name__
-        raise ServerError(f"{self.url}: the connection broke before the answer was whole ({kind})") from None
+        raise ServerError(
+            f"{self.url}: the connection broke before the answer was complete ({kind})"
+        ) from None
 
 
 def _short(answer: Any) -> str:
@@ -182,8 +197,10 @@ def _short(answer: Any) -> str:
 
 
 def _detail(answer: Any) -> str:
-    """Where and why of a 422, without the input that it echoes."""
-    errors = answer.get("detail") if isinstance(answer, dict) else None
-    if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
+    """The reason in an answer that is not 200: without the input that 422 echoes, or the traceback of 500."""
+    detail = answer.get("detail") if isinstance(answer, dict) else None
+    if isinstance(detail, str) and detail:
+        return _short(detail)
+    if not isinstance(detail, list) or not all(isinstance(error, dict) for error in detail):
         return _short(answer)
-    return _short("; ".join(f"{error.get('loc')}: {error.get('msg')}" for error in errors))
+    return _short("; ".join(f"{error.get('loc')}: {error.get('msg')}" for error in detail))

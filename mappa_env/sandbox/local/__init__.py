@@ -1,4 +1,4 @@
-"""The warm sandbox: a confined fork server. ``sandbox`` is the entry; ``inside`` is what runs in there."""
+"""The default sandbox: a confined fork server. ``sandbox`` is the entry point; ``inside`` runs confined."""
 
 from mappa_env.sandbox.local.sandbox import LocalSandbox
 

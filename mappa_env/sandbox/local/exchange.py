@@ -1,4 +1,4 @@
-"""One action as the host sees it: hand it over, drain its output, hear how it ended."""
+"""The host's side of one action: hand it over, drain its output, receive its report."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from mappa_env.errors import SandboxError
 from mappa_env.sandbox.base import Limits
 from mappa_env.sandbox.local.cgroup import Leaf
 from mappa_env.sandbox.local.inside import wire
@@ -18,32 +19,33 @@ from mappa_env.sandbox.output import Capture
 from mappa_env.types import RunStatus
 
 GRACE_S = 0.2
-"""How long the host waits for the end of a pipe after the action's death."""
+"""Seconds to wait for the end of a pipe after the action's end."""
 _LOST_S = 60.0
-"""How long after its wall limit an action may go unanswered before its zygote is given up."""
+"""Seconds after the wall limit without an answer before the zygote is given up."""
 _CHUNK = 65536
 
 
 class Lost(Exception):
-    """The zygote died, or does not answer. ``begun``: the action has run, if only for a moment."""
+    """The zygote died or, if ``silent``, does not answer. ``begun``: the action has started to run."""
 
-    def __init__(self, begun: bool) -> None:
+    def __init__(self, begun: bool, *, silent: bool = False) -> None:
         super().__init__(begun)
         self.begun = begun
+        self.silent = silent
 
 
 class Unborn(Exception):
-    """The child died before the action began: not by a limit, and not by its own doing."""
+    """The child died before the action began, and no limit was exceeded."""
 
 
 class Exchange:
-    """``out`` and ``err`` hold the output; ``struck`` is the limit that the host itself saw exceeded."""
+    """One action's output (``out``, ``err``), and the limit that the host found exceeded (``exceeded``)."""
 
     def __init__(self, limits: Limits, look: Callable[[], RunStatus | None], look_s: float) -> None:
         """``look`` is called every ``look_s`` seconds; the action ends when it names a limit."""
         self.out = Capture(limits.output_kb * 1024)
         self.err = Capture(limits.output_kb * 1024)
-        self.struck: RunStatus | None = None
+        self.exceeded: RunStatus | None = None
         self._limits = limits
         self._look = look
         self._look_s = look_s
@@ -51,15 +53,16 @@ class Exchange:
 
     def run(
         self, link: Link, request: dict[str, Any], code: str, leaf: Leaf | None, started: Callable[[], None]
-    ) -> dict[str, Any]:
-        """Returns the zygote's report. ``started`` is called once the action has had time to get going.
+    ) -> wire.Report:
+        """Run the action and return the zygote's report. Calls ``started`` when the action is under way.
 
-        Raises Lost, Unborn, and OSError when the host is out of descriptors or memory.
+        Raises Lost, Unborn, SandboxError if the action could not be confined, and OSError if the host is out
+        of descriptors or memory.
         """
         opened: list[int] = []
         try:
             given = _memory_file(code, opened)
-            (out, out_end), (err, err_end) = _pipe(opened), _pipe(opened)
+            (out, out_end), (err, err_end) = _stream(opened), _stream(opened)
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with ours, theirs:
                 passed = [given, out_end, err_end]
@@ -80,9 +83,7 @@ class Exchange:
             for fd in opened:
                 os.close(fd)
 
-    def _follow(
-        self, reply: socket.socket, out: int, err: int, started: Callable[[], None]
-    ) -> dict[str, Any]:
+    def _follow(self, reply: socket.socket, out: int, err: int, started: Callable[[], None]) -> wire.Report:
         begun = False
         report: dict[str, Any] | None = None
         failed = ""
@@ -96,7 +97,7 @@ class Exchange:
             while report is None:
                 now = time.monotonic()
                 if now >= deadline:
-                    raise Lost(begun)
+                    raise Lost(begun, silent=True)
                 if now >= look:
                     started()
                     look = now + self._look_s
@@ -122,19 +123,21 @@ class Exchange:
             while selector.get_map() and (left := end - time.monotonic()) > 0:
                 for key, _ in selector.select(left):
                     _drain(selector, key)
-        if not (begun or failed or report["struck"]):
+        if failed:
+            raise SandboxError(failed)
+        if not (begun or report["exceeded"]):
             raise Unborn
-        return {**report, "failed": failed}
+        return cast("wire.Report", report)
 
     def _strike(self, reply: socket.socket, status: RunStatus | None) -> None:
-        if status is not None and self.struck is None:
-            self.struck = status
-            with contextlib.suppress(OSError):  # it is ending already: its last message, or its end, is next
+        if status is not None and self.exceeded is None:
+            self.exceeded = status
+            with contextlib.suppress(OSError):  # it is already ending; the loop receives its last message
                 reply.send(b"end")
 
 
 def _more(reply: socket.socket) -> bool:
-    """Whether another message will come: false once the other side has closed its end."""
+    """Whether another message will come; False once the other side has closed its end."""
     return bool(reply.recv(1, socket.MSG_PEEK))
 
 
@@ -149,14 +152,20 @@ def _drain(selector: selectors.BaseSelector, key: selectors.SelectorKey) -> None
         selector.unregister(key.fd)
 
 
-def _pipe(opened: list[int]) -> tuple[int, int]:
-    ends = os.pipe2(os.O_CLOEXEC)
+def _stream(opened: list[int]) -> tuple[int, int]:
+    """A way to us: our end and the action's.
+
+    Not a pipe: the action could open that again for reading, through ``/proc``, and take its output back.
+    """
+    ours, theirs = socket.socketpair()
+    ours.shutdown(socket.SHUT_WR)
+    ends = ours.detach(), theirs.detach()
     opened += ends
     return ends
 
 
 def _memory_file(code: str, opened: list[int]) -> int:
-    """The code as a descriptor: never on a disk or a command line that others see."""
+    """A descriptor that holds the code, which so never appears on a disk or a command line."""
     file = os.memfd_create("action")
     opened.append(file)
     view = memoryview(code.encode("utf-8", "replace"))

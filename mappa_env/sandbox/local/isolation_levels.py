@@ -1,4 +1,4 @@
-"""``full``, else ``landlock``, else nothing: each rung is tried for real before code is trusted to it."""
+"""Finds the best isolation level, ``full`` or ``landlock``, by running a trial action at each."""
 
 from __future__ import annotations
 
@@ -7,32 +7,36 @@ import os
 import warnings
 from dataclasses import dataclass
 
-from mappa_env.errors import SandboxError, SandboxWarning
-from mappa_env.homes import FolderHome
+from mappa_env.errors import SandboxError, SandboxTimeout, SandboxWarning
 from mappa_env.sandbox.base import Limits
 from mappa_env.sandbox.local.exchange import Exchange, Lost, Unborn
 from mappa_env.sandbox.local.link import Link
 from mappa_env.sandbox.local.start import Template
+from mappa_env.workspace.storage import FolderStorage
 
 LEVELS = ("full", "landlock")
+_TRIAL_S = 60.0
+"""Seconds that the trial action may take."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
-    """The level that was reached, and why not a higher one (empty at ``full``)."""
+class IsolationLevel:
+    """The level in use, and the reason why it is not a higher one (empty at ``full``)."""
 
     template: Template
     reason: str = ""
 
     @property
-    def level(self) -> str:
+    def name(self) -> str:
+        """``full`` or ``landlock``."""
         return self.template.level
 
 
-def climb(python: str, level: str | None) -> Rung:
-    """Start a template at the best level there is, or at ``level`` and no other.
+def start_best(python: str, level: str | None) -> IsolationLevel:
+    """Start a template at ``level``, or at the best level that works if it is None.
 
-    Falling short of ``full`` unasked is a SandboxWarning, once. Raises SandboxError where no level works.
+    Only a step that failed rules a level out. Warns once with SandboxWarning if the level is below ``full``.
+    Raises SandboxError if no level works, and SandboxTimeout if a level was too slow to tell.
     """
     reasons: list[str] = []
     for each in (level,) if level else LEVELS:
@@ -43,60 +47,77 @@ def climb(python: str, level: str | None) -> Rung:
             except BaseException:
                 template.close()
                 raise
-            rung = Rung(template, "; ".join(reasons))
+            reached = IsolationLevel(template, "; ".join(reasons))
+        except SandboxTimeout:
+            raise
         except (SandboxError, OSError) as error:
             reasons.append(str(error))
             continue
         if reasons:
-            _warn(rung.reason)
-        return rung
+            _warn(reached.reason)
+        return reached
     raise SandboxError(
         f"sandbox='local' cannot isolate code here: {'; '.join(reasons)}. {remedy()} "
-        "Without any isolation: sandbox='process', by name."
+        "sandbox='process' works here, but does not isolate: use it only for code that you trust."
     )
 
 
 def _try(template: Template) -> None:
-    """Run one action. Raises SandboxError with what it said, or with the step that failed."""
+    """Run one trial action. Raises SandboxError with its output, or with the step that failed."""
     answer, (fd,) = template.ask(do="zygote")
     link = Link(answer["pid"], fd)
-    home = FolderHome(template.user)
-    home.ready()
-    folder, scratch = str(home.path), str(home.scratch)
+    storage = FolderStorage(template.user)
+    storage.ready()
+    folder, scratch = str(storage.path), str(storage.scratch)
     if template.level == "full":
-        folder = str(home.path.relative_to(template.folder))
-    numbers = {"wall": 60, "cpu": 60, "memory": 2**31, "disk": 2**20, "processes": 64, "running": 0}
+        folder = str(storage.path.relative_to(template.folder))
+    numbers = {"wall": _TRIAL_S, "cpu": 60, "memory": 2**31, "disk": 2**20, "processes": 64, "running": 0}
     request = {"folder": folder, "scratch": scratch, "limits": numbers, "seed": 0, "environment": {}}
-    exchange = Exchange(Limits(wall_s=60), lambda: None, 1.0)
+    exchange = Exchange(Limits(wall_s=_TRIAL_S), lambda: None, 1.0)
     try:
         report = exchange.run(link, request, "print(6 * 7)", None, lambda: None)
-    except (Lost, Unborn):
-        raise SandboxError(f"{template.level}: the trial action brought its zygote down") from None
+    except SandboxError as error:
+        raise SandboxError(f"{template.level}: {error}") from None
+    except Lost as lost:
+        if lost.silent:
+            raise SandboxTimeout(_slow(template.level)) from None
+        raise SandboxError(f"{template.level}: the trial action killed its zygote") from None
+    except Unborn:
+        raise SandboxError(f"{template.level}: the trial action killed its zygote") from None
     finally:
         link.close()
-        home.remove()
-    if report["failed"] or exchange.out.text() != "42\n":
-        raise SandboxError(f"{template.level}: {report['failed'] or exchange.err.text().strip()[-300:]}")
+        storage.remove()
+    if report["exceeded"] == "timeout":
+        raise SandboxTimeout(_slow(template.level))
+    if exchange.out.text() != "42\n":
+        raise SandboxError(f"{template.level}: {exchange.err.text().strip()[-300:]}")
+
+
+def _slow(level: str) -> str:
+    return (
+        f"the sandbox's trial action at level {level!r} did not end within {_TRIAL_S:.0f} s: the machine is "
+        "overloaded. Try again, or start with less load."
+    )
 
 
 def remedy() -> str:
-    """What would most likely make ``full`` possible on this machine."""
+    """The most likely remedy that makes ``full`` possible on this machine."""
     if _reads("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
         return (
-            "AppArmor restricts namespaces of users (Ubuntu 23.10 and later): allow them with "
+            "AppArmor restricts user namespaces (Ubuntu 23.10 and later): allow them with "
             "`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, or with a profile for this "
             "interpreter that has the rule `userns,`."
         )
     if _reads("/proc/sys/kernel/unprivileged_userns_clone") == "0":
-        return "Allow namespaces of users: `sudo sysctl -w kernel.unprivileged_userns_clone=1`."
+        return "Allow user namespaces: `sudo sysctl -w kernel.unprivileged_userns_clone=1`."
     if _reads("/proc/sys/user/max_user_namespaces") == "0":
-        return "Allow namespaces of users: `sudo sysctl -w user.max_user_namespaces=15000`."
+        return "Allow user namespaces: `sudo sysctl -w user.max_user_namespaces=15000`."
     if os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv"):
         return (
             "In a container, namespaces need `--security-opt seccomp=unconfined --security-opt "
             "systempaths=unconfined`, or run the host process outside of the container."
         )
-    return "It needs Linux 5.13 or later with namespaces of users, mounts and processes, and Landlock."
+    return "It needs Linux 5.13 or later with user, mount and pid namespaces, and Landlock."
 
 
 def _reads(path: str) -> str:
@@ -111,7 +132,7 @@ def _reads(path: str) -> str:
 def _warn(reason: str) -> None:
     warnings.warn(
         f"sandbox='local' runs at isolation='landlock', not 'full': {reason}. {remedy()} "
-        "docs/security.md says what the difference is.",
+        "docs/security.md explains the difference.",
         SandboxWarning,
         stacklevel=2,
     )

@@ -1,8 +1,7 @@
-"""The host's end of one zygote."""
+"""The host's connection to one zygote."""
 
 from __future__ import annotations
 
-import os
 import socket
 from typing import Any
 
@@ -10,18 +9,18 @@ from mappa_env.sandbox.local.inside import wire
 
 
 class Link:
-    """Used by many threads: a request is one packet, and its answers come on a socket of its own."""
+    """Sends requests to a zygote. Thread-safe: each request is one packet with its own reply socket."""
 
     def __init__(self, pid: int, fd: int) -> None:
         self.pid = pid
-        """As the template knows it."""
+        """The zygote's pid in the template's pid namespace."""
         self.served = 0
         self.busy = 0
         self.usable = True
         self._socket = socket.socket(fileno=fd)
 
     def send(self, request: dict[str, Any], fds: list[int]) -> bool:
-        """False when the zygote is gone."""
+        """Send a request; returns False if the zygote is dead."""
         try:
             wire.send(self._socket, request, fds)
         except (BrokenPipeError, ConnectionResetError, ConnectionRefusedError):
@@ -29,11 +28,6 @@ class Link:
         return True
 
     def close(self) -> None:
-        """The zygote ends when its last action has ended."""
+        """Close the connection; the zygote ends after its last action."""
         self.usable = False
         self._socket.close()
-
-
-def close_all(fds: list[int]) -> None:
-    for fd in fds:
-        os.close(fd)

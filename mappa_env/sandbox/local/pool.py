@@ -14,24 +14,25 @@ from typing import Any
 from mappa_env.errors import SandboxError
 from mappa_env.sandbox.local import cgroup
 from mappa_env.sandbox.local.exchange import Exchange, Lost, Unborn
-from mappa_env.sandbox.local.ladder import Rung, climb
+from mappa_env.sandbox.local.inside import wire
+from mappa_env.sandbox.local.isolation_levels import IsolationLevel, start_best
 from mappa_env.sandbox.local.link import Link
 
 RECYCLE = 1000
 """Actions after which a zygote is replaced by a fresh one."""
 _RETRIES = 5
 _STARTS = 2
-"""Actions per core that may be getting going at once: more of them would only slow each other down."""
+"""Actions per core that may start at the same time; more would only slow each other down."""
 
 
 class Pool:
-    """Safe to use from many threads. ``concurrency`` bounds the actions in flight; others wait."""
+    """Distributes actions to zygotes. At most ``concurrency`` run at once; others wait. Thread-safe."""
 
-    def __init__(self, rung: Rung, concurrency: int) -> None:
-        self.rung = rung
+    def __init__(self, level: IsolationLevel, concurrency: int) -> None:
+        self.level = level
         place = cgroup.find()
         self.leaves = cgroup.Leaves(place) if place else None
-        """Control groups, one per action, where this process was delegated a place for them."""
+        """One control group per action; None if this process has no delegated cgroup."""
         self._cores = len(os.sched_getaffinity(0))
         self._links: list[Link] = []
         self._lock = threading.Lock()
@@ -45,7 +46,7 @@ class Pool:
 
     @contextlib.contextmanager
     def slot(self) -> Iterator[Callable[[], None]]:
-        """Wait for a free slot. The value is called when the action runs by itself, to let the next begin."""
+        """Wait for a free slot. Call the yielded function when the action runs, to let the next one start."""
         with self._slots:
             self._starts.acquire()
             gate = threading.Lock()
@@ -66,11 +67,11 @@ class Pool:
         code: str,
         leaf: cgroup.Leaf | None,
         started: Callable[[], None],
-    ) -> dict[str, Any]:
-        """Run one action on some zygote; one that had not begun when its zygote died is given to another.
+    ) -> wire.Report | None:
+        """Run one action on a zygote; if the zygote dies before the action begins, use another.
 
-        Returns the zygote's report, with ``lost`` where a zygote died under the action. Every process of the
-        action is dead by then. Raises SandboxError.
+        Returns the zygote's report, or None if the zygote died during the action. All processes of the action
+        are then dead. Raises SandboxError if the action never began.
         """
         for _ in range(_RETRIES):
             link = self._take()
@@ -78,7 +79,7 @@ class Pool:
             try:
                 report = exchange.run(link, request, code, leaf, started)
                 finished = True
-                self._retire(link, report.get("grown", False))
+                self._retire(link, report["grown"])
                 return report
             except Unborn:
                 finished = True
@@ -86,30 +87,35 @@ class Pool:
                 self._give_up(link)
                 finished = True
                 if lost.begun:
-                    return {"lost": True}
+                    return None
+            except SandboxError:
+                finished = True
+                self._retire(link, grown=False)
+                raise
             finally:
                 with self._lock:
                     link.busy -= 1
-                if not finished:  # interrupted: our end is closed, so the zygote is ending the action
+                if not finished:  # interrupted: our end is closed, so the zygote ends the action
                     started()
-        raise SandboxError(f"{_RETRIES} times a process died before the action could begin.")
+        raise SandboxError(f"The sandbox's process died before the action began, {_RETRIES} times.")
 
     def open_place(self, size: int, inodes: int) -> tuple[int, int, int | None]:
-        """A new workspace: its number, a descriptor of its root, and whom its files belong to."""
+        """Open a new workspace; returns its number, a descriptor of its root, and the owner of its files."""
         number = next(self._numbers)
         with self._lock:
             self._drop()
-            _, (root,) = self.rung.template.ask(do="open", number=number, size=size, inodes=inodes)
-        return number, root, self.rung.template.user
+            _, (root,) = self.level.template.ask(do="open", number=number, size=size, inodes=inodes)
+        return number, root, self.level.template.user
 
     def resize_place(self, number: int, size: int, inodes: int) -> None:
+        """Set the quota of a workspace: bytes and entries."""
         with self._lock:
-            self.rung.template.ask(do="resize", number=number, size=size, inodes=inodes)
+            self.level.template.ask(do="resize", number=number, size=size, inodes=inodes)
 
     def drop_place(self, number: int) -> None:
-        """Give the memory of a workspace back, now or with the next request.
+        """Free the memory of a workspace, now or with the next request.
 
-        The garbage collector may call this in the midst of a request of this very thread.
+        The garbage collector may call this during another request of the same thread.
         """
         self._dropped.append(number)
         if self._lock.acquire(blocking=False):
@@ -119,36 +125,37 @@ class Pool:
                 self._lock.release()
 
     def _drop(self) -> None:
-        """Where the template is gone, its workspaces went with it."""
+        """Free the dropped workspaces; those of a dead template are gone already."""
         while self._dropped:
             number = self._dropped.popleft()
-            if not self._closed and self.rung.template.alive:
-                self.rung.template.ask(do="drop", number=number)
+            if not self._closed and self.level.template.alive:
+                self.level.template.ask(do="drop", number=number)
 
     @property
     def usable(self) -> bool:
-        return not self._closed and self._process == os.getpid() and self.rung.template.alive
+        """Whether this process can still run actions here."""
+        return not self._closed and self._process == os.getpid() and self.level.template.alive
 
     def close(self) -> None:
-        """End every process of the pool. A fork that inherited it leaves it alone. May be called twice."""
+        """End every process of the pool; does nothing in a fork that inherited it. May be called twice."""
         with self._lock:
             if self._closed or self._process != os.getpid():
                 return
             self._closed = True
             for link in self._links:
                 link.close()
-            self.rung.template.close()
+            self.level.template.close()
             if self.leaves is not None:
                 self.leaves.close()
         atexit.unregister(self.close)
 
     def _take(self) -> Link:
-        """The least busy zygote; a new one where all are busy and a core is left."""
+        """The least busy zygote, or a new one if all are busy and a core is free."""
         with self._lock:
             self._links = [link for link in self._links if link.usable]
             link = min(self._links, key=lambda link: (link.busy, link.served), default=None)
             if link is None or (link.busy and len(self._links) < self._cores):
-                answer, (fd,) = self.rung.template.ask(do="zygote")
+                answer, (fd,) = self.level.template.ask(do="zygote")
                 link = Link(answer["pid"], fd)
                 self._links.append(link)
             link.busy += 1
@@ -162,11 +169,11 @@ class Pool:
                     link.close()
 
     def _give_up(self, link: Link) -> None:
-        """Return when the zygote and whatever ran under it are dead."""
+        """Close the link, and wait until the zygote and all its actions are dead."""
         with self._lock:
             if link.usable:
                 link.close()
-            self.rung.template.ask(do="settle", pid=link.pid)
+            self.level.template.ask(do="settle", pid=link.pid)
 
 
 class Pools:
@@ -177,11 +184,11 @@ class Pools:
         self._lock = threading.Lock()
 
     def get(self, python: str, level: str | None, concurrency: int) -> Pool:
-        """Started if need be, which takes seconds. Raises SandboxError."""
+        """Return the pool, starting it if necessary, which takes seconds. Raises SandboxError."""
         with self._lock:
             pool = self._pools.get((python, level, concurrency))
             if pool is None or not pool.usable:
                 if pool is not None:
                     pool.close()
-                pool = self._pools[python, level, concurrency] = Pool(climb(python, level), concurrency)
+                pool = self._pools[python, level, concurrency] = Pool(start_best(python, level), concurrency)
             return pool

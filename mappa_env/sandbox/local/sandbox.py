@@ -8,40 +8,47 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from mappa_env.errors import OptionError, SandboxError, WorkspaceError, nearest
-from mappa_env.homes import FolderHome, Home
 from mappa_env.sandbox.base import Limits, Result
+from mappa_env.sandbox.linux import require_linux
 from mappa_env.sandbox.local.cgroup import Usage
 from mappa_env.sandbox.local.exchange import Exchange
+from mappa_env.sandbox.local.inside import wire
 from mappa_env.sandbox.local.inside.root import WORK
-from mappa_env.sandbox.local.ladder import LEVELS, Rung
+from mappa_env.sandbox.local.isolation_levels import LEVELS, IsolationLevel
 from mappa_env.sandbox.local.pool import Pool, Pools
-from mappa_env.sandbox.local.tmpfs import TmpfsHome
-from mappa_env.trail import Root, Snapshot, usage
+from mappa_env.sandbox.local.tmpfs import TmpfsStorage
 from mappa_env.types import RunStatus
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.nofollow import Root
+from mappa_env.workspace.scanning import usage
+from mappa_env.workspace.snapshot import Snapshot
+from mappa_env.workspace.storage import FolderStorage, Storage
+from mappa_env.workspace.workspace import Workspace
 
 _MIB = 2**20
 _LOOK_S = 0.05
 _LOOK_AT_FILES_S = 0.2
 _SCRATCH = ("TMPDIR", "MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
-"""Variables that name the folder for temporary files, so that libraries' caches stay out of the trail."""
+"""Variables that name the folder for temporary files, which keeps caches out of the file history."""
 _POOLS = Pools()
 
 
 class LocalSandbox:
-    """``python``: the interpreter that agents' code runs in (default: this one), with its own packages.
+    """Runs each action in a confined fork of a warm interpreter. Thread-safe.
 
-    ``level``: ``"full"`` or ``"landlock"`` and no other, or None for the best that works here.
-    ``concurrency``: actions in flight at once, over all environments of this process that ask for the same.
+    ``python``: the interpreter for the agents' code (default: this one), with its own packages. ``level``:
+    ``"full"``, ``"landlock"``, or None for the best that works. ``concurrency``: actions in flight at once,
+    over all environments of this process with the same options.
     """
 
     name = "local"
 
     def __init__(self, python: str = sys.executable, level: str | None = None, concurrency: int = 64) -> None:
-        """Nothing is started yet. Raises OptionError."""
+        """Start nothing yet. Raises OptionError, and SandboxError unless this is Linux."""
+        require_linux(self.name)
         if level is not None and level not in LEVELS:
             raise OptionError(
                 f"level={level!r} is not offered; use one of {LEVELS}." + nearest(level, LEVELS)
@@ -53,45 +60,51 @@ class LocalSandbox:
         self._concurrency = concurrency
 
     @property
-    def rung(self) -> Rung:
-        """The level that this machine allows, and why not a higher one. Raises SandboxError."""
-        return self._pool().rung
+    def level(self) -> IsolationLevel:
+        """The level in use, and the reason why it is not a higher one. Raises SandboxError."""
+        return self._pool().level
 
     @property
     def isolation(self) -> str:
-        """``full`` or ``landlock``. Raises SandboxError where neither works."""
-        return self.rung.level
+        """``full`` or ``landlock``. Raises SandboxError if neither works."""
+        return self.level.name
 
     def open_workspace(self) -> Workspace:
-        """A tmpfs inside the sandbox, with a hard quota; at ``landlock`` a plain folder."""
-        return Workspace(self._make_home)
+        """Open a tmpfs inside the sandbox, with a hard quota; at ``landlock`` a plain folder."""
+        return Workspace(self._make_storage)
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
-        """See ``Sandbox.run``. ``unavailable``: the action never began, so the host failed, not the team."""
+        """See ``Sandbox.run``. ``unavailable``: the action never began because the host failed."""
         asked = time.monotonic()
         try:
             pool = self._pool()
             with pool.slot() as started:
                 queued = time.monotonic() - asked
-                return self._run(pool, workspace, code, limits, seed, started, queued)
+                result = self._run(pool, workspace, code, limits, seed, started)
+                return replace(result, queued_s=queued)
         except (OSError, SandboxError, WorkspaceError) as error:
             reason = f"the sandbox could not work: {error}"
             return Result("unavailable", None, "", reason, queued_s=time.monotonic() - asked)
 
     def close(self) -> None:
-        """The pool stays for the other environments of this process, and ends with it."""
+        """Do nothing: other environments of this process share the pool, which ends with the process."""
 
     def _run(
-        self, pool: Pool, workspace: Workspace, code: str, limits: Limits, seed: int,
-        started: Callable[[], None], queued: float,
-    ) -> Result:  # fmt: skip
+        self,
+        pool: Pool,
+        workspace: Workspace,
+        code: str,
+        limits: Limits,
+        seed: int,
+        started: Callable[[], None],
+    ) -> Result:
         quota = limits.disk_mb * _MIB + workspace.given_bytes
         request = self._place(pool, workspace, quota)
         request |= {"limits": _numbers(limits, pool), "seed": seed % 2**32}
         before = workspace.snapshot
-        watch = _FolderWatch(workspace.home.root, quota)
+        watch = _FolderWatch(workspace.storage.root, quota)
         exchange = Exchange(
-            limits, watch.look if isinstance(workspace.home, FolderHome) else _nothing, _LOOK_S
+            limits, watch.look if isinstance(workspace.storage, FolderStorage) else _nothing, _LOOK_S
         )
         leaf = pool.leaves.new(limits.memory_mb * _MIB, limits.processes) if pool.leaves else None
         try:
@@ -100,60 +113,58 @@ class LocalSandbox:
         finally:
             if leaf:
                 leaf.remove()
-        if report.get("failed"):
-            raise SandboxError(report["failed"])
         after = workspace.scan()
+        status = exchange.exceeded or ("memory" if used.oom_kills else None)
         return Result(
-            status=exchange.struck
-            or ("memory" if used.oom_kills else _status(report, limits, workspace.home, after, quota)),
-            exit_code=report.get("code"),
+            status=status or _status(report, limits, workspace.storage, after, quota),
+            exit_code=report["code"] if report else None,
             stdout=exchange.out.text(),
-            stderr=exchange.err.text(),
+            stderr=exchange.err.text() + after.note(),
             truncated=exchange.out.dropped + exchange.err.dropped,
-            wall_s=report.get("wall", 0.0),
-            cpu_s=report.get("cpu", 0.0),
-            peak_rss=used.peak_bytes or report.get("rss", 0),
+            wall_s=report["wall"] if report else 0.0,
+            cpu_s=report["cpu"] if report else 0.0,
+            peak_rss=used.peak_bytes or (report["rss"] if report else 0),
             files=workspace.changes(before, after),
-            isolation=pool.rung.level,
-            queued_s=queued,
+            isolation=pool.level.name,
         )
 
     def _pool(self) -> Pool:
         return _POOLS.get(self._python, self._level, self._concurrency)
 
-    def _make_home(self) -> Home:
+    def _make_storage(self) -> Storage:
         pool = self._pool()
-        return TmpfsHome(pool) if pool.rung.level == "full" else FolderHome(pool.rung.template.user)
+        return TmpfsStorage(pool) if pool.level.name == "full" else FolderStorage(pool.level.template.user)
 
     def _place(self, pool: Pool, workspace: Workspace, quota: int) -> dict[str, Any]:
-        """Where the zygote finds the workspace, made ready. Raises SandboxError, WorkspaceError."""
-        template = pool.rung.template
-        if isinstance(workspace.home, TmpfsHome) and workspace.home.pool is not pool:
-            workspace.move(self._make_home)  # its sandbox has ended, or it was another one's
-        home = workspace.home
-        home.ready()
-        if isinstance(home, TmpfsHome):
-            home.limit(quota)
-            return {"place": home.number, "environment": _environment(WORK, "/tmp")}
-        if not isinstance(home, FolderHome):
+        """Prepare the workspace; return where the zygote finds it. Raises SandboxError, WorkspaceError."""
+        template = pool.level.template
+        if isinstance(workspace.storage, TmpfsStorage) and workspace.storage.pool is not pool:
+            workspace.move(self._make_storage)  # its sandbox has ended, or it belongs to another one
+        storage = workspace.storage
+        storage.ready()
+        if isinstance(storage, TmpfsStorage):
+            storage.limit(quota)
+            return {"place": storage.number, "environment": _environment(WORK, "/tmp")}
+        if not isinstance(storage, FolderStorage):
             raise SandboxError(
-                f"sandbox='local' cannot run in a {type(home).__name__}: use its open_workspace()."
+                f"sandbox='local' cannot run in a {type(storage).__name__}: use its open_workspace()."
             )
-        home.give(template.user)
-        if template.level == "landlock":
-            folder, scratch = str(home.path), str(home.scratch)
-            return {"folder": folder, "scratch": scratch, "environment": _environment(folder, scratch)}
+        if storage.give(template.user):
+            workspace.scan()
         try:
-            folder = str(home.path.relative_to(template.folder))
+            inner = str(storage.path.relative_to(template.folder))
         except ValueError:
             raise SandboxError(
-                f"{home.path} is not under {template.folder}, all that the sandbox was shown."
+                f"{storage.path} is not under {template.folder}, the only folder visible to the sandbox."
             ) from None
-        return {"folder": folder, "environment": _environment(WORK, "/tmp")}
+        if template.level == "landlock":
+            folder, scratch = str(storage.path), str(storage.scratch)
+            return {"folder": folder, "scratch": scratch, "environment": _environment(folder, scratch)}
+        return {"folder": inner, "environment": _environment(WORK, "/tmp")}
 
 
 class _FolderWatch:
-    """A plain folder has no quota of its own: its size is looked at while the action runs."""
+    """Polls the size of a plain folder, which has no quota, while the action runs."""
 
     def __init__(self, root: Root, quota: int) -> None:
         self._root = root
@@ -178,33 +189,39 @@ def _environment(folder: str, scratch: str) -> dict[str, str]:
 
 def _numbers(limits: Limits, pool: Pool) -> dict[str, Any]:
     numbers = {
-        "wall": limits.wall_s, "cpu": math.ceil(limits.cpu_s), "memory": limits.memory_mb * _MIB,
-        "disk": limits.disk_mb * _MIB, "processes": limits.processes,
-    }  # fmt: skip
-    if pool.rung.level == "landlock":
+        "wall": limits.wall_s,
+        "cpu": math.ceil(limits.cpu_s),
+        "memory": limits.memory_mb * _MIB,
+        "disk": limits.disk_mb * _MIB,
+        "processes": limits.processes,
+    }
+    if pool.level.name == "landlock":
         with open("/proc/loadavg") as file:
             numbers["running"] = int(file.read().split()[3].split("/")[1])
     return numbers
 
 
-def _status(report: dict[str, Any], limits: Limits, home: Home, after: Snapshot, quota: int) -> RunStatus:
-    """What ended the action. Its own word about a limit counts only where the facts agree with it."""
-    if "lost" in report:
+def _status(
+    report: wire.Report | None, limits: Limits, storage: Storage, after: Snapshot, quota: int
+) -> RunStatus:
+    """The status of the action. A limit that the action claims counts only if the facts agree."""
+    if report is None:
         return "killed"
-    if report["struck"]:
-        struck: RunStatus = report["struck"]
-        return struck
-    code, word = report["code"], report["word"]
-    if code == 1 and word in ("memory", "processes"):
-        return "memory" if word == "memory" else "killed"
+    if report["exceeded"]:
+        return cast("RunStatus", report["exceeded"])
+    code, claimed = report["code"], report["claimed"]
+    if code == 1 and claimed in ("memory", "processes"):
+        return "memory" if claimed == "memory" else "killed"
     largest = max((entry.size for entry in after.entries.values()), default=0)
-    full = home.full if isinstance(home, TmpfsHome) else after.disk_bytes > quota
-    if (code, word) in ((1, "disk"), (-signal.SIGXFSZ, "")) and (full or largest >= limits.disk_mb * _MIB):
+    full = storage.full if isinstance(storage, TmpfsStorage) else after.disk_bytes > quota
+    if (code, claimed) in ((1, "disk"), (-signal.SIGXFSZ, "")) and (full or largest >= limits.disk_mb * _MIB):
         return "disk_limit"
     if code >= 0:
-        over = isinstance(home, FolderHome) and full
+        if report["cpu"] > limits.cpu_s:  # it caught or ignored the kernel's signal, and ended by itself
+            return "timeout"
+        over = after.skipped or (isinstance(storage, FolderStorage) and full)
         return "disk_limit" if over else "ok" if code == 0 else "error"
-    # The kernel's clock for this limit and the one that reports the sum differ by a tenth and more.
+    # The kernel measures this limit and the reported sum differently, by a tenth or more.
     if code in (-signal.SIGXCPU, -signal.SIGKILL) and report["cpu"] >= limits.cpu_s / 2:
         return "timeout"
     return "killed"

@@ -1,4 +1,4 @@
-"""Starting a template: its environment, its libraries, and the trial action that shows that it works."""
+"""Starts a template: its environment, the libraries that it imports, and the connection to it."""
 
 from __future__ import annotations
 
@@ -10,38 +10,84 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mappa_env.errors import SandboxError
-from mappa_env.homes import FolderHome
+from mappa_env.errors import SandboxError, SandboxTimeout
+from mappa_env.sandbox import launch
 from mappa_env.sandbox.local.inside import wire
+from mappa_env.sandbox.local.own import own_paths
+from mappa_env.workspace.storage import FolderStorage
 
 ENVIRONMENT = {
-    "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC",
-    "HOME": "/", "USER": "agent", "LOGNAME": "agent",
-    "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8:replace", "MPLBACKEND": "Agg",
-    "PYTHONHASHSEED": "0",  # one interpreter serves all: string hashes are the same in every action
-    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-    "LOKY_MAX_CPU_COUNT": "1", "JOBLIB_MULTIPROCESSING": "0",
+    **launch.ENVIRONMENT,
+    "HOME": "/",
+    "USER": "agent",
+    "LOGNAME": "agent",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",  # a thread would not survive the fork
-    "PYTHONMALLOC": "malloc", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # large pages make a fork cheap
-}  # fmt: skip
-"""All that template, zygotes and actions see of an environment: no key, no token, no path of ours."""
+    "PYTHONMALLOC": "malloc",
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # large pages make a fork cheap
+}
+"""The environment of template, zygotes and actions; nothing of the host's own environment is in it."""
 
 PRELOAD = (
-    "collections", "csv", "datetime", "decimal", "fractions", "functools", "glob", "itertools", "json",
-    "math", "multiprocessing.pool", "pickle", "pathlib", "re", "shutil", "sqlite3", "statistics", "string",
-    "subprocess", "tempfile", "typing", "numpy", "numpy.random", "pandas", "scipy.optimize", "scipy.stats",
-    "scipy.sparse", "sklearn.cluster", "sklearn.compose", "sklearn.datasets", "sklearn.decomposition",
-    "sklearn.dummy", "sklearn.ensemble", "sklearn.feature_extraction.text", "sklearn.feature_selection",
-    "sklearn.gaussian_process", "sklearn.impute", "sklearn.linear_model", "sklearn.metrics",
-    "sklearn.model_selection", "sklearn.naive_bayes", "sklearn.neighbors", "sklearn.neural_network",
-    "sklearn.pipeline", "sklearn.preprocessing", "sklearn.svm", "sklearn.tree", "sympy", "joblib",
-    "matplotlib.pyplot", "lightgbm", "xgboost", "pyarrow.parquet",
-)  # fmt: skip
-"""What a template imports where it is installed."""
+    "collections",
+    "csv",
+    "datetime",
+    "decimal",
+    "fractions",
+    "functools",
+    "glob",
+    "itertools",
+    "json",
+    "math",
+    "multiprocessing.pool",
+    "pickle",
+    "pathlib",
+    "re",
+    "shutil",
+    "sqlite3",
+    "statistics",
+    "string",
+    "subprocess",
+    "tempfile",
+    "typing",
+    "numpy",
+    "numpy.random",
+    "pandas",
+    "scipy.optimize",
+    "scipy.stats",
+    "scipy.sparse",
+    "sklearn.cluster",
+    "sklearn.compose",
+    "sklearn.datasets",
+    "sklearn.decomposition",
+    "sklearn.dummy",
+    "sklearn.ensemble",
+    "sklearn.feature_extraction.text",
+    "sklearn.feature_selection",
+    "sklearn.gaussian_process",
+    "sklearn.impute",
+    "sklearn.linear_model",
+    "sklearn.metrics",
+    "sklearn.model_selection",
+    "sklearn.naive_bayes",
+    "sklearn.neighbors",
+    "sklearn.neural_network",
+    "sklearn.pipeline",
+    "sklearn.preprocessing",
+    "sklearn.svm",
+    "sklearn.tree",
+    "sympy",
+    "joblib",
+    "matplotlib.pyplot",
+    "lightgbm",
+    "xgboost",
+    "pyarrow.parquet",
+)
+"""Modules that a template imports if they are installed."""
 
 USER = 61000
-"""Whom actions run as where the host is root: a number that no system gives to anybody."""
+"""The user id of actions when the host is root; no system assigns this number."""
 START_S = 120.0
+"""Seconds that the template may take for one answer; the first one comes when its libraries are imported."""
 _BOOT = (
     "import sys; sys.path.insert(0, sys.argv[1]); from inside.main import run; del sys.path[0]; "
     "run(*sys.argv[2:])"
@@ -49,14 +95,14 @@ _BOOT = (
 
 
 class Template:
-    """The process that forks zygotes. One request at a time: the caller holds a lock."""
+    """The process that forks zygotes. Takes one request at a time, so the caller must hold a lock."""
 
     def __init__(self, python: str, level: str) -> None:
-        """Raises SandboxError with the step that failed."""
+        """Start the process. Raises SandboxError with the step that failed, SandboxTimeout if it is slow."""
         self.level = level
         self.folder = tempfile.gettempdir()
         cache = _cache()
-        self._scratch = None if cache else FolderHome()
+        self._scratch = None if cache else FolderStorage()
         if self._scratch is not None:
             cache = str(self._scratch.path)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -64,10 +110,15 @@ class Template:
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [*arguments, str(theirs.fileno()), level], pass_fds=[theirs.fileno()], cwd="/",
-                    env={**ENVIRONMENT, "MPLCONFIGDIR": cache}, start_new_session=True,
-                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                )  # fmt: skip
+                    [*arguments, str(theirs.fileno()), level],
+                    pass_fds=[theirs.fileno()],
+                    cwd="/",
+                    env={**ENVIRONMENT, "MPLCONFIGDIR": cache},
+                    start_new_session=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                )
             except OSError as error:
                 ours.close()
                 raise SandboxError(f"python={python!r} is not a Python that runs: {error}") from None
@@ -75,7 +126,7 @@ class Template:
         ours.settimeout(START_S)
         user = USER if os.geteuid() == 0 else None
         try:
-            ready, _ = self.ask(preload=list(PRELOAD), host=self.folder, user=user)
+            ready, _ = self.ask(preload=list(PRELOAD), host=self.folder, user=user, own=own_paths())
         except BaseException:
             self.close()
             raise
@@ -83,15 +134,26 @@ class Template:
         self.user: int | None = ready["user"]
 
     def ask(self, **message: Any) -> tuple[dict[str, Any], list[int]]:
-        """One question and its answer. Raises SandboxError when refused, or when the template is gone."""
+        """Send a request and return its answer.
+
+        Raises SandboxError if the request fails or the template is dead, and SandboxTimeout without an answer
+        in time. The template is then closed: its late answer would be taken for the next request's.
+        """
         try:
             wire.send(self._socket, message)
             answer, fds = wire.receive(self._socket)
+        except TimeoutError:
+            self.close()
+            raise SandboxTimeout(
+                f"the sandbox's template process at level {self.level!r} gave no answer within {START_S:.0f} "
+                "s. The machine is overloaded, or importing the libraries takes that long: try again, or "
+                "start with less load."
+            ) from None
         except (OSError, EOFError) as error:
             raise SandboxError(
                 f"the sandbox's template process is gone: {self._last_words() or error!r}"
             ) from None
-        except BaseException:  # between question and answer: no later answer could be told from this one's
+        except BaseException:  # interrupted: the next request would receive this one's answer
             self.close()
             raise
         if "failed" in answer:
@@ -100,10 +162,11 @@ class Template:
 
     @property
     def alive(self) -> bool:
+        """Whether the template still answers."""
         return self._socket.fileno() >= 0 and self._process.poll() is None
 
     def close(self) -> None:
-        """Everything below it dies. May be called twice."""
+        """End the template and all processes below it. May be called twice."""
         self._socket.close()
         if self._scratch is not None:
             self._scratch.remove()
@@ -111,13 +174,13 @@ class Template:
             try:
                 self._process.wait(10)
             except subprocess.TimeoutExpired:
-                self._process.kill()  # the template goes with its launcher
+                self._process.kill()  # the template dies with its launcher
                 self._process.wait()
         if self._process.stderr is not None:
             self._process.stderr.close()
 
     def _last_words(self) -> str:
-        """What the dead interpreter wrote, if it did."""
+        """The last output of the dead interpreter; may be empty."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
             if self._process.stderr is not None and not self._process.stderr.closed:
@@ -126,7 +189,7 @@ class Template:
 
 
 def _cache() -> str:
-    """Where matplotlib keeps its list of fonts, which takes a second to make; empty if there is no place."""
+    """The folder for matplotlib's list of fonts, which takes a second to build; empty if none is writable."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = os.path.join(base, "mappa", "matplotlib")
     with contextlib.suppress(OSError):  # no home, or one that cannot be written

@@ -1,4 +1,4 @@
-"""A workspace's home inside the sandbox: a tmpfs with a hard quota, which the host holds by a descriptor."""
+"""The storage of a workspace inside the sandbox: a tmpfs with a hard quota, held by a descriptor."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mappa_env.homes import only_by_descriptor
-from mappa_env.trail import MAX_ENTRIES
+from mappa_env.workspace.nofollow import reopened
+from mappa_env.workspace.snapshot import MAX_ENTRIES
+from mappa_env.workspace.storage import only_by_descriptor
 
 if TYPE_CHECKING:
     from mappa_env.sandbox.local.pool import Pool
 
 INODES = MAX_ENTRIES + 1
-"""As many entries as a scan looks at, and the folder itself: nothing can hide beyond the scan's limits."""
+"""Entries that a scan lists, and the folder itself: nothing can hide beyond the scan's limits."""
 _ROOM = 8 * 2**30
-"""While the host places the task's files; the first action sets the real quota."""
+"""Quota in bytes while the host places the task's files; the first action sets the real one."""
 _SLACK = 2**20
 
 
-class TmpfsHome:
-    """See ``mappa_env.homes.Home``. ``number`` names the place to the sandbox."""
+class TmpfsStorage:
+    """See ``mappa_env.workspace.storage.Storage``. ``number`` identifies the mount to the sandbox."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -31,18 +32,22 @@ class TmpfsHome:
 
     @property
     def path(self) -> Path:
+        """Raises WorkspaceError: the host has no path to these files."""
         raise only_by_descriptor()
 
     @property
     def scratch(self) -> Path:
+        """Raises WorkspaceError, as ``path`` does."""
         raise only_by_descriptor()
 
     @property
     def pool(self) -> Pool:
+        """The pool whose template holds the mount."""
         return self._pool
 
     def ready(self) -> None:
-        """Nothing to mend: an action can neither remove the root of its mount nor reach beyond it."""
+        """Open the folder if an action closed it. It can neither remove its mount nor reach beyond it."""
+        reopened(self.root)
 
     def limit(self, size: int) -> None:
         """Set the quota to ``size`` bytes, or to what is there already if that is more."""
@@ -54,11 +59,12 @@ class TmpfsHome:
 
     @property
     def full(self) -> bool:
-        """Whether the quota, of bytes or of entries, is used up to the last MiB or few entries."""
+        """Whether less than 1 MiB, or fewer than 8 entries, of the quota are left."""
         left = os.fstatvfs(self.root)
         return left.f_bfree * left.f_frsize < _SLACK or left.f_ffree < 8
 
     def remove(self) -> None:
+        """Free the memory. May be called twice."""
         self._finalizer()
 
 

@@ -1,4 +1,4 @@
-"""What runs inside: started with the sandbox's own interpreter, so the standard library is all it may import.
+"""Code that runs inside the sandbox, in the sandbox's interpreter. It imports only the standard library.
 
 ``main`` -> ``template`` (loads the libraries once) -> ``zygote`` (one per core) -> one fork per action.
 """

@@ -1,4 +1,4 @@
-"""The last step in the child: run the agent's code as ``__main__``, then leave as an interpreter would."""
+"""The last step in the child: run the agent's code as ``__main__``, then exit as an interpreter would."""
 
 from __future__ import annotations
 
@@ -17,24 +17,18 @@ import threading
 import traceback
 from typing import Any, NoReturn
 
-from .kernel import set_name
+from .kernel import prctl
+from .syscall_policy import CLAIM, CLAIMS
 
 NAME = "<action>"
-_LIMITS = ("memory", "disk", "processes")
 
 
-def limit_named(name: bytes, token: str) -> str:
-    """The limit that a dead action said it had met, by the name of its process; or nothing."""
-    limit, _, mark = name.decode("utf-8", "replace").partition(":")
-    return next((each for each in _LIMITS if each[:6] == limit and mark == token), "")
+def run(code: bytes, seed: int, environment: dict[str, str], *, chmod: bool) -> NoReturn:
+    """Run ``code`` and exit. ``seed`` seeds ``random`` and legacy numpy.
 
-
-def run(code: bytes, seed: int, environment: dict[str, str], token: str, *, chmod: bool) -> NoReturn:
-    """Never returns. ``seed`` fixes ``random``, numpy's legacy generator and children's string hashes.
-
-    ``chmod``: whether modes and times of files can be changed.
+    ``chmod``: whether the action may change modes and times of files.
     """
-    os.environ.update(environment, PYTHONHASHSEED=str(seed))
+    os.environ.update(environment)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout, sys.stderr = _stream(1), _stream(2)
     for name in ("stdin", "stdout", "stderr"):
@@ -42,19 +36,19 @@ def run(code: bytes, seed: int, environment: dict[str, str], token: str, *, chmo
     text = code.decode("utf-8")
     linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)
     sys.argv = [NAME]
-    sys.path.append(os.getcwd())  # last: a file of the workspace cannot stand in for a library
+    sys.path.append(os.getcwd())  # last: a file of the workspace cannot shadow a library
     random.seed(seed)
     if not chmod:
-        shutil.copymode = shutil.copystat = _leave_mode  # as shutil does where a platform has no modes
+        shutil.copymode = shutil.copystat = _leave_mode  # as on platforms without file modes
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(seed)
     scope = type(sys)("__main__")
     scope.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules["__main__"] = scope
-    os._exit(_execute(text, scope.__dict__, token) & 0xFF)
+    os._exit(_execute(text, scope.__dict__) & 0xFF)
 
 
-def _execute(text: str, scope: dict[str, Any], token: str) -> int:
+def _execute(text: str, scope: dict[str, Any]) -> int:
     status = 0
     try:
         exec(compile(text, NAME, "exec", dont_inherit=True), scope)  # noqa: S102  (the child's whole job)
@@ -63,19 +57,19 @@ def _execute(text: str, scope: dict[str, Any], token: str) -> int:
     except BaseException as error:  # noqa: BLE001  (reported as the interpreter would)
         status = 1
         error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None  # not our frame
-        _report(error, token)
+        _report(error)
     return _leave(status)
 
 
 def _leave(status: int) -> int:
-    """What the interpreter does at its end: wait for threads, call the exit handlers, flush."""
+    """Shut down as the interpreter does: wait for threads, call the exit handlers, flush."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-    except BaseException as error:  # noqa: BLE001  (an exit handler of the agent's, or a stream it closed)
+    except BaseException as error:  # noqa: BLE001  (the agent's exit handler, or a stream that it closed)
         status = status or (120 if isinstance(error, OSError | ValueError) else 1)
     return status
 
@@ -90,19 +84,20 @@ def _exit_status(leave: SystemExit) -> int:
     return 1
 
 
-def _report(error: BaseException, token: str) -> None:
-    """Print the traceback, and leave the name of a limit that ended the action."""
+def _report(error: BaseException) -> None:
+    """Print the traceback. If a limit seems to have ended the action, say so: the zygote knows better."""
     limit = ""
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))  # the spare that was kept for this
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))  # release the reserve
         limit = "memory"
     elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         limit = "disk"
-    elif isinstance(error, BlockingIOError | RuntimeError) and _is_full():
+    elif isinstance(error, BlockingIOError | RuntimeError):  # a fork or a thread, maybe
         limit = "processes"
     if limit:
-        set_name(f"{limit[:6]}:{token}")  # 15 characters
+        with contextlib.suppress(OSError):  # the zygote is dead; nobody will hear of the action
+            prctl(CLAIM, CLAIMS.index(limit))
     try:
         traceback.print_exception(error)
     except BaseException:  # noqa: BLE001  (the agent's own __str__, or no memory for the text)
@@ -113,19 +108,7 @@ def _leave_mode(*_: object, **__: object) -> None:
     return None
 
 
-def _is_full() -> bool:
-    """Whether no process can be started any more."""
-    try:
-        pid = os.fork()
-    except OSError:
-        return True
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    return False
-
-
 def _stream(fd: int) -> io.TextIOWrapper:
-    """Unbuffered, so that what was printed before a kill counts."""
+    """An unbuffered stream, so output from before a kill counts."""
     raw = io.FileIO(fd, "w", closefd=False)
     return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", write_through=True)

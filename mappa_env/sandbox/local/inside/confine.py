@@ -1,4 +1,4 @@
-"""One action's confinement: what can be done before the action is known, and the rest of it."""
+"""Confines one action in two steps: ``prepare`` before the action is known, ``confine`` once it is."""
 
 from __future__ import annotations
 
@@ -9,36 +9,42 @@ from typing import Any, Literal
 
 from . import kernel, landlock, seccomp
 from .root import SCRATCH, WORK, graft, hidden
-from .runtime import DEVICES, ETC, SYSTEM
+from .runtime import DEVICES
+from .supervisor import Bounds
 
 _SPARE = 64 * 2**20
-"""Memory that stays in hand for reporting that the memory is used up."""
+"""Bytes kept in reserve to report that the memory is used up."""
 _OF_ITSELF = ("maps", "stat", "status", "statm", "limits", "comm", "cmdline")
-"""What a process may read of itself where the host's ``/proc`` is the only one: libraries look for each other
-in ``maps``. Not the folder: it holds the host's network and mounts as well."""
+"""Files of its ``/proc/PID`` that a process may read at landlock: libraries find each other in ``maps``. The
+folder itself is closed, because it also shows the host's network and mounts."""
 _OTHERS = 1024
-"""Processes that other work of the same user may start meanwhile, where users are counted as a whole."""
+"""Processes that the same user may start elsewhere, if the kernel counts all processes of a user together."""
 Level = Literal["full", "landlock"]
 INSIDE = 61000
-"""Who an action is in its own namespace of users."""
+"""The user id of an action in its own user namespace."""
 _QUIET = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What does not change from action to action. ``user``: whom to become (None: stay who we are)."""
+    """Settings that all actions share. ``user``: the user id to change to (None: keep our own)."""
 
     level: Level
     folders: list[str]
+    readable: list[tuple[str, bool]]
+    """Without mounts: what may be read, and whether with all below it; otherwise only its names."""
+    shared: landlock.Ruleset | None
+    """Without mounts: a first layer of rules that closes what is hidden. It is the same for all actions,
+    because its many rules take longer to write than to apply."""
     user: int | None
     clean: int
     program: bytes
     address_space: int
-    """Bytes of address space that a zygote has before any action."""
+    """Bytes of address space that a zygote uses before any action."""
 
 
 def prepare(plan: Plan) -> landlock.Ruleset:
-    """Namespaces, private folders and the rules of the runtime: before it is known what will run."""
+    """Set up namespaces, private folders and the rules for the runtime, before the action is known."""
     if plan.level == "full":
         kernel.setns(plan.clean, kernel.CLONE_NEWNS)
         kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC)
@@ -53,10 +59,9 @@ def prepare(plan: Plan) -> landlock.Ruleset:
     _write("/proc/self/oom_score_adj", "1000")
     rules = landlock.Ruleset()
     if plan.level == "full":
-        rules.allow("/", landlock.READ)  # nothing is there but the runtime
+        rules.allow("/", landlock.READ)  # holds only the runtime
     else:
-        for path in (*SYSTEM, *ETC, *plan.folders):
-            rules.allow(path, landlock.READ, folder=os.path.isdir(path))
+        allow_reading(rules, plan.readable)
         for name in _OF_ITSELF:
             rules.allow(f"/proc/{os.getpid()}/{name}", landlock.READ_FILE, folder=False)
     for name in DEVICES:
@@ -64,10 +69,16 @@ def prepare(plan: Plan) -> landlock.Ruleset:
     return rules
 
 
-def confine(plan: Plan, rules: landlock.Ruleset, tree: int, request: dict[str, Any]) -> None:
-    """The rest, once the workspace (``tree``, or a path) and the limits are known. Raises OSError.
+def allow_reading(rules: landlock.Ruleset, readable: list[tuple[str, bool]]) -> None:
+    """``readable``: as in ``Plan``."""
+    for path, whole in readable:
+        rules.allow(path, landlock.READ if whole else landlock.READ_DIR, folder=os.path.isdir(path))
 
-    The order matters: mounts, user, namespace of users, limits, Landlock, capabilities, seccomp.
+
+def confine(plan: Plan, rules: landlock.Ruleset, tree: int, request: dict[str, Any]) -> None:
+    """Confine the action to its workspace (``tree``, or a path) and its limits. Raises OSError.
+
+    The order matters: mounts, user, user namespace, limits, Landlock, capabilities, seccomp.
     """
     alone = plan.level == "full"
     places = [WORK, *(path for path, *_ in SCRATCH)]
@@ -76,7 +87,7 @@ def confine(plan: Plan, rules: landlock.Ruleset, tree: int, request: dict[str, A
         os.close(tree)
         if plan.user is not None:
             _become(plan.user, plan.user)
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # else the maps of the new namespace cannot be written
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # otherwise the new namespace's maps are not writable
         outside = os.getuid(), os.getgid()
         kernel.unshare(kernel.CLONE_NEWUSER)
         _write("/proc/self/setgroups", "deny")
@@ -92,33 +103,44 @@ def confine(plan: Plan, rules: landlock.Ruleset, tree: int, request: dict[str, A
     for path in places:
         rules.allow(path, landlock.WRITE)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    if plan.shared is not None:
+        plan.shared.restrict()
     rules.restrict()
     kernel.drop_capabilities(bounding=plan.level == "full")
-    if plan.level == "full":  # at landlock the zygote could not measure its memory any more
+    if plan.level == "full":  # at landlock the zygote could no longer measure the action's memory
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
 
 
-def seal(plan: Plan) -> None:
-    """The very last step: from here on only the allowed system calls."""
-    seccomp.install(plan.program)
+def bounds(plan: Plan, request: dict[str, Any]) -> Bounds:
+    """What the zygote has to know of an action to answer its system calls."""
+    memory = request["limits"]["memory"]
+    folders: tuple[str, ...] | None = None
+    if plan.level != "full":
+        folders = os.path.realpath(request["folder"]), os.path.realpath(request["scratch"])
+    return Bounds(plan.address_space + memory, memory // 2, folders)
+
+
+def seal(plan: Plan, bounds: Bounds) -> int:
+    """Install the system call filter, the last step; returns its listener."""
+    return seccomp.install(seccomp.asking_from(plan.program, bounds.asked_from), listener=True)
 
 
 def _become(real: int, effective: int) -> None:
-    """Files are opened as ``effective``; processes are counted as those of ``real``."""
+    """Change user: the kernel checks file access for ``effective`` and counts processes for ``real``."""
     os.setgroups([])
     os.setresgid(effective, effective, effective)
     os.setresuid(real, effective, effective)
 
 
 def _limit(plan: Plan, limits: dict[str, int], *, alone: bool) -> None:
-    """``alone``: nobody else's processes are counted together with those of this action."""
+    """``alone``: the kernel counts the processes of this action separately."""
     space = plan.address_space + limits["memory"]
     processes = limits["processes"]
     if not alone:
         processes += limits["running"] + _OTHERS
     for kind, soft, hard in (
         (resource.RLIMIT_AS, space, space + _SPARE),
-        (resource.RLIMIT_CPU, limits["cpu"], limits["cpu"] + 1),
+        (resource.RLIMIT_CPU, limits["cpu"], limits["cpu"]),  # SIGKILL at once: code could catch SIGXCPU
         (resource.RLIMIT_FSIZE, limits["disk"], limits["disk"]),
         (resource.RLIMIT_NPROC, processes, processes),
         (resource.RLIMIT_NOFILE, 256, 256),

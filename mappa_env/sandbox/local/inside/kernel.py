@@ -1,4 +1,4 @@
-"""System calls that the standard library does not offer, each raising OSError with the call's name."""
+"""System calls that the standard library lacks. Each raises OSError with the call's name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import struct
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 32, 0x4000, 1 << 18
+MS_NOATIME = 1024
 MNT_DETACH = 2
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_CAPBSET_DROP = 1, 4, 15, 24
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
 AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE, AT_SYMLINK_NOFOLLOW = -100, 0x1000, 0x8000, 0x100
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
@@ -31,44 +32,46 @@ def _checked(result: int, what: str) -> int:
 
 
 def syscall(what: str, number: int, *arguments: object) -> int:
-    """Any call by number; ``what`` names it in the error."""
+    """Make the system call ``number``; ``what`` names it in the error."""
     return _checked(int(_libc.syscall(ctypes.c_long(number), *arguments)), what)
 
 
 def unshare(flags: int) -> None:
+    """Leave namespaces: ``unshare(2)``."""
     _checked(_libc.unshare(flags), f"unshare({flags:#x})")
 
 
 def setns(fd: int, kind: int) -> None:
+    """Enter the namespace behind ``fd``: ``setns(2)``."""
     _checked(_libc.setns(fd, kind), f"setns({kind:#x})")
 
 
 def prctl(option: int, *arguments: int) -> int:
+    """Change this process: ``prctl(2)``."""
     values = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
     return _checked(_libc.prctl(option, *values), f"prctl({option})")
 
 
-def set_name(name: str) -> None:
-    """What ``/proc/PID/comm`` shows of the calling thread; 15 bytes at most."""
-    _libc.prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()), 0, 0, 0)
-
-
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    result = _libc.mount(source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags),
-                         data.encode() or None)  # fmt: skip
+    """Mount a file system: ``mount(2)``."""
+    result = _libc.mount(
+        source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), data.encode() or None
+    )
     _checked(result, f"mount {kind or source} on {target}")
 
 
 def unmount(target: str, flags: int = MNT_DETACH) -> None:
+    """Detach the mount at ``target``: ``umount2(2)``."""
     _checked(_libc.umount2(target.encode(), flags), f"umount {target}")
 
 
 def pivot_root(new: str, old: str) -> None:
+    """Make ``new`` the root and move the old root to ``old``: ``pivot_root(2)``."""
     syscall("pivot_root", _pivot_root, ctypes.c_char_p(new.encode()), ctypes.c_char_p(old.encode()))
 
 
 def clone_tree(path: str, *, recursive: bool = False) -> int:
-    """Descriptor of a detached copy of the mount at ``path``: ``open_tree(2)``."""
+    """Clone the mount at ``path`` and return the descriptor of the detached tree: ``open_tree(2)``."""
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW
     flags |= AT_RECURSIVE if recursive else 0
     return syscall(f"open_tree {path}", _OPEN_TREE, AT_FDCWD, ctypes.c_char_p(os.fsencode(path)), flags)
@@ -76,8 +79,15 @@ def clone_tree(path: str, *, recursive: bool = False) -> int:
 
 def attach_tree(tree: int, target: str) -> None:
     """Mount a detached tree at ``target``: ``move_mount(2)``."""
-    syscall(f"move_mount {target}", _MOVE_MOUNT, tree, ctypes.c_char_p(b""), AT_FDCWD,
-            ctypes.c_char_p(target.encode()), _MOVE_MOUNT_F_EMPTY_PATH)  # fmt: skip
+    syscall(
+        f"move_mount {target}",
+        _MOVE_MOUNT,
+        tree,
+        ctypes.c_char_p(b""),
+        AT_FDCWD,
+        ctypes.c_char_p(target.encode()),
+        _MOVE_MOUNT_F_EMPTY_PATH,
+    )
 
 
 def set_mount_attributes(tree: int, attributes: int, *, recursive: bool = True) -> None:
@@ -95,7 +105,7 @@ with open("/proc/sys/kernel/cap_last_cap") as _file:
 
 
 def drop_capabilities(*, bounding: bool) -> None:
-    """Give up every capability; ``bounding``: also for programs started later (needs CAP_SETPCAP)."""
+    """Drop all capabilities; ``bounding``: also for programs started later (needs CAP_SETPCAP)."""
     if bounding:
         for capability in range(_LAST_CAPABILITY + 1):
             _checked(_drop(PR_CAPBSET_DROP, capability, 0, 0, 0), "capability bounding set")

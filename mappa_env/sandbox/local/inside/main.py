@@ -1,8 +1,8 @@
-"""Started by the host: namespaces around everything that follows, and nobody left behind at the end.
+"""The entry point that the host starts: creates the namespaces, and kills what is left at the end.
 
-``run("launch", fd, level)`` makes the namespaces and starts a second interpreter inside them, which calls
-``run("template", fd, level)``: its memory then belongs to the new namespace of users, so that it may later
-measure that of its actions.
+``run("launch", fd, level)`` creates the namespaces and starts a second interpreter inside them, which calls
+``run("template", fd, level)``. The memory of this interpreter belongs to the new user namespace, so it may
+measure the memory of its actions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ from . import kernel, pages, preload, wire
 
 Level = Literal["full", "landlock"]
 _NAMESPACES = (
-    kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
-    | kernel.CLONE_NEWCGROUP | kernel.CLONE_NEWPID
-)  # fmt: skip
+    kernel.CLONE_NEWNS
+    | kernel.CLONE_NEWNET
+    | kernel.CLONE_NEWIPC
+    | kernel.CLONE_NEWUTS
+    | kernel.CLONE_NEWCGROUP
+    | kernel.CLONE_NEWPID
+)
 
 
 def run(stage: str, fd: str, level: Level) -> NoReturn:
+    """Run one stage, ``launch`` or ``template``; ``fd`` is the socket to the host."""
     if stage == "template":
         _serve(socket.socket(fileno=int(fd)), level)
     _launch(int(fd), level)
@@ -35,14 +40,14 @@ def _serve(control: socket.socket, level: Level) -> NoReturn:
         skipped = preload.load(config["preload"])
         gc.collect()
         pages.fill_holes()
-        from .template import Template  # now, so that all that an action runs through lies together
+        from .template import Template  # after fill_holes: keeps the memory that actions touch together
 
         template = Template(control, level, config)
         wire.send(control, {"ready": True, "skipped": skipped, "user": template.user})
         template.serve()
     except EOFError:
         os._exit(0)
-    except BaseException as error:  # noqa: BLE001  (told to the host, which reports it or takes the next rung)
+    except BaseException as error:  # noqa: BLE001  (the host reports it, or tries the next level)
         wire.send(control, {"failed": getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"})
         os._exit(1)
 
@@ -56,12 +61,12 @@ def _launch(fd: int, level: Level) -> NoReturn:
         child = _start(fd, level)
     except OSError as error:
         control = socket.socket(fileno=fd)
-        wire.receive(control)  # unread, the host's first message would cut off our answer
+        wire.receive(control)  # closing with this message unread would discard our answer
         wire.send(control, {"failed": error.strerror or str(error)})
         os._exit(1)
     os.close(fd)
     os.waitpid(child, 0)
-    while True:  # at landlock: whatever the template could not end has come to us
+    while True:  # at landlock, processes that outlive the template become our children
         try:
             for pid in _children():
                 os.kill(pid, signal.SIGKILL)
@@ -71,7 +76,7 @@ def _launch(fd: int, level: Level) -> NoReturn:
 
 
 def _start(fd: int, level: Level) -> int:
-    """Fork, and start the template in place of the fork. It dies with us."""
+    """Start the template as a child that dies with this process."""
     parent = os.getpid()
     child = os.fork()
     if child:
@@ -87,7 +92,7 @@ def _start(fd: int, level: Level) -> int:
 
 
 def _unshare() -> None:
-    """As root without a namespace of users, else with one in which we are root."""
+    """Create the namespaces; unless we are root, with a user namespace in which we are."""
     if os.geteuid() == 0:
         try:
             kernel.unshare(_NAMESPACES)

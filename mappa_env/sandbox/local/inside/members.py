@@ -1,26 +1,61 @@
-"""The living processes of one action, and what they use. They come and go while one looks: never raises."""
+"""The live processes of one action and their resource usage. A process that ends meanwhile is no error.
+
+Exact sizes (PSS) take milliseconds, so between two exact measurements we only bound the growth from above: a
+page that appears or stops being shared costs its process a fault or a larger resident size.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
+from dataclasses import dataclass
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = os.sysconf("SC_CLK_TCK")
+_FASTEST = (os.cpu_count() or 1) * 4 * 2**30
+"""Bytes per second that processes can fill at most, about: 4 GiB/s on each processor."""
 _BUFFER = 32 * 1024
-"""What an open descriptor counts as: two of a pipe or socket pair hold 64 KiB or more, in nobody's size."""
+"""Bytes charged per open descriptor: a pipe or socket pair buffers 64 KiB or more, which no RSS includes."""
+
+
+@dataclass(frozen=True)
+class _Stat:
+    """Of one process with all its threads: memory in bytes, faults, and CPU time in ticks."""
+
+    resident: int
+    faults: int
+    threads: int
+    ticks: int
+    waited: int
+    """Ticks of the children that it has waited for."""
+
+    def grown(self, before: _Stat) -> int:
+        """At most so many bytes have become its own since ``before``."""
+        return (self.faults - before.faults) * _PAGE + max(self.resident - before.resident, 0)
 
 
 class Members:
-    """``leader`` heads its own pid namespace (``own``), or a process group that its children cannot leave."""
+    """``leader`` leads its own pid namespace (``own``), or a process group that its children cannot leave."""
 
-    def __init__(self, leader: int, *, own: bool) -> None:
+    def __init__(self, leader: int, memory: int, *, own: bool) -> None:
+        """``memory``: the limit of all of them together, in bytes."""
         self._leader = leader
         self._own = own
+        self._memory = memory
+        self._spare = memory  # at the last look, at least so many bytes were below the limit
+        self._ticks: dict[int, int] = {}  # of each live process
+        self._gone = 0  # ticks of processes that have ended, as last seen
+        self._measured = 0  # bytes at the last exact measurement, when the processes were as in _then
+        self._then: dict[int, _Stat] = {}
+        self.cpu = 0.0
+        """Seconds of CPU time seen so far, also of processes that nobody waited for."""
+        self.peak = 0
+        """The most bytes of memory seen so far, where they were measured exactly."""
 
     def pids(self, most: int) -> list[int]:
-        """At most ``most`` of them, the leader first."""
+        """Return at most ``most`` pids, the leader's first."""
         found = [self._leader, *self._orphans()]
         for parent in found:  # grows while it is walked
             for task in _tasks(parent):
@@ -29,22 +64,74 @@ class Members:
                 break
         return found[:most]
 
-    def excess(self, memory: int, cpu: int, processes: int) -> str:
-        """The limit that is exceeded now, or nothing. Bytes, seconds, processes and threads together."""
+    def excess(self, cpu: int, processes: int) -> str:
+        """The limit that is exceeded now, or empty. In seconds, and processes including threads."""
         pids = self.pids(processes + 1)
-        if len(pids) > processes or sum(len(_tasks(pid)) for pid in pids) > processes:
+        now = {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
+        if len(pids) > processes or sum(stat.threads for stat in now.values()) > processes:
             return "killed"
-        if sum(map(_processor_ticks, pids)) >= cpu * _TICK:
+        if self._count(now) >= cpu:
             return "timeout"
         buffered = sum(map(_buffered, pids))
-        if sum(map(_resident, pids)) + buffered <= memory:  # counts shared pages once per process
-            return ""
-        return "memory" if sum(map(_proportional, pids)) + buffered > memory else ""
+        used = self._most(now) + buffered
+        if used > self._memory:
+            self._measure(processes + 1)
+            used = self._measured + buffered
+            self.peak = max(self.peak, used)
+        self._spare = self._memory - used
+        return "memory" if used > self._memory else ""
+
+    def full(self, processes: int) -> bool:
+        """Whether there are at least ``processes`` processes and threads."""
+        stats = map(_stat, self.pids(processes))
+        return sum(stat.threads for stat in stats if stat is not None) >= processes
+
+    def soonest(self) -> float:
+        """Seconds after the last look at which the memory limit could be exceeded at the earliest."""
+        return self._spare / _FASTEST
+
+    def _measure(self, most: int) -> None:
+        """Measure exactly. Several processes are stopped: running ones grow meanwhile, and make us wait."""
+        stopped = self._stop(most)
+        pids = self.pids(most)
+        self._then = {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
+        self._measured = sum(map(_proportional, pids))
+        for pid in stopped:
+            _signal(pid, signal.SIGCONT)
+
+    def _stop(self, most: int) -> list[int]:
+        """Stop all processes that run, and return them; a single one runs on, because it has a hard limit."""
+        stopped: list[int] = []
+        seen: set[int] = set()
+        while (left := set(self.pids(most)) - seen) and (seen or len(left) > 1):
+            seen |= left
+            stopped += [pid for pid in left if _fields(pid)[:1] in (["R"], ["S"], ["D"])]
+            for pid in left & set(stopped):
+                _signal(pid, signal.SIGSTOP)
+        return stopped
+
+    def _count(self, now: dict[int, _Stat]) -> float:
+        """Update ``cpu``."""
+        for pid, ticks in self._ticks.items():
+            if pid not in now or now[pid].ticks < ticks:
+                self._gone += ticks
+        self._ticks = {pid: stat.ticks for pid, stat in now.items()}
+        # A process that is waited for is in both sums, so they must not be added.
+        alive = sum(self._ticks.values())
+        ticks = alive + max(self._gone, sum(stat.waited for stat in now.values()))
+        self.cpu = max(self.cpu, ticks / _TICK)
+        return self.cpu
+
+    def _most(self, now: dict[int, _Stat]) -> int:
+        """At most so many bytes are in use; of a new process, all that it shares counts too."""
+        known = ((stat, self._then.get(pid)) for pid, stat in now.items())
+        grown = sum(stat.grown(then) if then else stat.resident for stat, then in known)
+        return min(self._measured + grown, sum(stat.resident for stat in now.values()))
 
     def end(self) -> None:
-        """Kill and reap all but the leader, which is a zombie by now and keeps the group's number from reuse.
+        """Kill and reap all but the leader, whose zombie still reserves the process group's number.
 
-        Where they have a namespace of their own the kernel has done it already.
+        In a pid namespace the kernel has already killed them.
         """
         deadline = time.monotonic() + 2
         while (left := self._orphans()) and time.monotonic() < deadline:
@@ -54,7 +141,7 @@ class Members:
             time.sleep(0.001)
 
     def _orphans(self) -> list[int]:
-        """Members whose parent is dead: in a namespace they go to the leader, else they have come to us."""
+        """Members whose parent is dead. In a pid namespace the leader adopts them; otherwise we do."""
         if self._own:
             return []
         ours = map(int, _read(f"/proc/self/task/{os.getpid()}/children").split())
@@ -68,6 +155,11 @@ def _tasks(pid: int) -> list[str]:
         return []
 
 
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -76,23 +168,30 @@ def _read(path: str) -> str:
         return ""
 
 
-def _stat(pid: int) -> list[str]:
-    """From the state on: what follows the name, which may hold anything."""
+def _fields(pid: int) -> list[str]:
+    """The fields after the process name, which may contain any character."""
     return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
 
 
 def _group(pid: int) -> int:
-    fields = _stat(pid)
+    fields = _fields(pid)
     return int(fields[2]) if fields else 0
 
 
-def _processor_ticks(pid: int) -> int:
-    """Of the process and of the children that it has waited for."""
-    return sum(map(int, _stat(pid)[11:15]))
+def _stat(pid: int) -> _Stat | None:
+    """None if there is no such process any more."""
+    fields = _fields(pid)
+    if not fields:
+        return None
+    faults, own, system, waited, waited_system, threads, pages = (
+        int(fields[at]) for at in (7, 11, 12, 13, 14, 17, 21)
+    )
+    resident = pages * _PAGE or _resident(pid)
+    return _Stat(resident, faults, threads, own + system, waited + waited_system)
 
 
 def _resident(pid: int) -> int:
-    """Of whichever thread tells: a first thread that has ended shows nothing, while the others live on."""
+    """The maximum over threads: a main thread that has ended shows nothing while others still run."""
     fields = [_read(f"/proc/{pid}/task/{task}/statm").split() for task in _tasks(pid)]
     return max((int(field[1]) * _PAGE for field in fields if field), default=0)
 

@@ -13,17 +13,28 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class _MallocInfo(ctypes.Structure):
     """``struct mallinfo2`` of glibc 2.33 and later."""
 
-    _fields_ = [(name, ctypes.c_size_t) for name in (
-        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks",
-        "keepcost",
-    )]  # fmt: skip
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    ]
 
 
 def collapse() -> int:
-    """Gather this process's own memory into large pages of its own (Linux 6.1); returns how many MiB.
+    """Collapse this process's private memory into large pages (Linux 6.1); returns MiB.
 
-    After a fork the pages are shared with the parent, and every write splits a large one for good: a process
-    that will itself be forked often gets them back here, at the price of one copy.
+    After a fork the pages are shared with the parent, and every write splits a large page permanently. For a
+    process that will fork often, one copy restores the large pages.
     """
     gathered = 0
     with open("/proc/self/maps") as file:
@@ -39,10 +50,10 @@ def collapse() -> int:
 
 
 def fill_holes() -> int:
-    """Take up what is free between the blocks of the heap; returns how many bytes.
+    """Fill the free blocks within the heap; returns bytes.
 
-    What is allocated after this lies together at the end of the heap. Scattered over the holes that the
-    imports left, it would make every action copy hundreds of pages more.
+    Later allocations then lie together at the end of the heap. If they were scattered over the holes that the
+    imports left, every action would copy hundreds of pages more.
     """
     if not hasattr(_libc, "mallinfo2"):  # another C library, or an old one
         return 0

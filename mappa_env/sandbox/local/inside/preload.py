@@ -1,6 +1,6 @@
-"""What is imported in advance, and calls that import lazily, made once so that no action pays for it.
+"""Imports libraries in advance, and makes calls that import lazily, so that no action pays for it.
 
-Nothing here may start a thread. Nothing is fitted that uses OpenMP: fits in forks would then hang for ever.
+Nothing here may start a thread or fit a model with OpenMP: fits in forks would then hang.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import sys
 
 
 def load(names: list[str]) -> dict[str, str]:
-    """Import what is installed; returns why the others were left out."""
+    """Import the modules that are installed; returns the reason for each skipped one."""
     skipped: dict[str, str] = {}
     for name in names:
         try:
             importlib.import_module(name)
-        except (ImportError, OSError) as error:  # not installed, or a shared library that it needs is not
+        except (ImportError, OSError) as error:  # the module, or a shared library that it needs, is missing
             skipped[name] = str(error)
     warm_up()
     return skipped
 
 
 def warm_up() -> None:
-    """For the libraries that are loaded."""
+    """Make the lazy imports of the loaded libraries."""
     _multiprocessing()
     if "pandas" in sys.modules:
         _pandas()
@@ -35,7 +35,7 @@ def warm_up() -> None:
 
 
 def _multiprocessing() -> None:
-    """A fork server would listen on a socket; a fork of ours is as good, for libraries that ask for one."""
+    """Replace the fork server, which would listen on a socket, with plain forks."""
     contexts = multiprocessing.context._concrete_contexts  # type: ignore[attr-defined]
     contexts["forkserver"] = contexts["fork"]
     multiprocessing.set_start_method("fork", force=True)
@@ -74,7 +74,7 @@ def _sklearn() -> None:
     scaler.transform(frame)
     repr(scaler)
     OneHotEncoder(sparse_output=False).fit_transform(frame[["a"]])
-    _get_threadpool_controller()  # else looked for by every action
+    _get_threadpool_controller()  # otherwise every action builds it
     train_test_split(frame, frame["a"], random_state=0)
 
 

@@ -1,8 +1,8 @@
-"""The file system that actions see: built once by the template, in a mount namespace of its own.
+"""The file system that actions see. The template builds it once, in its own mount namespace.
 
-Two namespaces come of it. The *clean* one holds the read-only runtime and nothing else; every action gets a
-copy of it. The *store*, where template and zygotes live, holds the workspaces as well: so no other workspace
-is ever in an action's namespace, not even for a moment.
+It consists of two namespaces. The *clean* one holds only the read-only runtime; every action gets a copy of
+it. The *store*, where template and zygotes live, also holds the workspaces. So an action's namespace never
+contains another workspace, not even for a moment.
 """
 
 from __future__ import annotations
@@ -20,16 +20,21 @@ SCRATCH = (("/tmp", 64, 2048, 0), ("/dev/shm", 64, 256, kernel.MS_NOEXEC))
 """Private folders of every action: path, MiB, inodes, flags."""
 
 
-def build(folders: list[str], host: str, user: int) -> int:
+def visible(folders: list[str]) -> list[str]:
+    """What of the host actions may read, ``folders`` of the interpreter among it; no links of the system."""
+    return [path for path in (*SYSTEM, *ETC, *folders) if _is_real(path)]
+
+
+def build(folders: list[str], unseen: list[str], host: str, user: int) -> int:
     """Make the store the current namespace; returns a descriptor of the clean one.
 
-    ``folders``: of the interpreter; ``host``: the folder under which plain workspaces lie; ``user``: whom
-    the files of the password database name.
+    ``folders``: the interpreter's folders; ``unseen``: what actions must not see of the runtime; ``host``:
+    the parent folder of plain workspaces; ``user``: the user id in the password database.
     """
     kernel.unshare(kernel.CLONE_NEWNS)
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     clean = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-    trees = {path: _read_only(path) for path in (*SYSTEM, *ETC, *folders) if _is_real(path)}
+    trees = {path: _read_only(path) for path in visible(folders)}
     links = {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
     devices = {f"/dev/{name}": _device(f"/dev/{name}") for name in DEVICES}
     plain = kernel.clone_tree(host, recursive=True)
@@ -44,7 +49,9 @@ def build(folders: list[str], host: str, user: int) -> int:
     _write("./etc/hosts", "127.0.0.1 localhost\n")
     for path, tree in (*trees.items(), *devices.items()):
         graft(tree, path, ".")
-    # In a namespace of users, a proc may be mounted only where another is to be seen: this one.
+    for path in unseen:
+        _cover(f".{path}")
+    # In a user namespace, the kernel allows a proc mount only if another one is visible: this one.
     kernel.mount("proc", "./proc", "proc", _QUIET | kernel.MS_NOEXEC, "subset=pid")
     kernel.pivot_root(".", ".")
     kernel.unmount(".")
@@ -57,12 +64,12 @@ def build(folders: list[str], host: str, user: int) -> int:
 
 
 def hidden(folders: list[str]) -> list[str]:
-    """Those folders that a private scratch folder mounted over them would hide."""
+    """The folders that the private scratch mounts would hide."""
     return [path for path in folders if any(path.startswith(f"{scratch}/") for scratch, *_ in SCRATCH)]
 
 
 def graft(tree: int, path: str, below: str = "") -> None:
-    """Attach a detached tree at ``path``, making the mount point: a folder or a file, as the tree is."""
+    """Attach a detached tree at ``path``; creates the mount point, a folder or a file as the tree is."""
     point = below + path
     if stat.S_ISDIR(os.fstat(tree).st_mode):
         os.makedirs(point, exist_ok=True)
@@ -79,8 +86,18 @@ def _read_only(path: str) -> int:
     return tree
 
 
+def _cover(path: str) -> None:
+    """Mount an empty folder over a folder; over a file, a device that cannot be opened there."""
+    if os.path.isdir(path):
+        kernel.mount("tmpfs", path, "tmpfs", _QUIET | kernel.MS_RDONLY, "size=4k,nr_inodes=1,mode=755")
+        return
+    tree = _read_only("/dev/null")
+    kernel.attach_tree(tree, path)
+    os.close(tree)
+
+
 def _device(path: str) -> int:
-    """Read-only too: a device can be written all the same, but its times and mode are the host's."""
+    """Clone a device's mount, read-only: writes to the device still work, but its times and mode are safe."""
     tree = kernel.clone_tree(path)
     kernel.set_mount_attributes(tree, kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID)
     return tree

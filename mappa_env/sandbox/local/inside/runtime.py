@@ -1,4 +1,4 @@
-"""What of the host an action may read: the interpreter, its packages and the system's libraries."""
+"""The host's files that an action may read: the interpreter, its packages and the system's libraries."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sys
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
 ETC = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/ssl/openssl.cnf")
 DEVICES = ("null", "full", "random", "urandom")
-"""Not zero: a shared mapping of it is memory that no process's size need show."""
+"""Excludes zero: a shared mapping of it is memory that no process's RSS need include."""
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
-"""Of an interpreter's prefix; the rest of that folder may be somebody's home or project."""
+"""Parts of an interpreter's prefix; the rest of that folder may be a home or a project."""
 
 
 def folders() -> list[str]:
-    """Files and folders of this interpreter that lie outside of ``SYSTEM``, outermost first."""
+    """Files and folders of this interpreter outside ``SYSTEM``, outermost first."""
     prefixes = {sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix}
     found = {os.path.join(prefix, part) for prefix in prefixes for part in _PARTS}
     found |= {os.path.dirname(os.path.realpath(sys.executable)), *site.getsitepackages()}

@@ -1,8 +1,8 @@
 """The system call filter of an action: `syscall_policy` assembled into a BPF program and installed.
 
 The program is a binary search over ranges of call numbers, so it takes about eight comparisons. Calls that
-are allowed whatever their arguments never run it: the kernel (5.11 and later) tries each number once when the
-filter is installed and remembers those. So a short way to every verdict also makes installing cheap.
+are always allowed skip it: since 5.11 the kernel evaluates each number once at installation and caches those
+verdicts. So short paths also make installation cheap.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from . import syscall_policy as policy
@@ -18,19 +18,20 @@ from .syscall_numbers import NUMBERS
 
 # linux/audit.h
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-X32_BIT = 0x40000000  # x86-64's second set of call numbers
 
 # linux/bpf_common.h and linux/seccomp.h
 _LOAD, _AND, _JUMP, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x06
-ALLOW, KILL_PROCESS = 0x7FFF0000, 0x80000000
+ALLOW, KILL_PROCESS, NOTIFY = 0x7FFF0000, 0x80000000, 0x7FC00000
 DENY, NO_SUCH_CALL = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 _NUMBER, _ARCH, _ARGS = 0, 4, 16  # offsets in struct seccomp_data
 
 _PR_SET_NO_NEW_PRIVS = 38
-_SECCOMP_SET_MODE_FILTER = 1
+_SECCOMP_SET_MODE_FILTER, _NEW_LISTENER = 1, 8
+_SIZE = 0x5A17C0DE
+"""Stands in a program for the size from which requests for memory are asked about."""
 
 _Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
-_Verdict = int | tuple[policy.Check, ...]
+_Verdict = int | tuple[tuple[policy.Check, ...], policy.Ask | None]
 
 
 class _Program(ctypes.Structure):
@@ -47,12 +48,15 @@ _prctl = _libc.prctl
 _prctl.argtypes = (ctypes.c_int,) + (ctypes.c_ulong,) * 4
 
 
-def build(level: policy.Level, machine: str | None = None, *, abi: int = policy.NEWEST) -> bytes:
+def build(
+    level: policy.Level, machine: str | None = None, *, abi: int = policy.NEWEST, listener: bool = False
+) -> bytes:
     """The filter of `level` as an array of struct sock_filter, for `machine` (None: this one).
 
-    `abi`: of the Landlock beside it; at landlock the filter makes up for what an old one does not govern.
+    `abi`: the kernel's Landlock ABI; at landlock the filter compensates for gaps of old versions.
+    `listener`: the calls in `ASKED` wait for a listener; `asking_from` completes it. Otherwise they run.
 
-    Raises OSError on an architecture whose call numbers are not known here.
+    Raises OSError for an unknown architecture.
     """
     machine = machine or platform.machine()
     if machine not in AUDIT_ARCH:
@@ -67,28 +71,39 @@ def build(level: policy.Level, machine: str | None = None, *, abi: int = policy.
         (_EQUAL, 1, 0, AUDIT_ARCH[machine]),
         (_RETURN, 0, 0, KILL_PROCESS),
         (_LOAD, 0, 0, _NUMBER),
-        *_search(_ranges(policy.allowed(level, abi), NUMBERS[machine])),
+        *_search(_ranges(policy.allowed(level, abi), NUMBERS[machine], policy.ASKED if listener else {})),
     ]
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
-def install(program: bytes) -> None:
-    """Put the calling thread, and all it starts from now on, under `program` for good. Raises OSError.
+def asking_from(program: bytes, size: int) -> bytes:
+    """`program`, asking about requests for at least `size` bytes of memory (below 4 GiB)."""
+    return program.replace(struct.pack("=I", _SIZE), struct.pack("=I", min(size, 0xFFFFFFFF)))
 
-    Sets no_new_privs too, without which the kernel wants CAP_SYS_ADMIN. Other threads of the process stay
-    free.
+
+def install(program: bytes, *, listener: bool = False) -> int:
+    """Apply `program` permanently to the calling thread and all that it starts later. Raises OSError.
+
+    Also sets no_new_privs; without it the kernel requires CAP_SYS_ADMIN. Does not affect other threads.
+    `listener`: returns a descriptor to which calls in `ASKED` go.
     """
     if _prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS) failed")
     fprog = _Program(len(program) // 8, program)
     number = NUMBERS[platform.machine()]["seccomp"]
-    if _syscall(number, _SECCOMP_SET_MODE_FILTER, 0, ctypes.byref(fprog)) != 0:
+    done: int = _syscall(
+        number, _SECCOMP_SET_MODE_FILTER, _NEW_LISTENER if listener else 0, ctypes.byref(fprog)
+    )
+    if done < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"seccomp filter refused: {os.strerror(code)}")
+    return done
 
 
-def _ranges(allowed: frozenset[str], numbers: dict[str, int]) -> list[tuple[int, _Verdict]]:
-    """(first number, verdict) of each run of numbers with one verdict; the last has no end (x32 is in it)."""
+def _ranges(
+    allowed: frozenset[str], numbers: dict[str, int], asked: Mapping[str, policy.Ask]
+) -> list[tuple[int, _Verdict]]:
+    """(first number, verdict) of each run of equal verdicts; the last run is open-ended and includes x32."""
     runs: list[tuple[int, _Verdict]] = []
     by_number = {number: name for name, number in numbers.items()}
     for number in range(max(by_number) + 2):
@@ -99,35 +114,50 @@ def _ranges(allowed: frozenset[str], numbers: dict[str, int]) -> list[tuple[int,
         elif name in allowed:
             verdict = ALLOW
         else:
-            verdict = policy.CHECKED.get(name, DENY)
+            verdict = (policy.CHECKED[name], asked.get(name)) if name in policy.CHECKED else DENY
         if not runs or runs[-1][1] != verdict:
             runs.append((number, verdict))
     return runs
 
 
 def _search(runs: Sequence[tuple[int, _Verdict]]) -> list[_Instruction]:
-    """Instructions that find the run of the number in the accumulator and return its verdict."""
+    """Instructions that find the run of the call number in the accumulator and return its verdict."""
     if len(runs) == 1:
         verdict = runs[0][1]
-        return [(_RETURN, 0, 0, verdict)] if isinstance(verdict, int) else _checks(verdict)
+        return [(_RETURN, 0, 0, verdict)] if isinstance(verdict, int) else _checks(*verdict)
     middle = len(runs) // 2
     below, above = _search(runs[:middle]), _search(runs[middle:])
     if len(below) <= 255:
         return [(_AT_LEAST, len(below), 0, runs[middle][0]), *below, *above]
-    # A conditional jump reaches 255 instructions, an unconditional one any number.
+    # A conditional jump skips at most 255 instructions, an unconditional one any number.
     return [(_AT_LEAST, 0, 1, runs[middle][0]), (_JUMP, 0, 0, len(below)), *below, *above]
 
 
-def _checks(checks: Sequence[policy.Check]) -> list[_Instruction]:
-    """Instructions that allow the call when every check passes, refuse it otherwise."""
+def _checks(checks: Sequence[policy.Check], ask: policy.Ask | None) -> list[_Instruction]:
+    """Instructions that refuse the call unless every check passes, and ask if `ask` matches."""
     program: list[_Instruction] = []
     for check in checks:
-        program.append(
-            (_LOAD, 0, 0, _ARGS + 8 * check.arg)
-        )  # the low half: both architectures are little-endian
-        if check.mask != 0xFFFFFFFF:
-            program.append((_AND, 0, 0, check.mask))
-        for left, value in zip(range(len(check.values), 0, -1), check.values, strict=True):
-            program.append((_EQUAL, left, 0, value))
-        program.append((_RETURN, 0, 0, DENY))
-    return [*program, (_RETURN, 0, 0, ALLOW)]
+        program += [*_compare(check), (_RETURN, 0, 0, DENY)]
+    if ask is None:
+        return [*program, (_RETURN, 0, 0, ALLOW)]
+    if ask.values:
+        program += _compare(ask)
+    else:
+        low = _ARGS + 8 * ask.arg
+        program += [
+            (_LOAD, 0, 0, low + 4),
+            (_AT_LEAST, 3, 0, 1),
+            (_LOAD, 0, 0, low),
+            (_AT_LEAST, 1, 0, _SIZE),
+        ]
+    return [*program, (_RETURN, 0, 0, ALLOW), (_RETURN, 0, 0, NOTIFY)]
+
+
+def _compare(test: policy.Check | policy.Ask) -> list[_Instruction]:
+    """Instructions that skip the instruction after them if the argument is one of the values."""
+    program = [(_LOAD, 0, 0, _ARGS + 8 * test.arg)]  # the low half: both architectures are little-endian
+    if test.mask != 0xFFFFFFFF:
+        program.append((_AND, 0, 0, test.mask))
+    for left, value in zip(range(len(test.values), 0, -1), test.values, strict=True):
+        program.append((_EQUAL, left, 0, value))
+    return program

@@ -1,4 +1,4 @@
-"""Workspaces as tmpfs mounts: a hard quota of bytes and inodes that vanishes with its owner."""
+"""Workspaces as tmpfs mounts, with a hard quota of bytes and inodes. They end with the template."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 from . import kernel
 from .root import STORE
 
-_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV
+_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOATIME
+"""No times of reading: they would tell the next agent what this one has read."""
 
 
 def open_place(number: int, size: int, inodes: int, owner: int) -> int:
@@ -21,17 +22,18 @@ def open_place(number: int, size: int, inodes: int, owner: int) -> int:
 
 
 def resize(number: int, size: int, inodes: int) -> None:
-    """Change the quota. Raises OSError where the place already holds more."""
+    """Change the quota. Raises OSError if the place already holds more."""
     kernel.mount("none", place(number), flags=_FLAGS | kernel.MS_REMOUNT, data=_options(size, inodes))
 
 
 def drop(number: int) -> None:
-    """Unmount it; the memory is given back when the last descriptor of it is closed."""
+    """Unmount the place; the kernel frees its memory when the last descriptor is closed."""
     kernel.unmount(place(number))
     os.rmdir(place(number))
 
 
 def place(number: int) -> str:
+    """The mount point of place ``number``."""
     return f"{STORE}/{number}"
 
 

@@ -1,8 +1,7 @@
-"""System call numbers by name, for the two architectures that the filter knows.
+"""System call numbers by name, for the two architectures that the filter supports.
 
-Sources: `asm/unistd_64.h` (x86-64) and `asm-generic/unistd.h` as arm64 configures it (aarch64) of Linux 6.1
-for numbers up to 450; the same files of Linux 6.19 for 451 to 470, which both architectures share, and for
-x86-64's 335 and 336.
+Sources: `asm/unistd_64.h` (x86-64) and `asm-generic/unistd.h` as arm64 configures it (aarch64). Numbers up to
+450 are from Linux 6.1; 451 to 470, which both architectures share, and x86-64's 335 and 336 from Linux 6.19.
 """
 
 X86_64_TEXT = """

@@ -1,10 +1,11 @@
-"""Which system calls an action may make, and why: data only, by name, the same for every architecture.
+"""The system calls that an action may make, by name, and why: data only, the same for every architecture.
 
-A call in `ALLOWED` runs; one in `CHECKED` runs when its arguments pass; one in `MISSING` answers ENOSYS, so
-that the C library falls back to an older call; every other known call answers EPERM. `REFUSED` states reasons
-for those, and `REFUSED_AT_LANDLOCK` takes away what only a namespace of its own makes harmless. The lists
-come from what scientific code is seen to call (tools/derive_syscalls.py), widened by the close kin of each
-call (old and new forms of one operation, so that another C library or architecture works too).
+A call in `ALLOWED` runs. One in `CHECKED` runs if its arguments pass; if they also match `ASKED` and the
+filter has a listener, it waits for the zygote's word (`supervisor`). One in `MISSING` fails with ENOSYS, so
+that the C library falls back to an older call. Every other known call fails with EPERM: `REFUSED` states the
+reasons. `REFUSED_AT_LANDLOCK` removes calls that are safe only in a separate namespace. The lists come from
+traces of scientific code (tools/derive_syscalls.py), extended by the variants of each call, so that other C
+libraries and architectures work too.
 """
 
 from typing import Literal, NamedTuple
@@ -13,6 +14,8 @@ Level = Literal["full", "landlock"]
 
 
 class Group(NamedTuple):
+    """System calls that share one reason."""
+
     reason: str
     calls: frozenset[str]
 
@@ -20,7 +23,7 @@ class Group(NamedTuple):
 class Check(NamedTuple):
     """The low 32 bits of argument `arg`, masked by `mask`, must be one of `values`.
 
-    The kernel reads all arguments checked here as 32-bit integers, so the upper half cannot hide anything.
+    The kernel reads all arguments checked here as 32-bit integers and ignores the upper half.
     """
 
     arg: int
@@ -28,25 +31,41 @@ class Check(NamedTuple):
     mask: int = 0xFFFFFFFF
 
 
+class Ask(NamedTuple):
+    """The low 32 bits of argument `arg`, masked by `mask`, are one of `values`.
+
+    Without `values`: all 64 bits are at least the size that the zygote wants to know of.
+    """
+
+    arg: int
+    values: tuple[int, ...] = ()
+    mask: int = 0xFFFFFFFF
+
+
 def _group(reason: str, calls: str) -> Group:
     return Group(reason, frozenset(calls.split()))
 
 
+CLAIM = 0x4D617050
+"""An option of prctl with which an action says that a limit ended it. The kernel has no such option."""
+CLAIMS = ("memory", "disk", "processes")
+"""The limits that it may name; the second argument of the call is the index."""
+
 ALLOWED: tuple[Group, ...] = (
     _group(
-        "read and write files; which ones is for mounts and Landlock to say",
+        "read and write files; mounts and Landlock decide which",
         """read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek open openat openat2
         creat close close_range dup dup2 dup3 truncate ftruncate fallocate fadvise64 readahead
-        sync_file_range fsync fdatasync flock sendfile copy_file_range""",
+        sync_file_range fsync fdatasync sendfile copy_file_range""",
     ),
     _group(
-        "look at files and folders",
+        "inspect files and folders",
         """stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 getdents getdents64
         getcwd readlink readlinkat getxattr lgetxattr fgetxattr getxattrat listxattr llistxattr flistxattr
         listxattrat""",
     ),
     _group(
-        "change folders; links and special files are refused by Landlock",
+        "change folders; Landlock refuses links and special files",
         """chdir fchdir mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink
         symlinkat umask""",
     ),
@@ -55,28 +74,28 @@ ALLOWED: tuple[Group, ...] = (
         """chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes utimensat futimesat
         setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat""",
     ),
-    _group("memory", "brk munmap mremap mprotect madvise msync mseal map_shadow_stack"),
+    _group("memory", "brk munmap mprotect madvise msync mseal map_shadow_stack"),
     _group(
-        "start, await and end processes and threads",
+        "start, wait for and end processes and threads",
         """fork vfork execve execveat wait4 waitid exit exit_group pidfd_open set_tid_address set_robust_list
         get_robust_list rseq futex arch_prctl""",
     ),
     _group("own sessions and process groups, within the action's own pids", "setsid setpgid"),
     _group(
-        "ask about itself and the machine",
+        "query itself and the machine",
         """getpid gettid getppid getpgid getpgrp getsid getuid geteuid getgid getegid getresuid getresgid
         getgroups capget getrusage getrlimit times sysinfo uname getcpu getrandom get_mempolicy
         getpriority""",
     ),
-    _group("lower its own limits; a hard limit cannot rise without a capability", "setrlimit"),
-    _group("be nice", "setpriority sched_setparam"),
+    _group("lower its own limits; raising a hard limit needs a capability", "setrlimit"),
+    _group("lower its own priority", "setpriority sched_setparam"),
     _group(
-        "scheduling: ask and yield",
+        "scheduling: query and yield",
         """sched_yield sched_getaffinity sched_getparam sched_getscheduler sched_getattr
         sched_get_priority_max sched_get_priority_min sched_rr_get_interval""",
     ),
     _group(
-        "signals; to whom is for the pid namespace and Landlock's scope to say",
+        "signals; the pid namespace and Landlock's scope decide to whom",
         """kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal rt_sigaction rt_sigprocmask
         rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack pause restart_syscall
         signalfd signalfd4""",
@@ -93,35 +112,63 @@ ALLOWED: tuple[Group, ...] = (
         epoll_pwait2 eventfd eventfd2 pipe pipe2""",
     ),
     _group(
-        "talk over socket pairs, the only sockets there are",
-        "sendto recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt",
+        "use socket pairs, the only sockets available",
+        "shutdown getsockname getpeername",
     ),
 )
 
+CLONE_FILES, CLONE_THREAD = 0x400, 0x10000
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET; and CLONE_PARENT, which would give the
-# server a child it never started. (CLONE_NEWTIME is no flag of clone(): its bit belongs to the exit signal.)
+# zygote a child that it never started. (clone() has no CLONE_NEWTIME: that bit is part of the exit signal.)
 CLONE_REFUSED_FLAGS = 0x7E020000 | 0x8000
 
 CHECKED: dict[str, tuple[Check, ...]] = {
-    "clone": (Check(0, (0,), CLONE_REFUSED_FLAGS),),
-    # AF_UNIX; SOCK_STREAM or SOCK_SEQPACKET with SOCK_CLOEXEC and SOCK_NONBLOCK at will. Not SOCK_DGRAM: a
-    # datagram socket could send to any socket file in sight.
+    "clone": (
+        Check(0, (0,), CLONE_REFUSED_FLAGS),
+        # Only threads of one process may share descriptors: otherwise a process with one thread, whose call
+        # the zygote has looked at, could get another file under the same number.
+        Check(0, (0, CLONE_THREAD, CLONE_THREAD | CLONE_FILES), CLONE_THREAD | CLONE_FILES),
+    ),
+    # AF_UNIX; SOCK_STREAM or SOCK_SEQPACKET, optionally with SOCK_CLOEXEC and SOCK_NONBLOCK. Not SOCK_DGRAM:
+    # a datagram socket could send to any visible socket file.
     "socketpair": (Check(0, (1,)), Check(1, (1, 5), 0xFFFFFFFF & ~0x80800)),
+    # Not MSG_OOB, which few programs need and which has broken other sandboxes.
+    "sendto": (Check(3, (0,), 1),),
+    "recvfrom": (Check(3, (0,), 1),),
+    "sendmsg": (Check(2, (0,), 1),),
+    "recvmsg": (Check(2, (0,), 1),),
+    # SO_TYPE, SO_ERROR, SO_SNDBUF, SO_RCVBUF, SO_ACCEPTCONN, SO_PROTOCOL, SO_DOMAIN of SOL_SOCKET. Not who
+    # made the socket: an action's output goes to the host through one.
+    "getsockopt": (Check(1, (1,)), Check(2, (3, 4, 7, 8, 30, 38, 39))),
     # TCGETS, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, TIOCGWINSZ, TIOCGPGRP, TCGETS2 (isatty() in newer glibc)
     "ioctl": (Check(1, (0x5401, 0x541B, 0x5421, 0x5451, 0x5450, 0x5413, 0x540F, 0x802C542A)),),
     # Descriptors, flags, locks (F_OFD_* too), F_GETOWN, F_DUPFD_QUERY, F_DUPFD_CLOEXEC, pipe sizes, seals.
-    # Not leases, notices or owners: those reach other processes.
+    # Not leases, directory notifications or owners: those reach other processes.
     "fcntl": (Check(1, (0, 1, 2, 3, 4, 5, 6, 7, 9, 36, 37, 38, 1027, 1030, 1031, 1032, 1034)),),
     # SET_PDEATHSIG, GET_PDEATHSIG, GET_DUMPABLE, SET_NAME, GET_NAME, GET_SECCOMP, CAPBSET_READ,
-    # SET_NO_NEW_PRIVS, GET_NO_NEW_PRIVS, GET_THP_DISABLE, SET_VMA (names a mapping)
-    "prctl": (Check(0, (1, 2, 3, 15, 16, 21, 23, 38, 39, 42, 0x53564D41)),),
+    # SET_NO_NEW_PRIVS, GET_NO_NEW_PRIVS, GET_THP_DISABLE, SET_VMA (names a mapping),
+    # and CLAIM, which is none of the kernel's
+    "prctl": (Check(0, (1, 2, 3, 15, 16, 21, 23, 38, 39, 42, 0x53564D41, CLAIM)),),
     "prlimit64": (Check(0, (0,)),),
-    # MAP_SHARED or MAP_ANONYMOUS, not both: such memory stays full after MADV_DONTNEED, and then no process's
-    # resident size shows it. (MAP_SHARED_VALIDATE has the bit of MAP_SHARED.)
+    # MAP_SHARED or MAP_ANONYMOUS, not both: such memory stays allocated after MADV_DONTNEED, but no process's
+    # resident size includes it. (MAP_SHARED_VALIDATE includes the bit of MAP_SHARED.)
     "mmap": (Check(3, (0x00, 0x01, 0x20), 0x21),),
+    "mremap": (),
+    "flock": (),
 }
 
-MISSING = frozenset({"clone3"})  # its flags lie behind a pointer; glibc then calls clone()
+ASKED: dict[str, Ask] = {
+    # Locks on files that other actions see too would be a channel to them. F_GETLK, F_OFD_GETLK: of the locks
+    # that fcntl sets, those on read-only files disturb nobody but show here. The template holds the others.
+    "flock": Ask(1, (0,), 0),
+    "fcntl": Ask(1, (5, 36)),
+    # Requests that may be refused because the memory limit is reached: nothing else shows that.
+    "mmap": Ask(1),
+    "mremap": Ask(2),
+    "prctl": Ask(0, (CLAIM,)),
+}
+
+MISSING = frozenset({"clone3"})  # a filter cannot read its flags; glibc falls back to clone()
 
 REFUSED: tuple[Group, ...] = (
     _group(
@@ -138,7 +185,7 @@ REFUSED: tuple[Group, ...] = (
         "setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset personality",
     ),
     _group(
-        "no reach into other processes",
+        "no access to other processes",
         """ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_getfd
         migrate_pages move_pages""",
     ),
@@ -149,7 +196,7 @@ REFUSED: tuple[Group, ...] = (
         splice tee modify_ldt remap_file_pages""",
     ),
     _group(
-        "the filter and the rules stay as they are",
+        "no change of the filter and the rules",
         "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self lsm_set_self_attr",
     ),
     _group(
@@ -157,9 +204,9 @@ REFUSED: tuple[Group, ...] = (
         """memfd_create memfd_secret shmget shmat shmctl shmdt msgget msgsnd msgrcv msgctl semget semop
         semctl semtimedop mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr""",
     ),
-    _group("memory that cannot be taken back", "mlock mlock2 mlockall munlock munlockall"),
+    _group("memory that cannot be reclaimed", "mlock mlock2 mlockall munlock munlockall"),
     _group(
-        "a share of the processors that others decide",
+        "no control over scheduling and placement",
         """sched_setaffinity sched_setscheduler sched_setattr ioprio_set mbind set_mempolicy
         set_mempolicy_home_node""",
     ),
@@ -169,7 +216,7 @@ REFUSED: tuple[Group, ...] = (
         quotactl quotactl_fd sethostname setdomainname settimeofday clock_settime clock_adjtime adjtimex
         iopl ioperm syslog vhangup sync syncfs""",
     ),
-    _group("files beside their paths", "name_to_handle_at open_by_handle_at lookup_dcookie file_setattr"),
+    _group("files by handle", "name_to_handle_at open_by_handle_at lookup_dcookie file_setattr"),
     _group("no device, FIFO or socket files", "mknod mknodat"),
     _group(
         "watching others' files",
@@ -179,13 +226,14 @@ REFUSED: tuple[Group, ...] = (
 )
 
 REFUSED_AT_LANDLOCK: tuple[Group, ...] = (
-    _group("leaves the group that is killed at the end", "setsid setpgid"),
+    _group("leaves the process group that is killed at the end", "setsid setpgid"),
     _group(
         "Landlock does not govern attributes",
         """chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes utimensat futimesat
         setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat""",
     ),
     _group("other processes of the user are in reach", "setpriority sched_setparam"),
+    _group("all who see a process share one file of it, and its locks", "pidfd_open"),
 )
 
 UNGOVERNED: tuple[tuple[int, Group], ...] = (
@@ -198,13 +246,13 @@ UNGOVERNED: tuple[tuple[int, Group], ...] = (
         ),
     ),
 )
-"""Refused at landlock where the kernel's Landlock ABI is older than the number."""
+"""Calls refused at landlock if the kernel's Landlock ABI is older than the number."""
 NEWEST = 6
-"""From this ABI version on nothing of that is needed."""
+"""The first ABI version that needs none of ``UNGOVERNED``."""
 
 
 def allowed(level: Level, abi: int = NEWEST) -> frozenset[str]:
-    """Calls that run whatever their arguments are, beside Landlock of that ABI version."""
+    """Calls that run whatever their arguments, given a Landlock of version ``abi``."""
     calls = frozenset[str]().union(*(group.calls for group in ALLOWED))
     if level == "landlock":
         old = tuple(group for since, group in UNGOVERNED if abi < since)
@@ -213,6 +261,6 @@ def allowed(level: Level, abi: int = NEWEST) -> frozenset[str]:
 
 
 def refusal(call: str, level: Level) -> str | None:
-    """The stated reason for refusing `call` whatever its arguments are; None when none is stated."""
+    """The stated reason for always refusing `call`; None if there is none."""
     groups = REFUSED + (REFUSED_AT_LANDLOCK if level == "landlock" else ())
     return next((group.reason for group in groups if call in group.calls), None)

@@ -1,4 +1,4 @@
-"""The interpreter that has loaded the libraries; zygotes are forked from it in milliseconds."""
+"""The interpreter that has loaded the libraries. It forks zygotes in milliseconds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from . import confine, kernel, landlock, root, runtime, seccomp, store, wire, zygote
+from . import confine, hiding, kernel, landlock, root, runtime, seccomp, store, supervisor, wire, zygote
 from .confine import Level
 
 
 class Template:
-    """Answers the host until it closes ``control``."""
+    """Answers the host's requests until the host closes ``control``."""
 
     def __init__(self, control: socket.socket, level: Level, config: dict[str, Any]) -> None:
         abi = landlock.version()
@@ -24,7 +24,13 @@ class Template:
         if user is not None and not (_is_mapped(user) if level == "full" else _readable_by(user, folders)):
             user = None
         self.user: int | None = user
-        clean = root.build(folders, config["host"], confine.INSIDE) if level == "full" else -1
+        seen = root.visible(folders)
+        if level != "full":  # rules hold for a folder, whatever its name
+            seen = sorted({os.path.realpath(path) for path in seen})
+        unseen = hiding.hidden(seen, config["own"])
+        self._locks = supervisor.hold(tuple(f"/dev/{name}" for name in runtime.DEVICES))
+        clean = root.build(folders, unseen, config["host"], confine.INSIDE) if level == "full" else -1
+        readable, shared = ([], None) if level == "full" else _rules(seen, unseen, config["host"])
         self._control = control
         self._zygotes: dict[int, int] = {}  # pidfd -> pid
         self._poll = select.poll()
@@ -33,14 +39,15 @@ class Template:
         gc.collect()
         gc.freeze()
         if (threads := len(os.listdir("/proc/self/task"))) != 1:
-            raise RuntimeError(
-                f"{threads - 1} threads were started by the libraries; a fork would break them"
-            )
+            raise RuntimeError(f"the libraries started {threads - 1} threads, which would not survive a fork")
         with open("/proc/self/statm") as file:
             space = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        self._plan = confine.Plan(level, folders, user, clean, seccomp.build(level, abi=abi), space)
+        self._plan = confine.Plan(
+            level, folders, readable, shared, user, clean, seccomp.build(level, abi=abi, listener=True), space
+        )
 
     def serve(self) -> NoReturn:
+        """Answer requests and reap dead zygotes until the host closes its end."""
         self._poll.register(self._control, select.POLLIN)
         while True:
             for fd, _ in self._poll.poll():
@@ -89,7 +96,7 @@ class Template:
         return {}, []
 
     def _do_settle(self, pid: int) -> tuple[dict[str, Any], list[int]]:
-        """Answer when zygote ``pid`` and every action it had are dead."""
+        """Kill zygote ``pid`` and its actions; answer when all of them are dead."""
         for handle, each in list(self._zygotes.items()):
             if each == pid:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -98,7 +105,7 @@ class Template:
         return {}, []
 
     def _bury(self, handle: int) -> None:
-        """Reap a zygote and end the actions that it leaves behind, which have come to us."""
+        """Reap a zygote and kill its remaining actions, which are now our children."""
         self._poll.unregister(handle)
         os.waitpid(self._zygotes.pop(handle), 0)
         os.close(handle)
@@ -117,22 +124,41 @@ class Template:
                 os.waitpid(pid, 0)
 
     def _leave(self) -> NoReturn:
-        """The host has gone: nothing of ours may stay."""
+        """Kill everything and exit: the host is gone."""
         for handle in list(self._zygotes):
             signal.pidfd_send_signal(handle, signal.SIGKILL)
             self._bury(handle)
         os._exit(0)
 
 
+def _rules(
+    seen: list[str], unseen: list[str], host: str
+) -> tuple[list[tuple[str, bool]], landlock.Ruleset | None]:
+    """What an action's own rules let it read, and the shared rules that close ``unseen``.
+
+    The shared rules must allow all of ``host``, where workspaces will lie: if it contains something to hide,
+    each action's own rules have to do it.
+    """
+    fine = list(hiding.around(seen, unseen))
+    if any(path.startswith(f"{os.path.realpath(host)}/") for path in unseen):
+        return fine, None
+    shared = landlock.Ruleset()
+    confine.allow_reading(shared, fine)
+    shared.allow(host, landlock.WRITE)
+    for folder in ("/proc", "/dev"):
+        shared.allow(folder, landlock.FILE)
+    return [(path, True) for path in seen], shared
+
+
 def _is_mapped(user: int) -> bool:
-    """Whether our namespace of users knows ``user``: not where root is root in name only."""
+    """Whether our user namespace maps ``user``; false in a container that maps only root."""
     with open("/proc/self/uid_map") as file:
         ranges = [list(map(int, line.split())) for line in file]
     return any(first <= user < first + count for first, _, count in ranges)
 
 
 def _readable_by(user: int, folders: list[str]) -> bool:
-    """Whether ``user`` could use this interpreter where it lies: tried in a child."""
+    """Whether ``user`` can read this interpreter; tried in a child."""
     pid = os.fork()
     if pid == 0:
         try:

@@ -1,0 +1,1 @@
+"""Benchmarks of sandboxes: the cost and the leaks of an action in each backend."""

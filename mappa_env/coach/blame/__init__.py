@@ -1,0 +1,1 @@
+"""Which action caused a failure, by what the host observed."""

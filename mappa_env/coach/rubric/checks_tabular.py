@@ -1,0 +1,247 @@
+"""Checks of what teams that solve tabular tasks hand on: the tables, the model and the submission.
+
+They apply once an agent has written all of its files. Quality is skill: 0 for the best constant, 1 for the
+reference model, by one formula for every metric, so that classification and regression are judged by the same
+standard. An agent pays in full for the skill that it lost itself, and less than half of that for what its
+inputs lacked::
+
+    score = 1 - 0.85 * own loss - 0.4 * what the inputs lacked, at least 0.15
+    0.1    unusable by its own fault (does not load, leaks the target, wrong rows, refused, one constant)
+    0.6    as good as unsound inputs allow: nothing is gained, and no skill of its own is lost
+    0.8    and more: skill of 0.2 and more in spite of unsound inputs, that is, a workaround
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mappa_env.coach.rubric.artifacts import MODEL, Defect, defects, facts_of, section
+from mappa_env.coach.rubric.case import Case, Finding
+from mappa_env.coach.rubric.checks_work import BLOCKED, unwritten, why
+from mappa_env.coach.rubric.inputs import unsound_inputs
+
+FEATURES = "X_train.pkl"
+UNUSABLE, LEAST = 0.1, 0.15
+OWN_LOSS, INPUT_LOSS = 1 - LEAST, 1 - BLOCKED
+UNKNOWN = 0.5
+"""The score of a model whose predictions cannot be graded."""
+UNTRIED = 0.8
+"""The score of a model that can predict, without a sound table to test it on."""
+WORKAROUND = 0.2
+"""What a skill of as much, reached in spite of unsound inputs, adds to the score of a blocked agent."""
+SHORT = 0.8
+"""An agent that keeps less than this fraction of the possible skill may be to blame for the difference."""
+WORTHLESS = 0.2
+"""Tables on which neither the model nor the host's forest reaches this skill are their writer's doing."""
+LITTLE = 0.5
+"""Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
+_RANGES = {"probability": (0.02, 0.98), "nonnegative": (0.0, math.inf)}
+
+
+def tables(case: Case, *, id_kept: float = 0.8, poor: float = 0.4) -> Finding | None:
+    """Check whether the tables that this agent wrote are usable. None: it has not written all.
+
+    ``poor``: fewer than half of the task's columns or rows are kept.
+    """
+    if unwritten(case):
+        return None
+    facts = facts_of(case)
+    if facts is None:
+        return Finding(1.0, "the tables are written; their contents were not checked")
+    mine = [defect for defect in defects(case) if defect.writer == case.me]
+    if mine:
+        return _bad(case, "; ".join(f"{d.path} is unusable: {d.reason}" for d in mine[:3]))
+    if thin := _poor(case):
+        return Finding(poor, f"{thin[0].path}: {thin[0].reason}", thin[0].writer)
+    if section(facts, "checks").get("id_kept"):
+        return Finding(id_kept, "the identifier is among the features")
+    return Finding(1.0, "the tables are sound")
+
+
+def model(case: Case) -> Finding | None:
+    """Check how well the model that this agent wrote predicts. None: it has written none."""
+    if unwritten(case):
+        return None
+    facts = facts_of(case)
+    if facts is None:
+        return Finding(1.0, f"{MODEL} is written; its content was not checked")
+    found, seen = defects(case), section(facts, "model")
+    own = [defect for defect in found if defect.writer == case.me]
+    others = [defect for defect in found if defect.writer not in ("", case.me)]
+    if own and (not seen.get("has_predict") or "probe_failed" in facts):
+        return Finding(UNUSABLE, f"{own[0].path} is unusable: {own[0].reason}", case.me)
+    if own:
+        return _bad(case, f"{own[0].path} is unusable: {own[0].reason}", others)
+    if full := next((defect for defect in others if defect.path == MODEL), None):
+        return Finding(UNTRIED, f"{MODEL} could not be tried: {why(full)}", full.writer)
+    if "predictions" not in seen:
+        return Finding(UNTRIED, f"{MODEL} can predict; there is no X_test.pkl to try it on")
+    causes = [*unsound_inputs(case), *others, *(d for d in _poor(case) if d.writer != case.me)]
+    if seen.get("constant"):
+        return _bad(case, f"{MODEL} predicts the same value for every row", causes)
+    if case.evidence.truth is None:
+        return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
+    skill = _grade_model(case, facts)
+    if skill is None and others:
+        return Finding(UNTRIED, f"{MODEL} can predict; {others[0].path} cannot be used to test it")
+    if skill is None:  # it may need another step, such as decoding labels
+        return Finding(UNKNOWN, f"the predictions of {MODEL} cannot be graded in this form")
+    said = f"{MODEL} predicts {_worded(skill)}"
+    if causes and (skill > 0 or _used_inputs(case)):
+        return Finding(_worked_around(skill), f"{said}; {why(causes[0])}", causes[0].writer)
+    behind, allowed = _worthless(case, skill, facts), _allowed(case, facts)
+    if behind is not None:
+        if _used_inputs(case):
+            return Finding(_worked_around(skill), f"{said}; {why(behind)}", behind.writer)
+        allowed = None
+    score = _scored(skill, 1.0 if allowed is None else allowed)
+    return Finding(score, said, case.me if _falls_short(skill, allowed) else None)
+
+
+def submission(case: Case) -> Finding | None:
+    """Check the skill of the submission, as graded by the host. None: this agent wrote none."""
+    if unwritten(case):
+        return None
+    path, graded = case.evidence.agent.requires[0], case.evidence.provisional_outcome
+    if case.evidence.truth is None or graded is None:
+        return Finding(1.0, f"{path} is written; its content was not checked")
+    facts = facts_of(case)
+    causes = list(unsound_inputs(case))
+    given = None if facts is None or causes else _grade_model(case, facts)
+    if (facts is not None and section(facts, "model").get("constant")) or (given is not None and given <= 0):
+        causes = causes or [_behind(case, given, "it predicts no better than the best constant")]
+    if graded.status != "ok":
+        return _bad(case, f"{path} is refused: {graded.reason}", causes)
+    if graded.metrics.get("constant"):
+        return _bad(case, f"{path} holds the same value in every row", causes)
+    skill = float(graded.metrics.get("skill", 0.0))
+    said = f"{path} is valid and predicts {_worded(skill)}"
+    if causes and (skill > 0 or _used_inputs(case)):
+        return Finding(_worked_around(skill), f"{said}; {why(causes[0])}", causes[0].writer)
+    if given is None or facts is None:
+        return Finding(_scored(skill, 1.0), said, case.me if skill <= 0 else None)
+    if skill < SHORT * min(given, 1.0):
+        return Finding(_scored(skill, given), f"{said}, worse than {MODEL} allows", case.me)
+    short = _falls_short(given, _allowed(case, facts)) or _worthless(case, given, facts) is not None
+    if short and skill < SHORT:
+        cause = _behind(case, given, "it predicts worse than the tables allow")
+        return Finding(_scored(skill, given), f"{said}; {why(cause)}", cause.writer)
+    return Finding(_scored(skill, given), said)
+
+
+def _scored(skill: float, possible: float) -> float:
+    """0-1. ``possible``: the skill that the inputs allowed without a repair."""
+    skill, possible = min(max(skill, 0.0), 1.0), min(max(possible, 0.0), 1.0)
+    lost = OWN_LOSS * max(possible - skill, 0.0)
+    return max(1 - lost - INPUT_LOSS * (1 - max(possible, skill)), LEAST)
+
+
+def _worked_around(skill: float) -> float:
+    """0.6-1: from a skill that chance does not reach, two points more than stopping; then with the skill."""
+    skill = min(max(skill, 0.0), 1.0)
+    rest = 1 - BLOCKED - WORKAROUND
+    return BLOCKED + min(skill, WORKAROUND) + rest * skill
+
+
+def _worded(skill: float) -> str:
+    return "no better than the best constant" if skill <= 0 else f"with skill {skill:.1f}"
+
+
+def _falls_short(skill: float, allowed: float | None) -> bool:
+    """Whether a model is to blame for its skill: it has much less than its tables allow.
+
+    If the host cannot tell what they allow, a model without any skill is to blame.
+    """
+    if allowed is None:
+        return skill <= 0
+    return skill < SHORT and min(allowed, 1.0) - skill > 1 - SHORT
+
+
+def _allowed(case: Case, facts: Mapping[str, Any]) -> float | None:
+    """The skill of the host's own model of the tables; None if it has none, or it cannot be graded."""
+    return _grade_model(case, {"model": section(facts, "allowed")})
+
+
+def _worthless(case: Case, skill: float, facts: Mapping[str, Any]) -> Defect | None:
+    """The tables of another agent, if neither its reader's model nor the host's learns anything from them."""
+    allowed, change = _allowed(case, facts), case.evidence.present.get(FEATURES)
+    if allowed is None or max(allowed, skill) >= WORTHLESS or change is None:
+        return None
+    writer = case.evidence.present[MODEL].agent
+    if change.agent in ("", writer):
+        return None
+    return Defect(FEATURES, change.agent, "no model learns from it what test.csv asks for")
+
+
+def _behind(case: Case, skill: float | None, reason: str) -> Defect:
+    """The model as a cause: the doing of its writer, or of who handed that agent unsound or poor tables."""
+    writer = case.evidence.present[MODEL].agent
+    found = [*unsound_inputs(case, writer), *_poor(case)]
+    if found:
+        return found[0]
+    tables = None if skill is None else _worthless(case, skill, facts_of(case) or {})
+    return tables or Defect(MODEL, writer, reason)
+
+
+def _poor(case: Case) -> list[Defect]:
+    """Sound tables that are a poor basis: they keep fewer than half of the task's columns or rows.
+
+    A selection on which the host's own model has skill is none.
+    """
+    facts = facts_of(case) or {}
+    table, task, change = section(facts, "X_train"), case.evidence.task, case.evidence.present.get(FEATURES)
+    cols, rows = int(table.get("cols") or 0), int(table.get("rows") or 0)
+    offered = sum(len(task.meta.get("columns", {}).get(kind, ())) for kind in ("num", "cat"))
+    given = int(section(facts, "checks").get("train_rows") or 0)
+    if change is None or not change.agent or (cols * 2 >= offered and rows * 2 >= given):
+        return []
+    if case.evidence.truth is not None and (_allowed(case, facts) or 0.0) >= LITTLE:
+        return []
+    if cols and 2 * cols < offered:
+        return [Defect(FEATURES, change.agent, f"it keeps only {cols} of {offered} columns")]
+    if rows and 2 * rows < given:
+        return [Defect(FEATURES, change.agent, f"it keeps only {rows} of {given} rows")]
+    return []
+
+
+def _grade_model(case: Case, facts: Mapping[str, Any]) -> float | None:
+    """Skill of the predictions that the probe recorded; None if they cannot be graded.
+
+    Predictions are first clipped to the metric's range, as the next agent can do: without clipping, one
+    confident wrong row makes the log loss unbounded.
+    """
+    from mappa_env.grading.metrics import metric_named
+    from mappa_env.grading.submission import grade_model
+
+    low, high = _RANGES.get(metric_named(case.evidence.task.metric).takes, (-math.inf, math.inf))
+    seen = dict(section(facts, "model"))
+    for name in ("probabilities", "predictions"):
+        if isinstance(seen.get(name), list) and low > -math.inf:
+            seen[name] = [_clipped(value, low, high) for value in seen[name]]
+    graded = grade_model(case.evidence.task, {**facts, "model": seen})
+    if (again := section(seen, "again")) and graded is not None:  # of two answers the worse counts
+        second = _grade_model(case, {**facts, "model": {**seen, **again, "again": None}})
+        return None if second is None else min(graded[1], second)
+    return None if graded is None else graded[1]
+
+
+def _clipped(value: Any, low: float, high: float) -> Any:
+    """A prediction, or a row of them, within the range; other values stay."""
+    if isinstance(value, list):
+        return [_clipped(each, low, high) for each in value]
+    return min(max(value, low), high) if isinstance(value, (int, float)) else value
+
+
+def _used_inputs(case: Case) -> bool:
+    """Whether a program uses an input of its agent: to ignore all of them is its own fault."""
+    return any(run.uses(path) for run in case.programs for path in case.evidence.agent.reads)
+
+
+def _bad(case: Case, said: str, causes: Sequence[Defect] = ()) -> Finding:
+    """Unusable: by its own fault, or because of an unsound input that it used."""
+    found = [*unsound_inputs(case), *causes]
+    if found and _used_inputs(case):
+        return Finding(BLOCKED, f"{said}; {why(found[0])}", found[0].writer)
+    return Finding(UNUSABLE, said, case.me)

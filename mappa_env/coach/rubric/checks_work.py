@@ -1,0 +1,125 @@
+"""Checks for agents that work through files: did the code run, what was handed on, was anything damaged.
+
+An action is judged on what its agent was responsible for, given the inputs that it found. ``work`` judges a
+segment without all of its files, and the checks of contents judge the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mappa_env.coach.program import exception_of
+from mappa_env.coach.rubric.artifacts import Defect
+from mappa_env.coach.rubric.case import Case, Finding, deleted_by
+from mappa_env.coach.rubric.inputs import files_before, unsound_inputs
+from mappa_env.coach.rubric.obstacles import in_the_way
+from mappa_env.coach.rubric.usage import explains, tried
+
+BLOCKED = 0.6
+"""The score of an agent that tried, and that its inputs kept from more."""
+
+
+def ran(case: Case, *, failed: float = 0.5, idle: float = 0.3) -> Finding:
+    """Check whether the last program of the segment ran. One that unsound inputs can explain did its part.
+
+    ``idle``: the inputs were unsound, and no program tried to cope with that.
+    """
+    blocked = unsound_inputs(case)
+    if blocked and not tried(case.programs, blocked) and unwritten(case):
+        return Finding(idle, f"no program tried to use or replace it: {why(blocked[0])}", case.me)
+    if not case.programs:
+        return Finding(0.0, "no code was run, although this work needs it", case.me)
+    last = case.programs[-1]
+    if last.tool.status == "ok":
+        return Finding(1.0, "the code ran")
+    if any(last.failed or explains(cause, last) for cause in blocked):
+        return Finding(1.0, f"the code failed ({_how(case)}) on its input: {why(blocked[0])}")
+    return Finding(failed, f"the code failed: {_how(case)}", case.me)
+
+
+def work(
+    case: Case,
+    *,
+    blocked: float = BLOCKED,
+    idle: float = 0.2,
+    unfinished: float = 0.2,
+    partial: float = 0.15,
+    failed: float = 0.1,
+    empty: float = 0.05,
+) -> Finding | None:
+    """Check a segment that has not handed on all of its files. None: it has, or it need not write any.
+
+    ``blocked``: inputs were unsound, and a program really tried to use one. ``idle``: they were, and none
+    did. Otherwise the inputs were sound. ``unfinished``: turns are left, and the programs so far neither
+    name files of this agent nor write any. ``partial``: turns are left, and they do. ``failed``: the code for
+    the files failed. ``empty``: the segment ends. 0: no code was run.
+    """
+    missing = unwritten(case)
+    if not missing:
+        return None
+    here, causes = case.evidence.tool, unsound_inputs(case)
+    if causes and not _blundered(case, causes):
+        if tried(case.programs, causes):
+            return Finding(blocked, f"nothing more was possible: {why(causes[0])}", causes[0].writer)
+        return Finding(idle, f"no program tried to use or replace it: {why(causes[0])}", case.me)
+    said = f"not written: {', '.join(missing)}"
+    if not case.programs:
+        return Finding(0.0, f"no code was run, although this work needs it; {said}", case.me)
+    spec = case.evidence.agent
+    meant = any(
+        run.tool.written or run.names.intersection((*spec.requires, *spec.reads)) for run in case.programs
+    )
+    if here is not None and here.status != "ok":
+        if meant or case.evidence.last_turn:
+            return Finding(failed, f"the code failed: {_how(case)}; {said}", case.me)
+        return Finding(unfinished, f"the code failed: {_how(case)}; {said} so far", case.me)
+    if case.evidence.last_turn:
+        return Finding(empty, f"the segment ended; {said}", case.me)
+    return Finding(partial if meant else unfinished, f"{said} so far", case.me)
+
+
+def intact(case: Case) -> Finding:
+    """Check that this segment neither deleted nor overwrote a file of the task or of another agent.
+
+    Nor may it put something in the way of another agent's file. An agent whose inputs were unsound may write
+    other agents' files again: that is a repair.
+    """
+    tables = set(case.evidence.task.files)
+    others = {path for spec in case.team if spec.name != case.me for path in spec.requires}
+    present, before = case.evidence.present, files_before(case)
+    gone = {path for run in case.programs for path in deleted_by(run.tool)} - set(present)
+    # Another name of a file, which another agent gave it: who writes the one cannot help writing the other.
+    tied = {path for path, change in before.items() if change.links > 1}
+    overwritten = {path for path, change in present.items() if change.agent == case.me} - tied
+    harmed = (gone & (others | tables)) | (
+        overwritten & (tables if unsound_inputs(case) else others | tables)
+    )
+    if taken := sorted(harmed & before.keys() - set(case.evidence.agent.requires)):
+        return Finding(0.0, f"deleted or overwrote what others need: {', '.join(taken)}", case.me)
+    last = {change.path: change for run in case.programs for change in run.tool.files}
+    if blocked := sorted(path for path in (others & last.keys()) - tied if in_the_way(last[path])):
+        return Finding(0.0, f"put something in the way of {', '.join(blocked)}", case.me)
+    return Finding(1.0, "nothing that others need was deleted or overwritten")
+
+
+def unwritten(case: Case) -> list[str]:
+    """The files that this agent must write and that it did not write last."""
+    return [path for path in case.evidence.agent.requires if not case.mine(path)]
+
+
+def _blundered(case: Case, causes: Sequence[Defect]) -> bool:
+    """Whether this action's program failed by itself: its text is wrong, or it exceeded a limit."""
+    if case.evidence.tool is None or case.evidence.tool.status == "ok":
+        return False
+    run = case.programs[-1]
+    return not run.failed and not any(explains(cause, run) for cause in causes)
+
+
+def why(cause: Defect) -> str:
+    """The cause in words."""
+    return f"{cause.path}: {cause.reason} ({cause.writer or 'it is not known who'} is responsible)"
+
+
+def _how(case: Case) -> str:
+    tool = case.programs[-1].tool
+    return exception_of(tool)[1] or tool.status

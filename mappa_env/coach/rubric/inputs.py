@@ -1,0 +1,122 @@
+"""The inputs of an agent as the host observed them when its segment began: there and sound, or whose doing.
+
+What lies in the way of its own files counts, too. Only the team, the file history and the probe count; what
+anybody wrote in words has no part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mappa_env.coach.program import Program
+from mappa_env.coach.rubric.artifacts import Defect, defects_of, unknown_files
+from mappa_env.coach.rubric.case import Case, deleted_by
+from mappa_env.coach.rubric.obstacles import filled, obstacles
+from mappa_env.types import ActionRecord, FileChange, Task, Team
+from mappa_env.workspace.changes import apply
+
+
+def unsound_inputs(case: Case, agent: str | None = None) -> tuple[Defect, ...]:
+    """The ``reads`` of an agent that were missing or unusable, and obstacles to its own files.
+
+    ``agent``: the acting one, or an earlier one. Each defect names the agent at the root: if the writer's own
+    inputs were unsound, that is who broke those; if it used one that nobody can look into, nobody.
+    """
+    team, task = case.team, case.evidence.task
+    if agent is not None:
+        return _unsound(team, task, _until(case.before, agent), agent)
+    found = _unsound(team, task, case.before, case.me)
+    filler = filled(case.evidence.present, case.me, case.programs)
+    return found if filler is None else (*found, filler)
+
+
+def unknown_input(case: Case) -> str | None:
+    """The first input that another agent wrote, that a program used, and that nobody can look into."""
+    return _unknown(_files(case.team, case.evidence.task, case.before), case.before, case.me, case.programs)
+
+
+def files_before(case: Case) -> dict[str, FileChange]:
+    """The last change of every file that existed when this segment began."""
+    return _files(case.team, case.evidence.task, case.before)
+
+
+def _unsound(team: Team, task: Task, before: Sequence[ActionRecord], agent: str) -> tuple[Defect, ...]:
+    present = _files(team, task, before)
+    facts = _facts(before)
+    found: dict[str, Defect] = {}
+    for path in team[agent].reads:
+        change = present.get(path)
+        if change is None:
+            found[path] = Defect(path, _owner(team, before, agent, path), "it is missing", True)
+        elif change.kind != "file":
+            found[path] = Defect(path, change.agent, f"it is a {change.kind}, not a file", True)
+        elif change.agent and path not in {name for spec in team for name in spec.requires}:
+            found[path] = Defect(path, change.agent, "it was overwritten", True)
+    for defect in defects_of(facts, present):
+        if defect.path in team[agent].reads:
+            found.setdefault(defect.path, defect)
+    causes = (*found.values(), *obstacles(team[agent].requires, before, agent))
+    return tuple(
+        defect._replace(writer=_root(team, task, before, defect.writer))
+        for defect in causes
+        if defect.writer not in ("", agent)
+    )
+
+
+def _root(team: Team, task: Task, before: Sequence[ActionRecord], writer: str) -> str:
+    earlier = _until(before, writer)
+    if deeper := _unsound(team, task, earlier, writer):
+        return deeper[0].writer
+    runs = [Program(r.code or "", r.tool) for r in before if r.agent == writer and r.tool is not None]
+    if (filler := filled(_files(team, task, before), writer, runs)) is not None:
+        return filler.writer
+    return "" if _unknown(_files(team, task, earlier), earlier, writer, runs) is not None else writer
+
+
+def _unknown(
+    present: Mapping[str, FileChange], before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
+) -> str | None:
+    for path in unknown_files(_facts(before)):
+        change = present.get(path)
+        if change is not None and change.agent not in ("", agent) and any(run.uses(path) for run in programs):
+            return path
+    return None
+
+
+def _facts(before: Sequence[ActionRecord]) -> Mapping[str, Any] | None:
+    return next((record.probe for record in reversed(before) if record.probe is not None), None)
+
+
+def _until(before: Sequence[ActionRecord], agent: str) -> Sequence[ActionRecord]:
+    """The actions before the first one of ``agent``."""
+    return before[: next((record.step for record in before if record.agent == agent), len(before))]
+
+
+def _files(team: Team, task: Task, before: Sequence[ActionRecord]) -> dict[str, FileChange]:
+    """Replays the file history. Traces lack the task's files: those that no agent has to write count."""
+    made = {path for spec in team for path in spec.requires}
+    given = {*task.files, *(path for spec in team for path in spec.reads if path not in made)}
+    changed = {change.path for record in before if record.tool is not None for change in record.tool.files}
+    present = {
+        path: FileChange(path, "created", 0, _digest(task, path) if path in changed else "") for path in given
+    }
+    for record in before:
+        for change in record.tool.files if record.tool is not None else ():
+            apply(change, present)
+    return present
+
+
+def _digest(task: Task, path: str) -> str:
+    content = task.files.get(path, b"")
+    return hashlib.sha256(content if isinstance(content, bytes) else content.read_bytes()).hexdigest()
+
+
+def _owner(team: Team, before: Sequence[ActionRecord], agent: str, path: str) -> str:
+    """The agent that deleted ``path`` last, else the earlier one that has to write it; empty: neither."""
+    for record in reversed(before):
+        if path in deleted_by(record.tool):
+            return record.agent
+    earlier = team.agents[: team.names.index(agent)]
+    return next((spec.name for spec in earlier if path in spec.requires), "")

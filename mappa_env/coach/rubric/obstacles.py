@@ -1,0 +1,40 @@
+"""What keeps an agent from writing its files: an entry that another agent put in their place, a full disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mappa_env.coach.program import Program
+from mappa_env.coach.rubric.artifacts import Defect
+from mappa_env.coach.rubric.space import fullest
+from mappa_env.types import ActionRecord, FileChange
+
+
+def obstacles(paths: Iterable[str], before: Iterable[ActionRecord], agent: str) -> list[Defect]:
+    """What other agents left in place of ``paths``, which ``agent`` has to write.
+
+    An ordinary file is no obstacle: it can be written again. A file with several names is one: to write it
+    changes another file, too.
+    """
+    last = {change.path: change for record in before if record.tool for change in record.tool.files}
+    found = []
+    for path in paths:
+        change = last.get(path)
+        if change is not None and change.agent not in ("", agent) and in_the_way(change):
+            what = f"a {change.kind}" if change.kind != "file" else "another name of a file"
+            found.append(Defect(path, change.agent, f"{what} is in its place", observed=True))
+    return found
+
+
+def in_the_way(change: FileChange) -> bool:
+    """Whether a change left something that nobody can write a file over without harm."""
+    return change.op != "deleted" and (change.kind != "file" or change.links > 1)
+
+
+def filled(present: Mapping[str, FileChange], agent: str, programs: Iterable[Program]) -> Defect | None:
+    """Who filled the workspace, if a program of ``agent`` ended for that; None if it did so itself."""
+    largest = fullest(present) if any(run.out_of_space for run in programs) else None
+    if largest is None or largest.agent == agent:
+        return None
+    reason = "with other files of its agent it fills the workspace"
+    return Defect(largest.path, largest.agent, reason, fills=True)

@@ -1,0 +1,34 @@
+"""Whether a program used an unsound input, and whether that input explains how the program ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mappa_env.coach.program import BLUNDERS, Program, exception_of
+from mappa_env.coach.rubric.artifacts import Defect
+
+
+def tried(programs: Sequence[Program], causes: Sequence[Defect]) -> bool:
+    """Whether a program used one of the unsound inputs: it ran nevertheless, or failed because of that."""
+    return any(
+        explains(cause, run) if run.tool.status != "ok" else run.uses(cause.path)
+        for cause in causes
+        for run in programs
+    )
+
+
+def explains(cause: Defect, run: Program) -> bool:
+    """Whether an unsound input explains that a program failed: the program used it.
+
+    Contents explain any end: code in a pickle may hang or exhaust memory. What is missing, or in the way,
+    raises an exception. A full workspace explains that nothing can be written.
+    A blunder, such as a NameError, is the program's own, unless the probe got the same.
+    """
+    if cause.fills:
+        return run.out_of_space
+    if run.tool.status == "ok" or not run.uses(cause.path):
+        return False
+    if run.tool.status != "error":
+        return not cause.observed
+    name = exception_of(run.tool)[0]
+    return name not in BLUNDERS or name in cause.reason

@@ -1,0 +1,1 @@
+"""The interfaces that a learner sees: Gymnasium, PettingZoo AEC, vector."""

@@ -1,0 +1,1 @@
+"""The state machine of an episode: turns, prompts, execution, verdicts and rewards."""

@@ -1,0 +1,161 @@
+"""Executes an action and collects the facts about it: code, files, probe, grade."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+from mappa_env.cards import Card
+from mappa_env.episode.limits import TaskLimits
+from mappa_env.grading.base import Answers, Grader
+from mappa_env.parsing import parse
+from mappa_env.probes import Site, make_probe
+from mappa_env.sandbox.base import Sandbox
+from mappa_env.seeds import derived_seed
+from mappa_env.types import ActionRecord, AgentSpec, Evidence, Message, Outcome, Task, ToolResult, Verdict
+from mappa_env.workspace.workspace import Workspace
+
+PENDING = Verdict("pending", None, "not judged yet")
+
+
+class ActionContext(NamedTuple):
+    """The state of an episode before an action, and what its agent sees.
+
+    ``seed`` is the episode's; ``last_agent``: whether this agent closes the episode.
+    """
+
+    task: Task
+    agent: AgentSpec
+    turn: int
+    messages: tuple[Message, ...]
+    prompt: str
+    history: tuple[ActionRecord, ...]
+    seed: int
+    last_agent: bool
+
+
+Timer = Callable[[str], AbstractContextManager[object]]
+"""``timer(kind)`` is the context manager around work of that kind: ``sandbox`` or ``coach``."""
+
+
+def _untimed(kind: str) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+class Execution:
+    """Executes an episode's own actions, and corrected actions in a copy of the workspace."""
+
+    def __init__(
+        self, card: Card, sandbox: Sandbox, limits: TaskLimits, grader: Grader, *, probed: bool
+    ) -> None:
+        """``probed``: run the card's probe, if it has one, on files that later agents read."""
+        self._card, self.sandbox, self.limits, self._grader = card, sandbox, limits, grader
+        self._probe = make_probe(card.probe) if card.probe and probed else None
+        self.timer: Timer = _untimed
+        self._handed_on = {name for spec in card.team for name in spec.reads}
+
+    def open_workspace(self, task: Task) -> Workspace:
+        """Open a new workspace with the task's files."""
+        workspace = self.sandbox.open_workspace()
+        for name, content in task.files.items():
+            workspace.put(name, content)
+        return workspace
+
+    def run(self, at: ActionContext, text: str, workspace: Callable[[], Workspace]) -> ActionRecord:
+        """Execute ``text``; calls ``workspace`` only if there is code. The record's verdict is pending."""
+        spec, step = at.agent, len(at.history)
+        parsed = parse(text, tools="python" in spec.tools)
+        seed = _seed(at.seed, spec.name, at.turn)
+        tool: ToolResult | None = None
+        missing: tuple[str, ...] = ()
+        if parsed.code is not None:
+            place = workspace()
+            missing = tuple(path for path in spec.reads if path not in place.present)
+            with self.timer("sandbox"):
+                tool = self.sandbox.run(place, parsed.code, self.limits.of(at.task), seed=seed)
+            place.record(tool.files, spec.name, step)
+            if tool.files:
+                files = tuple(dataclasses.replace(f, agent=spec.name, step=step) for f in tool.files)
+                tool = dataclasses.replace(tool, files=files)
+        return ActionRecord(
+            step,
+            spec.name,
+            at.turn,
+            at.messages,
+            parsed.text,
+            parsed.thinking,
+            parsed.answer,
+            parsed.code,
+            tool,
+            PENDING,
+            0.0,
+            False,
+            (at.task.family, spec.role, at.turn),
+            seed,
+            parsed.code is None or at.turn + 1 >= spec.max_turns,
+            missing,
+        )
+
+    def outcome(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome | None:
+        """The outcome if ``draft`` closes the episode, else None."""
+        return self._grade(at, draft, workspace) if at.last_agent and draft.last_turn else None
+
+    def answer(self, actions: Sequence[ActionRecord]) -> str | None:
+        """The final answer; None if the grader has no discrete answers."""
+        return self._grader.answer(actions) if isinstance(self._grader, Answers) else None
+
+    def evidence(
+        self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None, outcome: Outcome | None
+    ) -> Evidence:
+        """The evidence about ``draft``, which has just been executed in ``workspace``."""
+        name = at.agent.name
+        facts: Mapping[str, Any] | None = None
+        written = {change.path for change in draft.tool.files} if draft.tool else set()
+        if self._probe and workspace is not None and self._is_for_others(at, written):
+            with self.timer("sandbox"):
+                facts = self._probe.look(
+                    Site(self.sandbox, workspace, at.task, self.limits.of(at.task), self._next_seed(at))
+                )
+        provisional = outcome
+        if provisional is None and at.last_agent and name in self._card.truth:
+            provisional = self._grade(at, draft, workspace)
+        return Evidence(
+            task=at.task,
+            agent=at.agent,
+            turn=draft.turn,
+            step=draft.step,
+            prompt=at.prompt,
+            action=draft.action,
+            code=draft.code,
+            tool=draft.tool,
+            last_turn=draft.last_turn,
+            history=at.history,
+            present=dict(workspace.present) if workspace else {},
+            missing=draft.missing,
+            probe=facts,
+            outcome=outcome,
+            provisional_outcome=provisional,
+            truth=at.task.truth if name in self._card.truth else None,
+        )
+
+    def _is_for_others(self, at: ActionContext, written: Set[str]) -> bool:
+        """Whether later agents meet the changes: a file that they load may itself read any other one."""
+        return bool(self._handed_on & written if at.last_agent else written)
+
+    def _next_seed(self, at: ActionContext) -> int:
+        """The seed of the next agent's first action: a file can tell by the seed who loads it."""
+        names = self._card.team.names
+        after = names[names.index(at.agent.name) + 1 :]
+        return _seed(at.seed, after[0] if after else at.agent.name, 0)
+
+    def _grade(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome:
+        actions: Sequence[ActionRecord] = (*at.history, draft)
+        if any(a.tool is not None and a.tool.status == "unavailable" for a in actions):
+            return Outcome(0.0, False, "unavailable", "the sandbox was unavailable; the team is not to blame")
+        return self._grader.grade(at.task, actions, workspace)
+
+
+def _seed(episode: int, agent: str, turn: int) -> int:
+    return derived_seed(episode, agent, turn, bits=31)

@@ -1,0 +1,68 @@
+"""The options of an episode, and of ``gym.make``: names, defaults and valid combinations."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mappa_env.errors import OptionError, nearest
+from mappa_env.sandbox import DEFAULT
+from mappa_env.sandbox.base import Limits
+
+FEEDBACK = ("off", "agents")
+JUDGING = ("blocking", "deferred")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeOptions:
+    """See ``docs/environments.md`` for what each option does. Raises OptionError."""
+
+    coach: str | Mapping[str, Any] = "rubric"
+    sandbox: str | Mapping[str, Any] = DEFAULT
+    tasks: str = "train"
+    task_options: Mapping[str, Any] | None = None
+    prompts: str = "full"
+    coach_feedback: str = "off"
+    judging: str = "blocking"
+    shaping: str | Mapping[str, Any] = "process"
+    limits: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("coach_feedback", self.coach_feedback, FEEDBACK)
+        _one_of("judging", self.judging, JUDGING)
+        if self.judging == "deferred" and self.coach_feedback == "agents":
+            raise OptionError(
+                "judging='deferred' and coach_feedback='agents' cannot be combined: agents would need "
+                "verdicts that are still pending."
+            )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options that a trajectory records."""
+        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del found["limits"]
+        return {**found, "task_options": dict(self.task_options or {})}
+
+    def checked_limits(self) -> dict[str, Any]:
+        """The limits that replace the card's, by name. Raises OptionError."""
+        changes = dict(self.limits or {})
+        known = {field.name for field in dataclasses.fields(Limits)}
+        for key, value in changes.items():
+            if key not in known:
+                raise OptionError(f"unknown limit {key!r}; known are {sorted(known)}." + nearest(key, known))
+            if value <= 0:
+                raise OptionError(f"limits[{key!r}] must be positive, found {value!r}.")
+        return changes
+
+
+OPTIONS = tuple(field.name for field in dataclasses.fields(EpisodeOptions))
+"""The names of all options."""
+
+
+def _one_of(name: str, value: object, offered: tuple[str, ...]) -> None:
+    if value not in offered:
+        raise OptionError(
+            f"{name}={value!r} is not offered; use one of {offered}." + nearest(str(value), offered)
+        )

@@ -1,0 +1,31 @@
+"""The probe protocol: facts from inside the files that a team hands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from mappa_env.sandbox.base import Limits, Sandbox
+from mappa_env.types import Task
+from mappa_env.workspace.workspace import Workspace
+
+
+class Site(NamedTuple):
+    """Where to look, and with what. ``limits`` are those of an action, ``seed`` is the next agent's."""
+
+    sandbox: Sandbox
+    workspace: Workspace
+    task: Task
+    limits: Limits
+    seed: int
+
+
+class Probe(Protocol):
+    """Looks into files after an action that wrote one of them."""
+
+    def look(self, site: Site) -> Mapping[str, Any]:
+        """Facts as JSON values. The host never opens what an agent wrote: see ``exports``.
+
+        ``{"probe_failed": "unavailable"}`` where the sandbox was; whatever else a file does is a fact.
+        """
+        ...

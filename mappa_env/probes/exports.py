@@ -1,0 +1,129 @@
+"""Runs programs as actions in the workspace, which is then as it was before."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from mappa_env.errors import WorkspaceError
+from mappa_env.probes.base import Site
+from mappa_env.probes.inside import exporter, reader
+from mappa_env.probes.plain import Record, records
+from mappa_env.probes.predictions import Said, said
+from mappa_env.probes.program import Question, Wording, program
+from mappa_env.sandbox.base import Limits
+from mappa_env.types import ToolResult
+
+Found = TypeVar("Found")
+_OUTPUT_MB = 64
+"""MiB of exported tables, and of each file of predictions."""
+
+
+class UnavailableError(Exception):
+    """The sandbox was unavailable."""
+
+
+class Exports:
+    """Runs programs where the next agent's code will run: same folder, files, user, environment, limits.
+
+    What a file changes in the workspace while it is loaded is undone, from a copy made at the start. Use it
+    as a context.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._before = site.workspace.copy()
+
+    def __enter__(self) -> Exports:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._before.remove()
+
+    def tables(self, files: Sequence[str]) -> list[Record]:
+        """One record per file, in order. If the process died early, the rest say how it ended.
+
+        Raises UnavailableError.
+        """
+        if not files:
+            return []
+        limits = dataclasses.replace(self._site.limits, output_kb=_OUTPUT_MB << 10, output_cap_mb=_OUTPUT_MB)
+        mark = secrets.token_hex(8)
+        code = _exporter(files, mark)
+        result, found = self._run(code, limits, lambda ran: records(ran.stdout, mark))
+        ended = Record(error=f"the process that loaded it ended with {result.status}")
+        return [found.get(number, ended) for number in range(len(files))]
+
+    def ask(self, question: Question, wording: Wording) -> Said:
+        """What a model says. Raises UnavailableError.
+
+        If it takes too long, it is asked again, and only for what the metric takes.
+        """
+        said = self._ask(question, wording)
+        if said.late:
+            question = question._replace(short=True)
+            said = self._ask(question, wording)
+        if question.short:  # every row of the probabilities travels
+            said = dataclasses.replace(said, predictions=said.predictions or said.probabilities, short=True)
+        return said
+
+    def _ask(self, question: Question, wording: Wording) -> Said:
+        # Nobody can have put something in the way of names that nobody knew.
+        names = [f"out_{secrets.token_hex(4)}.csv" for _ in range(2)]
+        code = program(question._replace(predictions=names[0], probabilities=names[1]), wording)
+
+        def read(ran: ToolResult) -> Said:
+            return said(ran, self._left(names[0]), self._left(names[1]), asked=bool(question.table))
+
+        return self._once(code, self._site.limits, read)[1]
+
+    def _left(self, name: str) -> bytes | None:
+        try:
+            return self._site.workspace.read(name, _OUTPUT_MB << 20)
+        except WorkspaceError:
+            return None
+
+    def _run(
+        self, code: str, limits: Limits, read: Callable[[ToolResult], Found]
+    ) -> tuple[ToolResult, Found]:
+        """Run ``code`` and ``read`` what it left; again if it took too long.
+
+        A busy host looks like a file that hangs.
+        """
+        result, found = self._once(code, limits, read)
+        return self._once(code, limits, read) if result.status == "timeout" else (result, found)
+
+    def _once(
+        self, code: str, limits: Limits, read: Callable[[ToolResult], Found]
+    ) -> tuple[ToolResult, Found]:
+        """Run ``code``, ``read`` what it left, and undo its changes."""
+        site = self._site
+        before = site.workspace.snapshot
+        result = site.sandbox.run(site.workspace, code, limits, seed=site.seed)
+        found = read(result)
+        after = site.workspace.snapshot
+        if after.skipped or site.workspace.changes(before, after):
+            site.workspace.restore(self._before)
+            self._before = site.workspace.copy()
+        if result.status == "unavailable":
+            raise UnavailableError(result.stderr)
+        return result, found
+
+
+def _exporter(files: Sequence[str], mark: str) -> str:
+    """One expression: a pickle that names something in ``__main__`` finds nothing there, as in any action."""
+    call = f"scope['export']({list(files)!r}, {mark!r})"
+    return f"(lambda scope: (exec({_source()!r}, scope), {call}))({{'__name__': 'exporter'}})\n"
+
+
+@functools.cache
+def _source() -> str:
+    """Both modules as one; ``__future__`` counts only at the start."""
+    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (reader, exporter)]
+    start = "from __future__ import annotations\n"
+    return start + "\n".join(text.replace(start, "") for text in texts)

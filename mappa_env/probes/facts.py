@@ -1,0 +1,215 @@
+"""What exported tables and predictions tell, as JSON values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mappa_env.probes.association import Column, association, missing
+from mappa_env.probes.baseline import Allowed
+from mappa_env.probes.csv_table import CsvTable
+from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, File, Opened
+from mappa_env.probes.plain import Table
+from mappa_env.probes.predictions import Said, shares_of
+
+Facts = dict[str, Any]
+MAX_PREDICTIONS = 2000
+"""Rows of predictions that are listed."""
+STABLE = 0.8
+"""The least agreement of two answers of a model that does not depend on who loads it: it may draw numbers."""
+_MAX_CELLS = 10_000
+_MAX_NAMES = 40
+_MAX_NAME = 60
+_SAME_ROWS = 0.99
+"""The association of a feature with its column in train.csv from which their rows count as the same."""
+_FEW_ROWS = 20
+"""With fewer rows, equal columns may be a coincidence."""
+
+
+def facts_of(opened: Opened, train: CsvTable, test: CsvTable) -> Facts:
+    """All facts. ``train`` and ``test`` are the task's own tables."""
+    found = {name.removesuffix(".pkl"): _file(opened.files[name]) for name in (*TABLES, MODEL)}
+    tables = [_table(opened.files[name]) for name in TABLES]
+    for name, table in zip(TABLES, tables, strict=True):
+        if table is not None:
+            found[name.removesuffix(".pkl")].update(table_facts(table))
+    if opened.asked is not None:
+        found["model"].update(_twice(opened.asked))
+        if opened.asked.said.predictions is not None and opened.allowed is not None:
+            found["allowed"] = _allowed(opened.allowed, tables[2])
+    return {**found, "checks": _checks(tables, train, test)}
+
+
+def _file(file: File) -> Facts:
+    record = file.record
+    found: Facts = {"exists": file.exists, "loads": record is not None and not record.error}
+    if file.unknown:
+        return {**found, "unknown": True, "error": file.unknown}
+    if error := file.error or (record.error if record is not None else ""):
+        return {**found, "error": error}
+    if record is None:
+        return found
+    found |= {"plain": record.plain, "stable": record.stable}
+    return {**found, "type": record.kind[:_MAX_NAME], "table": record.table is not None}
+
+
+def _table(file: File) -> Table | None:
+    return None if file.record is None or file.unknown else file.record.table
+
+
+def table_facts(table: Table) -> Facts:
+    """Size, column names, kinds of columns, and missing or infinite values of a table."""
+    pairs = list(zip(table.names, table.numeric, strict=True))
+    first = table.column(0) if pairs else np.array([])
+    return {
+        "rows": table.rows,
+        "cols": table.cols,
+        "columns": [name[:_MAX_NAME] for name in table.names[:_MAX_NAMES]],
+        "numeric": all(table.numeric),
+        "strings": [name[:_MAX_NAME] for name, numeric in pairs if not numeric][:8],
+        "nan": table.nan,
+        "inf": table.inf,
+        "distinct": len(np.unique(first[~missing(first)])) + bool(missing(first).any()),
+    }
+
+
+def _twice(asked: Asked) -> Facts:
+    """What the model offers, and how much of it came again."""
+    agreement = asked.said.agreement(asked.again)
+    found = _model(asked.said)
+    found |= {"plain": asked.plain, "stable": agreement >= STABLE, "agreement": round(agreement, 3)}
+    if agreement < 1 and asked.again.predictions is not None:
+        again = _model(asked.again)
+        names = ("predictions", "probabilities", "classes")
+        found["again"] = {name: again[name] for name in names if name in again}
+    return found
+
+
+def _model(said: Said) -> Facts:
+    """What the model offers and predicts."""
+    if not said.loads:
+        return {"loads": False, "error": said.error}
+    found: Facts = {"loads": True, "type": said.kind[:_MAX_NAME], "has_predict": said.has_predict}
+    if said.error:
+        found["error"] = said.error
+    if not said.asked:
+        return found
+    if said.predictions is None:
+        return {**found, "predicts": False, "error": said.error or "its predictions are no table"}
+    values = said.predictions.values
+    found |= {
+        "predicts": True,
+        "n_predictions": said.predictions.rows,
+        "finite": bool(np.isfinite(values).all()) if values.dtype.kind == "f" else True,
+        "constant": _is_constant(values),
+        "predictions": listed(values),
+    }
+    if said.probabilities is None or said.probabilities.values.dtype.kind not in "fib":
+        return found
+    shares = shares_of(said.probabilities)
+    found |= {"probabilities": listed(shares), "constant": _is_constant(said.probabilities.values)}
+    if shares.shape[1] > 1:
+        found["classes"] = list(said.probabilities.names[:_MAX_NAMES])
+    return found
+
+
+def _allowed(allowed: Allowed, test: Table | None) -> Facts:
+    """What a model could predict from these tables, in the form of a model's predictions."""
+    predictions, shares, classes = allowed
+    facts: Facts = {"n_predictions": test.rows if test else 0, "predictions": listed(predictions[:, None])}
+    if shares is None:
+        return facts
+    if len(classes) == 2:
+        return {**facts, "probabilities": listed(shares[:, 1:])}
+    return {**facts, "probabilities": listed(shares), "classes": list(classes[:_MAX_NAMES])}
+
+
+def _is_constant(values: NDArray[Any]) -> bool:
+    return bool((values == values[:1]).all())
+
+
+def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable) -> Facts:
+    """Consistency of the files with each other and with the task; a key exists only if it can be told."""
+    x, y, z = tables
+    checks: Facts = {"train_rows": train.rows, "test_rows": test.rows}
+    if x is not None and z is not None:
+        checks["columns_match"] = (x.cols, x.names) == (z.cols, z.names)
+    if x is not None and y is not None:
+        checks["rows_match"] = x.rows == y.rows
+    if z is not None and test.rows is not None:
+        checks["test_rows_match"] = z.rows == test.rows
+    targets = [name for name in train.header if name not in test.header]
+    if x is not None and y is not None and (follow := _labels_follow(x, y, targets, train)) is not None:
+        checks["labels_follow"] = follow
+    if x is not None:
+        checks["target_leaked"] = leaked(x, y, targets, train)
+        checks["id_kept"] = bool(test.header) and test.header[0] in x.names
+    return checks
+
+
+def leaked(x: Table, y: Table | None, targets: list[str], train: CsvTable) -> list[str]:
+    """Feature columns that hold the target: by name, by one-hot name, or by repeating its values."""
+    names = {*targets, *(f"{target}_{label}" for target in targets for label in _labels(train, target))}
+    found = names.intersection(x.names)
+    if y is not None and y.rows == x.rows >= _FEW_ROWS:
+        most = min(HEAD_ROWS, x.kept, y.kept)
+        truths = {
+            _content(column) for column in y.columns(most) if len(column) and (column != column[0]).any()
+        }
+        columns = zip(x.names, x.columns(most), strict=True) if truths else ()
+        found |= {name for name, column in columns if _content(column) in truths}
+    return [name[:_MAX_NAME] for name in sorted(found)][:8]
+
+
+def _labels(train: CsvTable, target: str) -> set[str]:
+    """The values of a target in train.csv, as one-hot names have them."""
+    if target not in train.header:
+        return set()
+    at = train.header.index(target)
+    cells = {row[at].strip() for row in train.head if at < len(row)}
+    return cells | {form for cell in cells for form in _number_forms(cell)}
+
+
+def _number_forms(cell: str) -> tuple[str, ...]:
+    try:
+        return str(float(cell)), f"{float(cell):g}"
+    except ValueError:
+        return ()
+
+
+def _content(column: Column) -> bytes:
+    """Equal for columns of equal values."""
+    if column.dtype.kind == "f":
+        return b"f" + (np.where(np.isnan(column), np.nan, column) + 0.0).tobytes()
+    return "".join("-" if cell is None else f"{len(cell)} {cell}" for cell in column).encode()
+
+
+def _labels_follow(x: Table, y: Table, targets: list[str], train: CsvTable) -> float | None:
+    """``association`` of y_train with the target in train.csv, if X_train has the rows of train.csv in order.
+
+    None: the rows were dropped, sorted or transformed, so that positions cannot be compared.
+    """
+    if len(targets) != 1 or x.rows != y.rows or x.rows != train.rows or not y.names:
+        return None
+    most = min(len(train.head), x.kept, y.kept)
+    shared = [at for at, name in enumerate(x.names) if name in train.header and name not in targets]
+    found = [association(x.column(at)[:most], train.column(x.names[at])[:most]) for at in shared[:_MAX_NAMES]]
+    if max((value for value in found if value is not None), default=0.0) < _SAME_ROWS:
+        return None
+    return association(y.column(0)[:most], train.column(targets[0])[:most])
+
+
+def listed(values: NDArray[Any]) -> list[Any]:
+    """The first rows as JSON values; rows of one cell as that cell."""
+    most = min(MAX_PREDICTIONS, _MAX_CELLS // max(1, values.shape[1]))
+    rows = [[_cell(cell) for cell in row] for row in values[:most].tolist()]
+    return [row[0] if len(row) == 1 else row for row in rows]
+
+
+def _cell(cell: Any) -> Any:
+    if isinstance(cell, float):
+        return float(f"{cell:.6g}") if math.isfinite(cell) else str(cell)
+    return cell

@@ -1,0 +1,46 @@
+"""The format of a file by its first bytes: which ones the exporter can open. Nothing is opened here."""
+
+from __future__ import annotations
+
+import re
+
+from mappa_env.probes.inside.exporter import MAX_BYTES
+
+HEAD = 64
+"""Bytes to look at."""
+_SIGNATURES = (
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "feather"),
+    (b"FEA1", "feather"),
+    (b"\x89HDF", "HDF5"),
+    (b"SQLite format 3", "SQLite"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"Rar!", "RAR"),
+    (b"7z\xbc\xaf", "7z"),
+    (b"\x93NUMPY", "npy"),
+    (b"tree\n", "LightGBM text"),
+    (b"CBM1", "CatBoost"),
+)
+_JSON = re.compile(rb'\s*(\{\s*"|\[\s*["\[{\d-])')
+_UBJSON = re.compile(rb"\{[iUIlL]")
+_UNREADABLE = frozenset(
+    ("HDF5", "SQLite", "zstd", "RAR", "7z", "LightGBM text", "CatBoost", "JSON", "UBJSON", "zip")
+)
+
+
+def format_of(head: bytes) -> str:
+    """``parquet``, ``npz``, ``HDF5`` and so on; ``pickle`` for whatever has no signature of its own."""
+    if head.startswith(b"PK\x03\x04"):  # an .npz file is a zip archive whose members end in .npy
+        length = int.from_bytes(head[26:28], "little")
+        return "npz" if length > HEAD - 30 or head[30 : 30 + length].endswith(b".npy") else "zip"
+    if _JSON.match(head) or _UBJSON.match(head):  # no pickle starts like this
+        return "JSON" if _JSON.match(head) else "UBJSON"
+    return next((name for start, name in _SIGNATURES if head.startswith(start)), "pickle")
+
+
+def why_unknown(head: bytes, size: int) -> str:
+    """Why nobody here can tell what a file holds; empty if the exporter can try. ``size`` in bytes."""
+    if size > MAX_BYTES:
+        return f"it has {size} bytes; at most {MAX_BYTES} are looked into"
+    name = format_of(head)
+    return f"it is a {name} file, which is not looked into" if name in _UNREADABLE else ""

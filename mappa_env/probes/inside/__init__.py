@@ -1,0 +1,1 @@
+"""What runs in the sandbox: reads files and prints what they hold. Never imports from outside this folder."""

@@ -1,0 +1,170 @@
+"""Opens the files of a tabular team in the sandbox: tables as data, before any code of an agent runs."""
+
+from __future__ import annotations
+
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from mappa_env.errors import WorkspaceError
+from mappa_env.grading.metrics import METRICS
+from mappa_env.probes.base import Site
+from mappa_env.probes.baseline import Allowed, baseline
+from mappa_env.probes.exports import Exports
+from mappa_env.probes.formats import HEAD, format_of, why_unknown
+from mappa_env.probes.inside.exporter import MAX_BYTES
+from mappa_env.probes.inside.reader import COMPRESSED, JOBLIB_MARK
+from mappa_env.probes.plain import Record
+from mappa_env.probes.predictions import Said
+from mappa_env.probes.program import JOBLIB, Question, load_table, two_wordings
+from mappa_env.types import Task
+from mappa_env.workspace.workspace import Workspace
+
+HEAD_ROWS = 2000
+"""Rows that comparisons of values look at."""
+TABLES = ("X_train.pkl", "y_train.pkl", "X_test.pkl")
+MODEL = "model.pkl"
+
+_Key = tuple[str, ...]
+
+
+class File(NamedTuple):
+    """What is known of one file.
+
+    ``unknown``: why nobody can tell what it holds (empty: ``record`` does). ``error``: why it is no file.
+    """
+
+    exists: bool = True
+    unknown: str = ""
+    error: str = ""
+    record: Record | None = None
+
+
+class Asked(NamedTuple):
+    """What a model ``said``, and what it said when it was loaded ``again``, by another program.
+
+    ``plain``: ``pickle.load`` loads it, as the prompts say.
+    """
+
+    said: Said
+    again: Said
+    plain: bool = True
+
+
+class Opened(NamedTuple):
+    """The four files by name, and what the model says (``asked`` None: it was not asked).
+
+    ``allowed``: what its tables allow, if there is a model and the host can tell.
+    """
+
+    files: dict[str, File]
+    asked: Asked | None = None
+    allowed: Allowed | None = None
+
+
+class Opener:
+    """Remembers what files yielded while they and the workspace stay. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._workspace: weakref.ref[Workspace] | None = None
+        self._tables: dict[_Key, Record] = {}
+        self._models: dict[_Key, Asked] = {}
+        self._allowed: dict[_Key, Allowed | None] = {}
+
+    def open(self, site: Site) -> Opened:
+        """Read what is new since the last call. Raises UnavailableError."""
+        if self._workspace is None or self._workspace() is not site.workspace:
+            self._workspace = weakref.ref(site.workspace)
+            self._tables, self._models, self._allowed = {}, {}, {}
+        files = {name: _found(site.workspace, name) for name in (*TABLES, MODEL)}
+        readable = [
+            name for name, file in files.items() if file.exists and not file.unknown and not file.error
+        ]
+        keys = {name: _key(site.workspace, name) for name in readable}
+        tables = [name for name in readable if name != MODEL]
+        new = [name for name in tables if keys[name] not in self._tables]
+        test = keys.get(TABLES[2], ())
+        model = (*keys.get(MODEL, ()), *_all(site.workspace))
+        ask = MODEL in readable and model not in self._models
+        if new or ask:
+            with Exports(site) as exports, ThreadPoolExecutor(1) as pool:
+                for name, record in zip(new, exports.tables(new), strict=True):
+                    self._tables[keys[name]] = record
+                if ask:  # the host computes what the tables allow while the sandbox computes
+                    pool.submit(self._fit, keys)
+                    self._models[model] = _asked(exports, site, self._tables.get(test))
+        for name in tables:
+            record = self._tables[keys[name]]
+            files[name] = File(unknown=record.error if record.unusual else "", record=record)
+        if MODEL not in readable:
+            return Opened(files)
+        return Opened(files, self._models[model], self._fit(keys))
+
+    def _fit(self, keys: dict[str, _Key]) -> Allowed | None:
+        """What the tables allow; None if one is missing, or no forest can be fitted to them."""
+        records = [self._tables.get(keys.get(name, ())) for name in TABLES]
+        x, y, test = (None if record is None or record.unusual else record.table for record in records)
+        if x is None or y is None or test is None:
+            return None
+        key = tuple(part for name in TABLES for part in keys[name])
+        if key not in self._allowed:
+            self._allowed[key] = baseline(x, y, test)
+        return self._allowed[key]
+
+
+def _asked(exports: Exports, site: Site, test: Record | None) -> Asked:
+    """What the model says, and what it says to another program.
+
+    A reader of pickles comes first, also to a joblib file, which may show it something else than joblib.
+    """
+    file, workspace = TABLES[2], site.workspace
+    question = Question(MODEL, shares=_takes_shares(site.task))
+    if test is not None and test.table is not None:
+        form = format_of(workspace.head(file, HEAD))
+        question = question._replace(table=load_table(file, form, test.kind))
+    one, other = two_wordings(site.seed)
+    content = workspace.read(MODEL, MAX_BYTES)
+    plain, marked = not content.startswith(COMPRESSED), JOBLIB_MARK[1].encode() in content
+    if marked or not plain:
+        other = other._replace(loader=JOBLIB)
+    if not plain:
+        one = one._replace(loader=JOBLIB)
+    said = exports.ask(question, one)
+    if plain and marked and not said.loads and not said.late:
+        plain, one = False, one._replace(loader=JOBLIB)
+        said = exports.ask(question, one)
+    if said.predictions is None and "DMatrix" in said.error:  # a Booster of xgboost
+        question = question._replace(matrix=True)
+        said = exports.ask(question, one)
+    again = exports.ask(question._replace(short=said.short), other)
+    if again.short and not said.short:  # this host was busy
+        said = exports.ask(question._replace(short=True), one)
+    return Asked(said, again, plain=plain)
+
+
+def _takes_shares(task: Task) -> bool:
+    metric = METRICS.get(task.metric)
+    return metric is not None and metric.takes in ("score", "probability")
+
+
+def _found(workspace: Workspace, name: str) -> File:
+    """What the host sees of a file without opening more than its first bytes."""
+    entry = workspace.present.get(name)
+    if entry is None:
+        return File(exists=False)
+    if entry.kind != "file":
+        return File(error=f"it is a {entry.kind}, not a file")
+    try:
+        return File(unknown=why_unknown(workspace.head(name, HEAD), entry.size))
+    except WorkspaceError as error:
+        return File(error=str(error))
+
+
+def _key(workspace: Workspace, name: str) -> _Key:
+    entry = workspace.present[name]
+    return name, entry.sha256, str(entry.step)
+
+
+def _all(workspace: Workspace) -> _Key:
+    """Everything that a model may read while it loads and predicts."""
+    return tuple(part for name in sorted(workspace.present) for part in _key(workspace, name))

@@ -1,0 +1,170 @@
+"""What a model said, from the files and the output of the program that asked it: read strictly."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mappa_env.probes.association import MANY_VALUES
+from mappa_env.probes.inside.exporter import MAX_CELLS, MAX_COLUMNS, MAX_ERROR, MAX_NAME, MAX_TEXT
+from mappa_env.probes.plain import text
+from mappa_env.probes.program import OUTPUTS
+from mappa_env.types import ToolResult
+
+MAX_ROWS = 2**22
+"""Rows that are counted; more are no predictions."""
+_CLOSE = {"rtol": 1e-6, "atol": 1e-9}
+"""Sums of floating-point numbers may differ in their last digits from run to run."""
+_INTEGER = re.compile(r"-?\d{1,18}")
+_LOADED = re.compile(rf"^([^\n]{{1,{MAX_NAME}}}) (True|False)$", re.M)
+_TRACE = "Traceback (most recent call last):"
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A table of predictions, (kept, cols) of ``rows``: int64, bool, float64, or objects (str)."""
+
+    rows: int
+    values: NDArray[Any]
+    names: tuple[str, ...] = ()
+
+    def agreement(self, other: Array) -> float:
+        """0-1, with 1 for the same predictions: of labels the share of equal ones; of numbers 1 less their
+        mean distance, in units of their mean distance from the median."""
+        mine, theirs = self.values, other.values
+        if (self.rows, mine.shape, mine.dtype) != (other.rows, theirs.shape, theirs.dtype):
+            return 0.0
+        with np.errstate(all="ignore"):
+            if mine.dtype.kind == "f" and np.allclose(mine, theirs, equal_nan=True, **_CLOSE):
+                return 1.0
+        if mine.dtype.kind in "fi" and len(np.unique(mine)) > MANY_VALUES:
+            return _closeness(mine.astype(float), theirs.astype(float))
+        return float((mine == theirs).mean()) if mine.size else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a model said. Every field is its author's word, which hidden answers test.
+
+    ``error``: why the program ended early (empty: it did not). ``kind``: the name of its type (empty: it did
+    not load). ``asked``: there was a table to predict. ``probabilities``: one column per class, or per target
+    if their names start with ``OUTPUTS``. ``late``: the program took longer than an action may. ``short``: it
+    was asked only for what the metric takes.
+    """
+
+    error: str = ""
+    kind: str = ""
+    has_predict: bool = False
+    asked: bool = False
+    predictions: Array | None = None
+    probabilities: Array | None = None
+    late: bool = False
+    short: bool = False
+
+    @property
+    def loads(self) -> bool:
+        """Whether the program came past loading it."""
+        return bool(self.kind)
+
+    def agreement(self, other: Said) -> float:
+        """How much of it another process got from the model too: 0-1, the least of ``Array.agreement``."""
+        seen = (bool(self.error), self.kind, self.has_predict)
+        if seen != (bool(other.error), other.kind, other.has_predict):
+            return 0.0
+        answers = ((self.predictions, other.predictions), (self.probabilities, other.probabilities))
+        if any((a is None) != (b is None) for a, b in answers):
+            return 0.0
+        return min((a.agreement(b) for a, b in answers if a is not None and b is not None), default=1.0)
+
+
+def said(result: ToolResult, predictions: bytes | None, probabilities: bytes | None, *, asked: bool) -> Said:
+    """Read one run. ``predictions`` and ``probabilities``: the files that it left; None: it left none."""
+    loaded = _LOADED.findall(result.stdout)
+    kind, has_predict = loaded[-1] if loaded else ("", "")
+    error = "" if result.status == "ok" else _error(result)
+    answers, shares = (None if each is None else array_in(each) for each in (predictions, probabilities))
+    if result.status == "ok" and not kind:
+        error = "it ended the program that loaded it"
+    late = result.status == "timeout"
+    return Said(error, text(kind, MAX_NAME), has_predict == "True", asked, answers, shares, late)
+
+
+def _closeness(one: NDArray[Any], other: NDArray[Any]) -> float:
+    finite = np.isfinite(one) & np.isfinite(other)
+    if not finite.all():
+        return 0.0
+    with np.errstate(all="ignore"):
+        spread = np.abs(one - np.median(one, axis=0)).mean()
+        distance = np.abs(one - other).mean() / spread if spread else np.inf
+    return float(max(0.0, 1.0 - distance)) if np.isfinite(distance) else 0.0
+
+
+def _error(result: ToolResult) -> str:
+    """The exception in words, or how the process ended."""
+    lines = result.stderr.rpartition(_TRACE)[2].splitlines() if _TRACE in result.stderr else []
+    at = next((at for at, line in enumerate(lines) if line and not line.startswith(" ")), None)
+    if at is None:
+        return f"the process that loaded it ended with {result.status}"
+    return text(" ".join(" ".join(lines[at:]).split()), MAX_ERROR)
+
+
+def array_in(content: bytes) -> Array | None:
+    """The table of a CSV file with a header; None if it is no such table."""
+    try:
+        rows = csv.reader(_lines(content))
+        names = tuple(text(name, MAX_TEXT) for name in next(rows))
+        most, kept, count = MAX_CELLS // max(1, len(names)), list[list[str]](), 0
+        for row in rows:
+            if len(row) != len(names):
+                return None
+            count += 1
+            if count <= most:
+                kept.append(row)
+    except (UnicodeDecodeError, StopIteration, csv.Error):
+        return None
+    return Array(count, _typed(kept, len(names)), names)
+
+
+def _lines(content: bytes) -> Iterator[str]:
+    """The lines of a file of predictions. Raises csv.Error for what no model predicts: rows of very many
+    cells, or very many rows."""
+    if content.count(b"\n") > MAX_ROWS:
+        raise csv.Error("too many rows")
+    quotes = commas = 0
+    for line in io.StringIO(content.decode(), newline=""):
+        commas += line.count(",")
+        quotes += line.count('"')
+        if commas >= MAX_COLUMNS:
+            raise csv.Error("too many columns")
+        if quotes % 2 == 0:  # the row ends here
+            commas = 0
+        yield line
+
+
+def _typed(rows: Sequence[Sequence[str]], cols: int) -> NDArray[Any]:
+    """Numbers if all cells are numbers (empty: NaN), else text."""
+    cells = [cell for row in rows for cell in row]
+    values: NDArray[Any]
+    if cells and all(map(_INTEGER.fullmatch, cells)):
+        values = np.array([int(cell) for cell in cells], dtype=np.int64)
+    elif cells and set(cells) <= {"True", "False"}:
+        values = np.array([cell == "True" for cell in cells])
+    else:
+        try:
+            values = np.array([float(cell) if cell else np.nan for cell in cells], dtype=float)
+        except ValueError:
+            values = np.array([text(cell, MAX_TEXT) for cell in cells], dtype=object)
+    return values.reshape(len(rows), cols)
+
+
+def shares_of(array: Array) -> NDArray[Any]:
+    """One column of probabilities for two classes, else one per class or target."""
+    two = array.values.shape[1] == 2 and not array.names[0].startswith(OUTPUTS)
+    return array.values[:, 1:] if two else array.values

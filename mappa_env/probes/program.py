@@ -1,0 +1,107 @@
+"""The program that asks a model for predictions: what the next agent could have written.
+
+A model's code runs when it is loaded, and sees the program that loads it. So the program is a short script in
+the form that agents use, without marks or helpers; it leaves its predictions in files, as agents do.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+LISTED = 2000
+"""Rows of probabilities that travel."""
+OUTPUTS = "output_"
+"""The start of the names of columns that belong to the targets of a model of several targets."""
+_NAMES = (("X", "X_test", "features"), ("model", "clf", "estimator"), ("p", "proba", "scores"))
+PICKLE, PANDAS, JOBLIB = range(3)
+"""Loaders of models; the prompts name the first."""
+_LOADERS = (
+    "with open({file!r}, 'rb') as f:\n    {name} = pickle.load(f)",
+    "{name} = pd.read_pickle({file!r})",
+    "{name} = joblib.load({file!r})",
+)
+
+
+class Question(NamedTuple):
+    """What a program does: load the model in file ``model`` and, if there is a ``table``, let it predict.
+
+    ``table``: of ``load_table``. ``matrix``: the model wants xgboost's own kind of table. ``shares``: the
+    task's metric takes probabilities. ``short``: ask only for what the metric takes. ``predictions``,
+    ``probabilities``: the CSV files to write.
+    """
+
+    model: str
+    table: str = ""
+    matrix: bool = False
+    shares: bool = False
+    short: bool = False
+    predictions: str = ""
+    probabilities: str = ""
+
+
+class Wording(NamedTuple):
+    """One way to write the program: the order, the loader of the model, and the names of variables."""
+
+    table_first: bool
+    loader: int
+    names: tuple[str, ...]
+
+
+def two_wordings(seed: int) -> tuple[Wording, Wording]:
+    """Two wordings that differ in the order and the loader; equal seeds give equal ones.
+
+    The first has the loader that the prompts name.
+    """
+    rng = random.Random(seed)
+    loaders = (PICKLE, rng.choice((PANDAS, JOBLIB)))
+    first = rng.random() < 0.5
+    one, other = (
+        Wording(order, loader, tuple(rng.choice(each) for each in _NAMES))
+        for order, loader in zip((first, not first), loaders, strict=True)
+    )
+    return one, other
+
+
+def load_table(file: str, form: str, kind: str) -> str:
+    """An expression for the table in ``file``. ``form``: see ``formats.format_of``; ``kind``: its type."""
+    if form in ("npz", "npy"):
+        value = f"np.load({file!r}, allow_pickle=True)"
+    elif form in ("parquet", "feather"):
+        value = f"pd.read_{form}({file!r})"
+    else:
+        value = f"joblib.load({file!r})"
+    return f"np.column_stack(list({value}.values()))" if form == "npz" or kind == "dict" else value
+
+
+def program(question: Question, wording: Wording) -> str:
+    """The text of the program."""
+    x, name, p = wording.names
+    loads = [_LOADERS[wording.loader].format(file=question.model, name=name)]
+    if question.table:
+        loads.insert(0 if wording.table_first else 1, f"{x} = {question.table}")
+    lines = ["import pickle", "import joblib", "import numpy as np", "import pandas as pd"]
+    lines += ["import xgboost"] * question.matrix + loads
+    lines.append(f"print(type({name}).__name__, hasattr({name}, 'predict'))")
+    given = f"xgboost.DMatrix({x})" if question.matrix else x
+    predicts = [
+        f"values = np.asarray({name}.predict({given}))",
+        f"pd.DataFrame(values).to_csv({question.predictions!r}, index=False)",
+    ]
+    if question.table and question.short and question.shares:
+        lines += [f"if not hasattr({name}, 'predict_proba'):", *(f"    {line}" for line in predicts)]
+    elif question.table:
+        lines += predicts
+    if question.table and (question.shares or not question.short):
+        head = "" if question.short else f".head({LISTED})"
+        lines += [
+            f"if hasattr({name}, 'predict_proba'):",
+            f"    {p} = {name}.predict_proba({given})",
+            f"    columns = getattr({name}, 'classes_', None)",
+            f"    if isinstance({p}, list):",
+            f"        columns = [f'{OUTPUTS}{{i}}' for i in range(len({p}))]",
+            f"        {p} = np.column_stack([each[:, -1] for each in {p}])",
+            f"    {p} = pd.DataFrame({p}, columns=columns if np.ndim(columns) == 1 else None)",
+            f"    {p}{head}.to_csv({question.probabilities!r}, index=False)",
+        ]
+    return "\n".join(lines) + "\n"

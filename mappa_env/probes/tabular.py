@@ -1,0 +1,37 @@
+"""The probe of tabular teams: X_train, y_train, X_test and model. The card's README lists its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mappa_env.probes.base import Site
+from mappa_env.probes.csv_table import CsvTable, read_csv
+from mappa_env.probes.exports import UnavailableError
+from mappa_env.probes.facts import facts_of
+from mappa_env.probes.opening import HEAD_ROWS, Opener
+
+ATTESTED = {
+    "host": "exists, unknown, stable, allowed, and every count and comparison of exported values",
+    "sandbox": "what tables yield when they are read as data: values, names, types, errors",
+    "model": "loads, type, has_predict, error and its predictions: its author's code says so",
+}
+
+
+class TabularProbe:
+    """Exported arrays in, facts out."""
+
+    def __init__(self) -> None:
+        self._opener = Opener()
+        self._task: tuple[str, CsvTable, CsvTable] | None = None
+
+    def look(self, site: Site) -> Mapping[str, Any]:
+        """See ``Probe.look``; the files are those of ``opening``."""
+        if self._task is None or self._task[0] != site.task.id:
+            given = [read_csv(site.task.files.get(f"{name}.csv"), HEAD_ROWS) for name in ("train", "test")]
+            self._task = (site.task.id, given[0], given[1])
+        try:
+            opened = self._opener.open(site)
+        except UnavailableError:
+            return {"probe_failed": "unavailable"}
+        return {**facts_of(opened, *self._task[1:]), "attested_by": ATTESTED}

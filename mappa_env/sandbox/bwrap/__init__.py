@@ -1,0 +1,1 @@
+"""Runs every action in its own bubblewrap container."""

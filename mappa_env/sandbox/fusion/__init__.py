@@ -1,0 +1,1 @@
+"""Runs actions on a SandboxFusion server."""

@@ -1,0 +1,29 @@
+"""Suites for card files that an episode with default options never uses."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+from mappa_env.registration import find_card
+from mappa_env.testing.conformance import SEED, TEXTS, Case
+
+
+def coach_questions(case: Case) -> None:
+    """``coach.yaml`` has only known keys, and its template renders for every role."""
+    card = find_card(case.card)
+    if card.coach is not None:
+        from mappa_env.coach.llm.prompt import Prompts  # lazy: imports pydantic
+
+        Prompts(card)
+
+
+def prompts_of_every_length(case: Case) -> None:
+    """An episode whose agents run code in every turn renders all templates of every length."""
+    for length in find_card(case.card).lengths:
+        env = dataclasses.replace(case, options={**case.options, "prompts": length}).make()
+        with contextlib.closing(env):
+            env.reset(seed=SEED)
+            over = False
+            while not over:
+                _, _, over, _, _ = env.step(TEXTS[0])

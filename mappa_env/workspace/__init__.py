@@ -1,0 +1,1 @@
+"""A folder per episode, and the history of its files."""
