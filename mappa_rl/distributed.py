@@ -16,6 +16,10 @@ from torch import nn
 
 from mappa_rl.errors import LearnerError
 
+REDUCE_BUCKET = 2**25
+"""Gradients that ZeRO reduces at once, in numbers. At stage 3 every policy keeps a buffer of this size, and
+DeepSpeed's default, 5e8, would be 1 GB of bf16."""
+
 
 def world() -> tuple[int, int]:
     """This process's rank and the number of processes; (0, 1) without torch.distributed."""
@@ -27,6 +31,12 @@ def device() -> torch.device:
     if not torch.cuda.is_available():
         return torch.device("cpu")
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def free_cached() -> None:
+    """Give the GPU memory that torch holds for later, and nothing uses, back to other processes."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def all_sum(*values: float) -> list[float]:
@@ -53,17 +63,8 @@ def all_peak(value: float) -> float:
 
 
 def join() -> None:
-    """Be one of the processes that a launcher has started, or the only one."""
+    """Join the processes that a launcher has started; without a launcher, be the only one."""
     _deepspeed()
-
-
-def all_states(mine: Any) -> list[Any]:
-    """What every process has, by rank; picklable, and from this run's own processes alone."""
-    found: list[Any] = [None] * world()[1]
-    if world()[1] == 1:
-        return [mine]
-    dist.all_gather_object(found, mine)
-    return found
 
 
 def barrier() -> None:
@@ -72,43 +73,45 @@ def barrier() -> None:
         dist.barrier()
 
 
-def make_engine(
+def deepspeed_engine(
     module: nn.Module,
     *,
     betas: tuple[float, float],
     weight_decay: float,
     grad_clip: float,
     zero_stage: int,
-    offload: bool = False,
+    offload: bool,
 ) -> Any:
-    """A DeepSpeed engine with AdamW around ``module``; the learning rate is set by the caller, per step.
+    """Wrap ``module`` in a DeepSpeed engine with AdamW; the caller sets the learning rate at every step.
 
     bfloat16 parameters get fp32 master weights. ``offload`` keeps those and the optimizer's moments in main
-    memory. ``grad_clip`` is applied by DeepSpeed from stage 1; at stage 0 clipping is the caller's (DeepSpeed
-    would not report the norm there). At stage 3 parameters are empty outside of ``module``'s own passes and
-    of ``gathered``. Starts torch.distributed for one process if nobody has.
+    memory. DeepSpeed applies ``grad_clip`` from stage 1 on; at stage 0 the caller clips, because DeepSpeed
+    does not report the norm there. At stage 3 parameters are empty outside of ``module``'s own passes and of
+    ``gathered``. Starts torch.distributed for one process if it is not running.
+
+    Raises LearnerError for settings that do not fit together.
     """
     if zero_stage not in (0, 1, 2, 3):
-        raise LearnerError(f"zero_stage={zero_stage} is not offered; use 0, 1, 2 or 3.")
+        raise LearnerError(f"zero_stage={zero_stage} is not supported; use 0, 1, 2 or 3.")
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     half = parameters[0].dtype == torch.bfloat16
     if half and zero_stage == 0:
-        raise LearnerError("bfloat16 weights need zero_stage >= 1: stage 0 keeps no fp32 copy of its own.")
+        raise LearnerError("bfloat16 weights need zero_stage >= 1: stage 0 keeps no fp32 copy.")
     if offload and zero_stage == 0:
         raise LearnerError("offload=True needs zero_stage >= 1: stage 0 leaves the optimizer where it is.")
     deepspeed = _deepspeed()
-    zero: dict[str, Any] = {"stage": zero_stage}
+    zero: dict[str, Any] = {"stage": zero_stage, "reduce_bucket_size": REDUCE_BUCKET}
     if offload:
         zero["offload_optimizer"] = {"device": "cpu"}
     if zero_stage == 3:
         zero["memory_efficient_linear"] = False  # it would replace F.linear for the whole process
     config = {
         "train_micro_batch_size_per_gpu": 1,
-        "gradient_accumulation_steps": 1,  # boundaries are marked by hand
+        "gradient_accumulation_steps": 1,  # the learner marks the boundaries itself
         "gradient_clipping": grad_clip if zero_stage else 0.0,
         "zero_optimization": zero,
         "zero_allow_untested_optimizer": True,
-        "zero_force_ds_cpu_optimizer": False,  # DeepSpeed's own would be compiled for minutes on first use
+        "zero_force_ds_cpu_optimizer": False,  # DeepSpeed's own takes minutes to compile on first use
         "bf16": {"enabled": half},
         "steps_per_print": 10**9,
     }
@@ -117,14 +120,24 @@ def make_engine(
     return engine
 
 
+def scatter(parameter: nn.Parameter) -> None:
+    """Leave every process a part of ``parameter``, as stage 3 does. All processes call it with equal values.
+
+    A model made of such parameters is ready for ``deepspeed_engine``.
+    """
+    holder = nn.Module()
+    holder.register_parameter("parameter", parameter)
+    _deepspeed().zero.Init(module=holder, mem_efficient_linear=False, dtype=parameter.dtype)
+
+
 def scattered(module: nn.Module) -> bool:
-    """Whether the processes hold parts of the parameters, whole only while they are used (stage 3)."""
+    """Whether each process holds only a part of every parameter, except while it is used (stage 3)."""
     return any(hasattr(parameter, "ds_id") for parameter in module.parameters())
 
 
 @contextmanager
 def gathered(module: nn.Module) -> Iterator[None]:
-    """Parameters are whole in here, also where stage 3 scatters them. All processes enter; do not write."""
+    """Make the parameters whole inside the block, also at stage 3. All processes enter; do not write."""
     if not scattered(module):
         yield
         return
@@ -138,14 +151,14 @@ def _deepspeed() -> Any:
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
     deepspeed = importlib.import_module("deepspeed")
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
-    # The shared-memory collectives would be compiled for minutes on first use; gloo is there already.
+    # The shared-memory collectives take minutes to compile on first use; gloo comes with torch.
     importlib.import_module("deepspeed.ops").__compatible_ops__["deepspeed_shm_comm"] = False
-    if not dist.is_initialized():  # else it is the caller's, or ours already
+    if not dist.is_initialized():  # otherwise the caller, or an earlier call, has started it
         atexit.register(_leave)
         if "RANK" not in os.environ:
             backend = "nccl" if torch.cuda.is_available() else "gloo"
-            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
-    os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed reads it even where there is no launcher
+            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+    os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed reads it even without a launcher
     deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
     return deepspeed
 

@@ -11,8 +11,12 @@ class EngineError(MappaRLError, RuntimeError):
     """A generation engine cannot serve a request or a model."""
 
 
+class EngineMemoryError(EngineError):
+    """An engine has too little memory. The message, without a full stop, names the settings to change."""
+
+
 class PolicyError(MappaRLError, ValueError):
-    """The map from agents to policies does not fit the team, or names something that is not offered."""
+    """The map from agents to policies does not fit the team, or names something that does not exist."""
 
 
 class ContextError(MappaRLError, AssertionError):
@@ -28,7 +32,7 @@ class ConfigError(MappaRLError, ValueError):
 
 
 class RunError(MappaRLError, RuntimeError):
-    """A folder does not hold the run that was asked for, or a run could not be carried to its end."""
+    """A folder does not contain the requested run, or a run failed."""
 
 
 class LearnerError(MappaRLError, RuntimeError):
@@ -36,8 +40,8 @@ class LearnerError(MappaRLError, RuntimeError):
 
 
 class CheckpointError(MappaRLError, RuntimeError):
-    """A checkpoint is missing, incomplete, or of something else."""
+    """A checkpoint is missing or incomplete, or belongs to another run or format."""
 
 
 class StatsError(MappaRLError, ValueError):
-    """A statistic was asked of data that cannot give it."""
+    """A statistic cannot be computed from the given data."""

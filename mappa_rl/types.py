@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from mappa_rl.errors import ContextError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -20,11 +19,11 @@ Bools = NDArray[np.bool_]
 class Turn:
     """One action as the learner sees it.
 
-    ``step`` is the action's index in its episode, ``turn`` its index in the agent's stay. ``context_ids`` are
-    exactly what the engine consumed, ``action_ids`` exactly what it sampled, with the end token if that was
-    sampled. ``logprobs``: one natural logarithm per action id, under the distribution sampled from (after
-    temperature). ``reward`` is on the environment's scale (0-10); where ``valid`` is False there is none and
-    the action is never trained on. ``version`` counts the updates of the weights that sampled it.
+    ``step`` is the action's index in its episode, ``turn`` its index in the agent's segment. ``context_ids``
+    are exactly what the engine consumed, ``action_ids`` exactly what it sampled, including a sampled end
+    token. ``logprobs``: one natural logarithm per action id, under the sampling distribution (after
+    temperature). ``reward`` is on the environment's scale (0-10). If ``valid`` is False, there is no reward
+    and the action is never trained on. ``version`` counts the updates of the weights that sampled it.
     """
 
     agent: str
@@ -45,9 +44,8 @@ class Turn:
 class Rollout:
     """One episode. ``score`` in [0, 1]; ``metrics`` are those of the outcome.
 
-    ``ended``: ``over`` (by itself), ``overdue`` (its time was up) or ``failed`` (by the infrastructure, not
-    by the team); of these two no turn is valid. ``answer`` is the final answer where the environment has a
-    discrete one and the team gave it.
+    ``ended``: ``done``, ``timed_out`` or ``failed`` (an infrastructure failure, not the team's); no turn of
+    the latter two is valid. ``answer`` is the team's final answer, if the environment has discrete answers.
     """
 
     turns: tuple[Turn, ...]
@@ -57,15 +55,28 @@ class Rollout:
     success: bool
     score: float
     metrics: Mapping[str, float] = field(default_factory=dict)
-    ended: Literal["over", "overdue", "failed"] = "over"
+    ended: Literal["done", "timed_out", "failed"] = "done"
     answer: str | None = None
+
+    def with_rewards(self, rewards: Sequence[float], valid: Sequence[bool]) -> Rollout:
+        """A copy whose turns have these rewards (0-10) and validity, one entry per turn."""
+        turns = tuple(
+            dataclasses.replace(turn, reward=reward, valid=ok)
+            for turn, reward, ok in zip(self.turns, rewards, valid, strict=True)
+        )
+        return dataclasses.replace(self, turns=turns)
+
+    def failed(self) -> Rollout:
+        """A copy that is masked because of an infrastructure failure: no turn has a valid reward."""
+        count = len(self.turns)
+        return dataclasses.replace(self.with_rewards([0.0] * count, [False] * count), ended="failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """One action in a sample: token positions ``[start, end)``, its reward, and its step in the episode.
 
-    ``stratum`` is (task family, role, turn in the stay); ``truncated``: cut at the length limit.
+    ``stratum`` is (task family, role, turn in the segment); ``truncated``: cut at the length limit.
     """
 
     start: int
@@ -79,12 +90,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """One training sequence of one policy: a stay, or the part of a stay in which contexts only grow.
+    """One training sequence of one policy: a segment, or the part of one in which contexts only grow.
 
     ``ids`` [T]; ``action_mask`` [T], True on sampled tokens; ``logprobs`` [T], the sampler's, 0 elsewhere;
-    ``spans`` in order, covering the mask exactly. ``part`` counts the samples of one stay from 0: it is above
-    0 where the context stopped extending the past (a template that strips earlier thinking). ``group`` is the
-    task, which algorithms compare episodes within; ``episode`` is the episode's index in the batch.
+    ``spans`` in order, covering the mask exactly. ``part`` counts a segment's samples from 0; it is above 0
+    after a context that did not extend the previous one (a template that strips earlier thinking). ``group``
+    is the task, within which algorithms compare episodes; ``episode`` is the episode's index in the batch.
     """
 
     ids: Ints
@@ -100,38 +111,17 @@ class Sample:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def check(self) -> Sample:
-        """Return the sample itself if its fields agree with each other; raises ``ContextError``."""
-        where = f"sample of {self.agent} (policy {self.policy})"
-        size = len(self.ids)
-        for name in ("action_mask", "logprobs"):
-            if getattr(self, name).shape != (size,):
-                raise ContextError(f"{where}: {name} has shape {getattr(self, name).shape}, not ({size},).")
-        covered, last = np.zeros(size, np.bool_), 1
-        for span in self.spans:
-            if not last <= span.start < span.end <= size:
-                raise ContextError(f"{where}: {span} needs {last} <= start < end <= {size}, a context first.")
-            if span.valid and not np.isfinite(span.reward):
-                raise ContextError(f"{where}: {span} is valid but its reward is not finite.")
-            covered[span.start : span.end], last = True, span.end
-        if not self.spans or not np.array_equal(covered, self.action_mask):
-            raise ContextError(f"{where}: spans cover other tokens than action_mask marks.")
-        inside = self.logprobs[self.action_mask]
-        if not (np.isfinite(inside).all() and (inside <= 0).all()) or self.logprobs[~self.action_mask].any():
-            raise ContextError(f"{where}: logprobs must be finite, at most 0, and 0 outside of actions.")
-        return self
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedBatch:
     """Several sequences laid end to end: N tokens in S segments, of which M are scored.
 
-    ``ids``, ``position_ids`` [N] (positions restart in every segment); ``cu_seqlens`` [S+1]: segment ``i``
-    is ``cu_seqlens[i]:cu_seqlens[i+1]``; ``rows`` [M]: where in the N a scored token is predicted, one before
-    the token itself; ``targets`` [M]: the scored tokens. The others [M] belong to the targets: ``logprobs``
-    of the old policy and of the ``reference`` (0 where there is none), ``advantages``, ``weights`` in the
-    loss, ``actions``: which action of the batch a token is of (only for tokens of actions), and for a critic
-    the old ``values`` and the ``returns`` (0 without one).
+    ``ids``, ``position_ids`` [N] (positions restart in every segment); ``cu_seqlens`` [S+1]: segment ``i`` is
+    ``cu_seqlens[i]:cu_seqlens[i+1]``; ``targets`` [M]: the scored tokens; ``rows`` [M]: positions in the N
+    that predict them, one before the token itself. The other arrays [M] belong to the targets: ``logprobs``
+    of the old policy and of the ``reference`` (0 without one), ``advantages``, ``weights``, the ``shares`` of
+    the loss, ``actions``, the index of the token's action in the batch (only for tokens of actions), and for
+    a critic the old ``values`` and the ``returns`` (0 without one).
     """
 
     ids: Ints
@@ -142,6 +132,7 @@ class PackedBatch:
     logprobs: Floats
     advantages: Floats
     weights: Floats
+    shares: Floats
     reference: Floats
     actions: Ints
     values: Floats
@@ -153,12 +144,16 @@ class PackedBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demonstrations:
-    """Samples to imitate beside the reinforced ones; ``weights`` [T] each, ``coef`` of their term."""
+    """Samples to imitate in addition to the reinforced ones; ``weights`` [T] each, ``coef`` of their term."""
 
     samples: Sequence[Sample]
     weights: Sequence[Floats]
     coef: float
 
+    def pick(self, chosen: Sequence[int]) -> Demonstrations:
+        """The chosen samples, in the order of ``chosen``."""
+        return Demonstrations([self.samples[i] for i in chosen], [self.weights[i] for i in chosen], self.coef)
+
 
 class StepStats(dict[str, float]):
-    """Metrics by name, plain floats. Whoever fills it documents the names and units."""
+    """Metrics by name, as plain floats. The function that returns them documents names and units."""

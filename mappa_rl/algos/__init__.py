@@ -1,38 +1,15 @@
-"""From rewards to advantages: one algorithm a file, by name."""
+"""From rewards to advantages: one algorithm per file, chosen by name."""
 
-from mappa_rl.algos import (  # noqa: F401  (they register themselves)
-    dr_grpo,
-    ema,
-    gigpo,
-    grpo,
-    ppo,
-    reinforce_pp,
-    reinforce_pp_baseline,
-    rloo,
-)
 from mappa_rl.algos.actions import ActionAlgorithm, Actions
-from mappa_rl.algos.base import (
-    GROUP,
-    Algorithm,
-    Credit,
-    CriticAlgorithm,
-    algorithm_names,
-    find_algorithm,
-    make_algorithm,
-    register,
-    settings_of,
-)
+from mappa_rl.algos.base import Advantages, Algorithm, CriticAlgorithm
+from mappa_rl.algos.choice import ALGORITHMS, make_algorithm
 
 __all__ = [
-    "GROUP",
+    "ALGORITHMS",
     "ActionAlgorithm",
     "Actions",
+    "Advantages",
     "Algorithm",
-    "Credit",
     "CriticAlgorithm",
-    "algorithm_names",
-    "find_algorithm",
     "make_algorithm",
-    "register",
-    "settings_of",
 ]

@@ -4,8 +4,8 @@ Over the actions ``g`` of one agent in all episodes of one task, with returns ``
 
     A_a = G_a - mean_g
 
-so that tasks which are nearly always or never solved do not weigh more than others. The other division, by
-each answer's own length, is in none of our losses: they are means over all tokens of an update.
+so that tasks which are nearly always or never solved do not weigh more than others. GRPO's other division, by
+the length of each answer, is not made by the default ``algo.aggregation``; ``constant`` is the paper's.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mappa_rl.algos.actions import ActionAlgorithm, Actions, Values, group_mean
-from mappa_rl.algos.base import register
 
 
-@register("dr_grpo")
 @dataclass(frozen=True, slots=True)
 class DrGRPO(ActionAlgorithm):
     """Settings: those of ``Returns``."""
@@ -24,4 +22,5 @@ class DrGRPO(ActionAlgorithm):
     needs_groups = True
 
     def advantages(self, actions: Actions) -> Values:
+        """See ``ActionAlgorithm.advantages``."""
         return actions.returns - group_mean(actions.returns, actions.tasks)

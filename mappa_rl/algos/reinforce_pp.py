@@ -1,11 +1,11 @@
-"""REINFORCE++ (arXiv 2501.03262) for teams that are rewarded action by action.
+"""REINFORCE++ (arXiv 2501.03262) for teams with a reward per action.
 
-With the returns ``G_t`` of ``returns.py``, per policy, over all tokens of valid actions of the whole batch,
+With the returns ``G_t`` of ``returns.py``, over all tokens of valid actions of one policy's batch,
 
     A_t = (G_t - mean) / sqrt(max(var, 1e-8))        with the biased variance.
 
-The two modes of ``G`` can differ in sign, so the mode is always explicit. An action without a valid reward
-has weight 0 and counts in no statistic.
+The two modes of ``G`` can give opposite signs, so compare results only within one mode. An action without a
+valid reward has weight 0 and counts in no statistic.
 """
 
 from __future__ import annotations
@@ -15,30 +15,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mappa_rl.algos.base import Credit, register
-from mappa_rl.algos.returns import MIN_VAR, Returns, describe, valid_tokens
+from mappa_rl.algos.base import Advantages
+from mappa_rl.algos.returns import MIN_VAR, Returns, describe, selected, valid_tokens
 from mappa_rl.types import Floats, Sample
 
 
-@register("reinforce_pp")
 @dataclass(frozen=True, slots=True)
 class ReinforcePP(Returns):
     """Settings: those of ``Returns``."""
 
-    def credit(self, samples: Sequence[Sample], reference: Sequence[Floats] | None = None) -> Credit:
-        """See ``Algorithm.credit``; stats as ``describe`` has them, where zero variance means no signal."""
+    def token_advantages(
+        self, samples: Sequence[Sample], reference: Sequence[Floats] | None = None
+    ) -> Advantages:
+        """See ``Algorithm.token_advantages``; the stats are those of ``describe``."""
         kl = self.reference_kl(samples, reference)
         returns = self.returns(samples, kl)
-        weights = [valid_tokens(sample) for sample in samples]
+        masks = [valid_tokens(sample) for sample in samples]
         advantages = [np.zeros(len(sample), np.float32) for sample in samples]
-        stats = {}
-        for policy in sorted({sample.policy for sample in samples}):
-            own = [i for i, sample in enumerate(samples) if sample.policy == policy]
-            values = np.concatenate([returns[i][weights[i]] for i in own])
-            mean, var = (values.mean(), values.var()) if len(values) else (0.0, 0.0)
-            for i in own:
-                centred = (returns[i] - mean) / np.sqrt(max(var, MIN_VAR))
-                advantages[i][weights[i]] = centred[weights[i]]
-            drift = np.concatenate([kl[i][samples[i].action_mask] for i in own])
-            stats[policy] = describe([samples[i] for i in own], values, drift)
-        return Credit(advantages, [weight.astype(np.float32) for weight in weights], stats)
+        valid = selected(returns, masks)
+        mean, var = (valid.mean(), valid.var()) if len(valid) else (0.0, 0.0)
+        for out, own, mask in zip(advantages, returns, masks, strict=True):
+            out[mask] = ((own - mean) / np.sqrt(max(var, MIN_VAR)))[mask]
+        stats = describe(samples, valid, kl)
+        return Advantages(advantages, [mask.astype(np.float32) for mask in masks], stats)

@@ -5,8 +5,7 @@ task in all *other* episodes,
 
     A_a = G_a - mean_others
 
-The baseline is independent of the episode, hence unbiased. An action without others has nothing to be
-compared with: A_a = 0.
+The baseline is independent of the episode, hence unbiased. An action without others gets A_a = 0.
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mappa_rl.algos.actions import ActionAlgorithm, Actions, Values, group_sum
-from mappa_rl.algos.base import register
 
 
-@register("rloo")
 @dataclass(frozen=True, slots=True)
 class RLOO(ActionAlgorithm):
     """Settings: those of ``Returns``."""
@@ -27,6 +24,7 @@ class RLOO(ActionAlgorithm):
     needs_groups = True
 
     def advantages(self, actions: Actions) -> Values:
+        """See ``ActionAlgorithm.advantages``."""
         returns, ones = actions.returns, np.ones(len(actions.returns))
         others = group_sum(ones, actions.tasks) - group_sum(ones, actions.episodes)
         total = group_sum(returns, actions.tasks) - group_sum(returns, actions.episodes)

@@ -1,7 +1,7 @@
-"""Anchors: actions of a scripted team, judged when a run starts, frozen, and judged anew as it goes on.
+"""Anchors: frozen drift probes, actions of a scripted team that the coach judges again and again in a run.
 
-The policies change, so a change of their scores says little about the coach. What an anchor earns changes
-only if the coach does: another version behind the same name, another default, another load.
+The policies change, so a change of their scores says little about the coach. An anchor's score changes only
+if the coach does: another version behind the same name, another default, another load.
 """
 
 from __future__ import annotations
@@ -14,37 +14,35 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import gymnasium as gym
-from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from mappa_env.coach.drift import Pair
-from mappa_env.episode import Episode
+from mappa_env import team_env
+from mappa_env.coach.bias.drift import Pair
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import CoachError
 from mappa_env.scripted import make_team
-from mappa_env.types import ActionRecord, Evidence, FileChange, Outcome, Verdict
+from mappa_env.types import Evidence, Verdict
+from mappa_rl.atomic import replacing
+from mappa_rl.coach.anchor_row import AnchorRow, EvidenceRow
+from mappa_rl.config.environment import make_env
 from mappa_rl.errors import ConfigError
+from mappa_rl.seeds import ANCHORS, numbered
 
 FILE = "anchors.jsonl"
-SEED = 11_001
-_ACTIONS: TypeAdapter[tuple[ActionRecord, ...]] = TypeAdapter(tuple[ActionRecord, ...])
-_PRESENT: TypeAdapter[dict[str, FileChange]] = TypeAdapter(dict[str, FileChange])
-_OUTCOME: TypeAdapter[Outcome | None] = TypeAdapter(Outcome | None)
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """One episode: what the coach was given about its actions, and what it said then."""
+    """One episode: the evidence on its actions, and the coach's first verdicts on them."""
 
     evidence: tuple[Evidence, ...]
     verdicts: tuple[Verdict, ...]
 
 
 class Anchors:
-    """``count`` anchors in ``path``: made where the file is missing, else read. Close it at the end.
+    """``count`` anchors in the file ``path``: created if it is missing, else read. Close it at the end.
 
-    The first verdicts are those that a run is paid with, so they may come from the coach's cache. Raises
-    ConfigError for a card without a scripted team.
+    The first verdicts may come from the coach's cache, like those of training.
     """
 
     def __init__(
@@ -54,22 +52,22 @@ class Anchors:
         options: Mapping[str, Any],
         *,
         count: int,
-        workers: int = 8,
+        workers: int,
         on_done: Callable[[int], None] | None = None,
     ) -> None:
         blocking = {**options, "judging": "blocking", "coach_feedback": "off"}
-        self._env = gym.make(env_id, **blocking)
-        self._episode: Episode = self._env.unwrapped.episode  # type: ignore[attr-defined]
+        self._env = make_env(env_id, **blocking)
+        self._episode: Episode = team_env(self._env).episode
         self._workers = workers
         if not path.is_file():
-            draft = path.with_name(path.name + ".new")
-            with draft.open("wb") as file:
+            with replacing(path) as draft, draft.open("wb") as file:
                 for done, line in enumerate(self._play(count), 1):
                     file.write(line)
                     if on_done is not None:
                         on_done(done)
-            draft.replace(path)
-        self.anchors = [self._read(json.loads(line)) for line in path.read_bytes().splitlines()]
+        self.anchors = [
+            self._read(AnchorRow.from_dict(json.loads(line))) for line in path.read_bytes().splitlines()
+        ]
 
     def __enter__(self) -> Anchors:
         return self
@@ -80,20 +78,18 @@ class Anchors:
         self._env.close()
 
     def judge(self) -> list[tuple[Verdict, ...]]:
-        """The coach's verdicts now, asked anew, past any cache; entry by entry those of ``anchors``."""
+        """Ask the coach again, bypassing any cache. Entries correspond to ``anchors``."""
         with ThreadPoolExecutor(self._workers, thread_name_prefix="anchor") as pool:
             asked = [[pool.submit(self._judge, each) for each in anchor.evidence] for anchor in self.anchors]
             return [tuple(future.result() for future in futures) for futures in asked]
 
     def pairs(self, now: Sequence[Sequence[Verdict]]) -> list[list[Pair]]:
-        """By episode, the actions that have a score in both rounds."""
+        """Per episode, first and new score of every action that has both."""
         return [
             [
-                (evidence.stratum, first.score, again.score)
+                (evidence.stratum, first.valid_score, again.valid_score)
                 for evidence, first, again in zip(anchor.evidence, anchor.verdicts, verdicts, strict=True)
-                if first.status == again.status == "ok"
-                and first.score is not None
-                and again.score is not None
+                if first.valid_score is not None and again.valid_score is not None
             ]
             for anchor, verdicts in zip(self.anchors, now, strict=True)
         ]
@@ -106,50 +102,49 @@ class Anchors:
             return Verdict("error", None, str(error), coach=coach.name)
 
     def _play(self, count: int) -> Iterator[bytes]:
-        """The episodes of the faulty scripted team on the first tasks, one line each."""
+        """Run the faulty scripted team on the first tasks; yields one line per episode."""
         episode = self._episode
         if episode.card.scripted is None:
-            raise ConfigError(f"bias.anchors={count}: {episode.card.id} has no scripted team; set it to 0.")
+            raise ConfigError(
+                f"bias.anchors={count}: {episode.card.id} has no scripted team; set bias.anchors=0."
+            )
         style: Any = episode.settings["prompts"]
         team = make_team(episode.card.scripted, "faulty", style=style)
         for index in range(count):
-            ids, seed = episode.tasks.ids, SEED * 1_000_003 + index
+            ids, seed = episode.tasks.ids, numbered(ANCHORS, index)
             episode.reset(seed=seed, task_id=ids[index % len(ids)])
             team.reset(episode.task, seed)
             while episode.agent is not None:
                 episode.act(team.act(episode.agent, episode.turn, episode.actions))
             yield _line(episode)
 
-    def _read(self, row: Mapping[str, Any]) -> Anchor:
-        task, actions = self._episode.tasks.get(row["task_id"]), _ACTIONS.validate_python(row["actions"])
-        evidence = []
-        for at, (action, more) in enumerate(zip(actions, row["evidence"], strict=True)):
+    def _read(self, row: AnchorRow) -> Anchor:
+        task, evidence = self._episode.tasks.get(row.task_id), []
+        for at, (action, more) in enumerate(zip(row.actions, row.evidence, strict=True)):
             evidence.append(
                 Evidence(
-                    task=task, agent=self._episode.card.team[action.agent], turn=action.turn,
-                    step=action.step, prompt=more["prompt"], action=action.action, code=action.code,
-                    tool=action.tool, last_turn=action.last_turn, history=actions[:at],
-                    present=_PRESENT.validate_python(more["present"]), missing=action.missing,
-                    claims=action.claims, probe=action.probe,
-                    outcome=_OUTCOME.validate_python(more["outcome"]),
-                    standing=_OUTCOME.validate_python(more["standing"]),
-                    truth=task.truth if more["truth"] else None,
+                    task=task,
+                    agent=self._episode.card.team[action.agent],
+                    turn=action.turn,
+                    step=action.step,
+                    prompt=more.prompt,
+                    action=action.action,
+                    code=action.code,
+                    tool=action.tool,
+                    last_turn=action.last_turn,
+                    history=row.actions[:at],
+                    present=more.present,
+                    missing=action.missing,
+                    probe=action.probe,
+                    outcome=more.outcome,
+                    provisional_outcome=more.provisional_outcome,
+                    truth=task.truth if more.truth else None,
                 )
-            )  # fmt: skip
-        return Anchor(tuple(evidence), tuple(action.verdict for action in actions))
+            )
+        return Anchor(tuple(evidence), tuple(action.verdict for action in row.actions))
 
 
 def _line(episode: Episode) -> bytes:
-    """An episode as JSON. The task goes by its id: neither its truth nor its files are written."""
-    evidence = [
-        {
-            "prompt": each.prompt,
-            "present": each.present,
-            "outcome": each.outcome,
-            "standing": each.standing,
-            "truth": each.truth is not None,
-        }
-        for each in episode.evidence
-    ]
-    row = {"task_id": episode.task.id, "actions": episode.actions, "evidence": evidence}
-    return to_json(row, inf_nan_mode="constants") + b"\n"
+    evidence = tuple(EvidenceRow.of(each) for each in episode.evidence)
+    row = AnchorRow(episode.task.id, tuple(episode.actions), evidence)
+    return to_json(row.to_dict(), inf_nan_mode="constants") + b"\n"

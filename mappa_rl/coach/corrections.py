@@ -1,6 +1,6 @@
-"""Corrected actions as demonstrations: what the coach would have done, in the context the agent was in.
+"""Corrected actions as demonstrations: what the coach would have done, in the context of the agent.
 
-Only corrections that were carried out and found better count (``mappa_env.correcting``).
+Only corrected actions that were carried out and scored higher are used (``mappa_env.episode.corrections``).
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mappa_env.types import ActionRecord
-from mappa_rl.packing import merge_turns
-from mappa_rl.policies import Policies
-from mappa_rl.rollout import Collected
+from mappa_rl.learner.samples import merge_turns
+from mappa_rl.rollout.policies import Policies
+from mappa_rl.rollout.types import Collected
 from mappa_rl.types import Demonstrations, Sample, Turn
 
 
 def corrected_turns(collected: Collected, policies: Policies) -> list[Turn]:
-    """The kept corrections of trainable policies as turns, in place of the actions that were taken.
+    """The kept corrected actions of trainable policies as turns, replacing the actions that were taken.
 
-    One that is too long for the model is left out whole: half an action teaches a habit of stopping.
+    An action that exceeds the model's length is dropped: half an action would teach the policy to stop early.
     """
     turns = []
     for turn, record in _kept(collected):
@@ -37,7 +37,7 @@ def corrected_turns(collected: Collected, policies: Policies) -> list[Turn]:
 
 
 def demonstrations(turns: Sequence[Turn], coef: float) -> dict[str, Demonstrations]:
-    """Per policy that has any: one sample per corrected turn, only its own tokens weighted."""
+    """Per policy that has any: one sample per corrected turn, with weight on its action tokens only."""
     samples: defaultdict[str, list[Sample]] = defaultdict(list)
     for turn in turns:
         samples[turn.policy] += merge_turns([turn])
@@ -47,10 +47,10 @@ def demonstrations(turns: Sequence[Turn], coef: float) -> dict[str, Demonstratio
     }
 
 
-def correction_stats(collected: Collected) -> dict[str, float]:
-    """``corrections/proposed``, ``corrections/kept``: counts; ``corrections/kept_gain``: mean points gained.
+def corrected_action_stats(collected: Collected) -> dict[str, float]:
+    """Counts ``corrections/proposed`` and ``corrections/kept``, and ``corrections/kept_gain`` in mean points.
 
-    Empty where none was proposed.
+    Empty if none was proposed.
     """
     proposed = [
         record.correction
@@ -67,7 +67,7 @@ def correction_stats(collected: Collected) -> dict[str, float]:
 
 def _kept(collected: Collected) -> Iterator[tuple[Turn, ActionRecord]]:
     for rollout, trajectory in zip(collected.rollouts, collected.trajectories, strict=True):
-        if rollout.ended != "over":
+        if rollout.ended != "done":
             continue
         for turn in rollout.turns:
             record = trajectory.actions[turn.step]

@@ -1,4 +1,4 @@
-"""Where a run keeps what its coach said and cost: in its own folder."""
+"""The coach's cache and ledger, in the folder of the run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from mappa_rl.config import Config
 
 MODELS = ("gemini", "openai")
-"""Kinds of coaches that ask a language model."""
+"""Coaches that ask a language model."""
 
 
 def asks_a_model(config: Config) -> bool:
@@ -18,10 +18,10 @@ def asks_a_model(config: Config) -> bool:
 
 
 def with_coach_files(config: Config, out: Path) -> Config:
-    """``config`` with the coach's ``cache`` and ``ledger`` in the run's folder, where it names no others.
+    """``config`` with the coach's ``cache`` and ``ledger`` in the run's folder, unless it names others.
 
-    A resumed run then pays for no answer twice and goes on with what was spent, and a finished one can be
-    replayed. It is for playing, not for writing down: a config names no folder of another run.
+    A resumed run then pays for no answer twice and keeps its spending, and a finished run can be replayed.
+    Use it in memory only: the written config must not name the folder of a run.
     """
     coach = config.env.coach
     options = {"name": coach} if isinstance(coach, str) else dict(coach)

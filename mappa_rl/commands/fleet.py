@@ -1,8 +1,7 @@
-"""Where runs go, and several runs at once: each a process of its own that works from its folder."""
+"""Several runs at once: each a process of its own that works from its folder."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -11,69 +10,39 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 from rich.console import Console
 
 from mappa_rl.config import Config, load_config
+from mappa_rl.config.run_folder import CONFIG, write_config
 from mappa_rl.errors import RunError
-from mappa_rl.results import FOLDER
-from mappa_rl.runs import CONFIG
-from mappa_rl.summary import SUMMARY
+from mappa_rl.evaluation.summary import SUMMARY
+from mappa_rl.training.folder import adopt
+from mappa_rl.training.lock import locked
+from mappa_rl.training.stopping import signal_of
 
-COMMAND = (sys.executable, "-m", "mappa_rl.cli", "train", "--resume")
+COMMAND = (sys.executable, "-m", "mappa_rl.cli", "train", "--checked", "--resume")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")
-GRACE_S = 20.0
-"""Seconds that interrupted runs have to put their things away."""
-
-
-def new_folder(config: Config, recipe: str) -> Path:
-    """The folder of a new run: ``run.out``, or ``runs/<recipe>-<time>``. Raises RunError if it is taken."""
-    if config.run.out:
-        out = Path(config.run.out)
-        if out.is_dir() and any(out.iterdir()):
-            raise RunError(
-                f"{out} is not empty: go on with `mappa-rl train --resume {out}`, or choose another out=."
-            )
-        return out
-    return next_folder(Path("runs") / f"{Path(recipe).stem}-{time.strftime('%Y%m%d-%H%M%S')}")
-
-
-def next_folder(path: Path) -> Path:
-    """``path``, or ``path-2``, ``path-3`` and so on where that exists."""
-    numbered = (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
-    return next(free for free in itertools.chain([path], numbered) if not free.exists())
-
-
-def write_config(config: Config, out: Path) -> Config:
-    """Put the resolved config into the run's folder, which it names as ``run.out``, and return it."""
-    out.mkdir(parents=True, exist_ok=True)
-    config = config.model_copy(update={"run": config.run.model_copy(update={"out": str(out)})})
-    draft = out / f"{CONFIG}.new"
-    draft.write_text(config.dump(), encoding="utf-8")
-    draft.replace(out / CONFIG)
-    return config
-
-
-def forget_after(out: Path) -> None:
-    """Remove what was measured at the end of a run: its end has moved."""
-    for path in (*out.glob(f"{FOLDER}/after-T*.jsonl"), out / "traces" / "after.jsonl", out / SUMMARY):
-        path.unlink(missing_ok=True)
+GRACE_S = 22.0
+"""Seconds that interrupted runs have to save their work."""
 
 
 def plan_seeds(config: Config, out: Path, seeds: Iterable[int]) -> list[Path]:
-    """Write the configs of one run per seed into folders of ``out``."""
+    """Write the config of one run per seed into a folder of its own in ``out``."""
     return [_plan(config, out / f"seed-{seed}", [f"run.seed={seed}"]) for seed in seeds]
 
 
 def makes_warm_start(config: Config) -> bool:
-    """Whether a run leaves a warm start of its own in its folder, which another can begin with."""
+    """Whether a run saves a warm start in its folder, which another run can start from."""
     own = config.model.kind == "tiny" or config.warmstart.steps > 0
     return own and not config.warmstart.path
 
 
 def plan_shapings(config: Config, out: Path, seeds: Iterable[int], shapings: Sequence[str]) -> list[Path]:
-    """One run per seed and shaping; all shapings of a seed begin with the warm start of the first."""
+    """Write one config per seed and shaping; all shapings of a seed start from the first one's warm start."""
     folders = []
     for seed in seeds:
         first = out / f"{shapings[0]}-seed-{seed}"
@@ -85,13 +54,18 @@ def plan_shapings(config: Config, out: Path, seeds: Iterable[int], shapings: Seq
     return folders
 
 
-def run_all(folders: Sequence[Path], console: Console, parallel: int = 1) -> None:
-    """Carry every unfinished run to its end, ``parallel`` at a time. Raises RunError for those that fail.
+def unfinished(folders: Sequence[Path]) -> list[Path]:
+    """The runs that have no summary yet."""
+    return [folder for folder in folders if not (folder / SUMMARY).is_file()]
 
-    Each run has a process of its own; its lines appear here behind its folder's name. Runs that begin with
-    another's warm start wait for all those that make their own.
+
+def run_all(folders: Sequence[Path], console: Console, parallel: int = 1) -> None:
+    """Finish every unfinished run, ``parallel`` at a time. Raises RunError that names the runs that failed.
+
+    The preflight of all of them has passed. Each run has its own process; the name of its folder precedes its
+    lines here. Runs that start from another run's warm start wait until all warm starts are made.
     """
-    open_runs = [folder for folder in folders if not (folder / SUMMARY).is_file()]
+    open_runs = unfinished(folders)
     own = [folder for folder in open_runs if not load_config(folder / CONFIG).warmstart.path]
     fleet = _Fleet(console)
     failed: list[Path] = []
@@ -99,8 +73,8 @@ def run_all(folders: Sequence[Path], console: Console, parallel: int = 1) -> Non
         with ThreadPoolExecutor(parallel) as pool:
             try:
                 codes = list(pool.map(fleet.run, wave))
-            except KeyboardInterrupt:
-                fleet.interrupt()
+            except KeyboardInterrupt as stop:
+                fleet.interrupt(signal_of(stop))
                 raise
         failed.extend(folder for folder, code in zip(wave, codes, strict=True) if code)
         if failed:
@@ -108,39 +82,63 @@ def run_all(folders: Sequence[Path], console: Console, parallel: int = 1) -> Non
     if failed:
         raise RunError(
             f"{len(failed)} of {len(folders)} runs failed: {', '.join(map(str, failed))}. Their last lines "
-            f"above say why; `mappa-rl train --resume {folders[0].parent}` goes on with what is unfinished."
+            f"above say why; `mappa-rl train --resume {folders[0].parent}` resumes the unfinished ones."
         )
 
 
 def run_processes(config: Config, out: Path) -> None:
-    """Carry the run in ``out`` to its end in several processes of this machine. Raises RunError.
+    """Finish the run in ``out`` in several processes on this machine. Raises RunError.
 
-    The warm start is made here, in one process.
+    This process makes the warm start.
     """
-    from mappa_rl.progress import Progress
-    from mappa_rl.warmstart import warm_start
+    from mappa_rl.telemetry.progress import Progress
+    from mappa_rl.warmstart.warmstart import warm_start
 
-    with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
+    with locked(out), Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
+        config = adopt(config, out)
         warm_start(config, out, progress)
-    command = [*TORCHRUN, "--nproc-per-node", str(config.run.processes), "-m", "mappa_rl.worker", str(out)]
-    process = subprocess.Popen(command, env={"OMP_NUM_THREADS": "1", **os.environ})
+    command = [
+        *TORCHRUN,
+        "--nproc-per-node",
+        str(config.run.processes),
+        "-m",
+        "mappa_rl.training.worker",
+        str(out),
+    ]
+    process = subprocess.Popen(command, env={"OMP_NUM_THREADS": "1", **os.environ}, process_group=0)
     try:
         code = process.wait()
-    except KeyboardInterrupt:  # the processes have heard it too
-        try:
-            process.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    except KeyboardInterrupt as stop:
+        _end_tree(process, signal_of(stop))
         raise
     if code:
         raise RunError(
-            f"a process of the run in {out} failed, the lines above say why; `mappa-rl train --resume {out}` "
-            "goes on with it."
+            f"a process of the run in {out} failed; the lines above say why. Resume it with "
+            f"`mappa-rl train --resume {out}`."
         )
 
 
+def _end_tree(launcher: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Pass the signal on, wait until the workers have saved their work, then kill the rest.
+
+    The launcher may end before its workers, whose sessions are their own.
+    """
+    workers: list[psutil.Process] = []
+    with suppress(psutil.NoSuchProcess):
+        workers = psutil.Process(launcher.pid).children(recursive=True)
+    launcher.send_signal(number)
+    _, left = psutil.wait_procs(workers, GRACE_S)
+    for worker in left:
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
+    try:
+        launcher.wait(1.0)
+    except subprocess.TimeoutExpired:
+        launcher.kill()
+
+
 class _Fleet:
-    """The processes of runs that are under way."""
+    """The processes of active runs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -154,9 +152,15 @@ class _Fleet:
                 return 0
             process = subprocess.Popen(
                 [*COMMAND, str(folder)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, encoding="utf-8", errors="replace", bufsize=1, process_group=0,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                bufsize=1,
+                process_group=0,
+            )
             self._processes.append(process)
         assert process.stdout is not None
         for line in process.stdout:
@@ -165,13 +169,13 @@ class _Fleet:
             )
         return process.wait()
 
-    def interrupt(self) -> None:
-        """Pass Ctrl-C on, wait for the runs to put their things away, then end those that do not."""
+    def interrupt(self, number: signal.Signals) -> None:
+        """Pass the signal on, wait until the runs have saved their work, then kill the rest."""
         with self._lock:
             self._stopping = True
             for process in self._processes:
                 if process.poll() is None:
-                    process.send_signal(signal.SIGINT)
+                    process.send_signal(number)
         until = time.monotonic() + GRACE_S
         for process in self._processes:
             try:

@@ -1,54 +1,86 @@
-"""``mappa-rl replay``: the learner alone, on recorded rollouts. No environment, sandbox or coach."""
+"""``mappa-rl replay``: train on recorded episodes, without an environment, sandbox or coach."""
 
 from __future__ import annotations
 
+import argparse
 import time
 from pathlib import Path
 
-from mappa_rl.config import Config
-from mappa_rl.errors import RunError
-from mappa_rl.launch import write_config
-from mappa_rl.progress import Progress
-from mappa_rl.records import read_step, recorded_steps
+from rich.console import Console
 
+from mappa_rl.commands.console import one_run, say
+from mappa_rl.commands.options import add_overrides
+from mappa_rl.config import Config, load_config
+from mappa_rl.config.run_folder import CONFIG, new_folder, next_folder, own_folder_dropped, write_config
+from mappa_rl.errors import ConfigError, RunError
+from mappa_rl.rollout.records import read_step, recorded_steps
+from mappa_rl.telemetry.progress import Progress
+
+HELP = "train on recorded episodes, without an environment"
 ALLOWED = ("algo.", "optim.", "sft.", "run.")
-"""What a replay may change: the episodes are what they are."""
+"""Sections that a replay may change: those that do not affect the recorded episodes."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument(
+        "folder", type=Path, metavar="RUN", help="a run made with run.record_rollouts, or by generate"
+    )
+    add_overrides(parser, "algo.*, optim.*, sft.* and run.* settings to change, for example algo.name=grpo")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Carry out the command; returns the exit status."""
+    folder = one_run(args.folder, "replay")
+    wrong = [text for text in args.overrides if not text.startswith((*ALLOWED, "out="))]
+    if wrong:
+        raise ConfigError(
+            f"replay can change only {'*, '.join(ALLOWED)}* settings, not {', '.join(wrong)}: the episodes "
+            "are recorded already."
+        )
+    config = own_folder_dropped(load_config(folder / CONFIG, args.overrides), folder)
+    config = config.with_overrides(["run.record_rollouts=false"])
+    out = new_folder(config, folder.name) if config.run.out else next_folder(folder / "replay")
+    say(console, str(replay(config, folder, out)))
+    return 0
 
 
 def replay(config: Config, source: Path, out: Path) -> Path:
-    """Train on the steps that ``source`` has recorded, from its start, and leave metrics and checkpoints in
+    """Train on the steps that ``source`` recorded, from its initial weights; write metrics and checkpoints to
     ``out``.
 
     With the settings of the run that recorded them, weights and the learner's metrics are that run's, bit for
-    bit. Steps beyond ``run.steps`` are left alone. Raises RunError where start or rollouts are missing.
+    bit. Steps beyond ``run.steps`` are ignored. Raises RunError where start or rollouts are missing,
+    ConfigError that lists the problems of the settings.
     """
     import torch
 
-    from mappa_rl.algorithm import algorithm_of
-    from mappa_rl.assembly import assemble
-    from mappa_rl.checkpoint import Checkpoints
-    from mappa_rl.rollout import Collected
-    from mappa_rl.sinks import sinks_of
-    from mappa_rl.statistics import rollout_stats
-    from mappa_rl.step import learn
+    from mappa_rl.learner.checkpoint import Checkpoints
+    from mappa_rl.rollout.metrics import rollout_stats
+    from mappa_rl.rollout.types import Collected
+    from mappa_rl.telemetry.sinks import sinks_of
+    from mappa_rl.training.build import assemble
+    from mappa_rl.training.preflight import require
+    from mappa_rl.training.step import learn
 
     paths = recorded_steps(source)[: config.run.steps]
-    algorithm_of(config)
     start = start_of(config, source)
+    require(config, out, "replay")
     begun = config.warmstart.model_copy(update={"path": str(start.resolve())})
     config = write_config(config.model_copy(update={"warmstart": begun}), out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"replay of {source}") as progress:
         parts = assemble(config, start, plays=False)
         tokenizers = {name: policy.chat.tokenizer for name, policy in parts.policies.items()}
-        checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep)
+        checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep_checkpoints)
         progress.phase("replay", len(paths), "steps")
         with sinks_of(config, out, progress.note) as metrics:
             for path in paths:
                 started = time.perf_counter()
                 recorded = read_step(path)
                 step = recorded.step
-                collected = Collected(list(recorded.rollouts), [], recorded.tokens)
+                collected = Collected(recorded.rollouts, [], recorded.tokens)
                 values = rollout_stats(collected)
                 with progress.watch.at("learner"):
                     values |= learn(config, parts, recorded)
@@ -64,8 +96,8 @@ def replay(config: Config, source: Path, out: Path) -> Path:
 
 def start_of(config: Config, source: Path) -> Path:
     """The folder with the weights that ``source`` began with. Raises RunError, ConfigError."""
-    from mappa_rl.pretrained import model_folder
-    from mappa_rl.warmstart import FOLDER
+    from mappa_rl.models.pretrained import model_folder
+    from mappa_rl.warmstart.warmstart import FOLDER
 
     if config.warmstart.path:
         start = Path(config.warmstart.path)

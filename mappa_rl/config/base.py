@@ -1,4 +1,4 @@
-"""What all sections have in common: their base class, and the ranges of their numbers."""
+"""The base class of all sections, and the ranges of their numbers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Section(BaseModel):
-    """Base of all sections: unknown keys are errors, values do not change after reading."""
+    """Base of all sections: frozen, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

@@ -1,4 +1,4 @@
-"""From YAML text and ``a.b=c`` overrides to a checked pydantic model, with errors that name the remedy."""
+"""From YAML text and ``a.b=c`` overrides to a validated pydantic model, with errors that name the remedy."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from typing import Any, TypeVar, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from mappa_rl.config.foreign import translated
+from mappa_rl.config.renamed import renamed
 from mappa_rl.errors import ConfigError
 
 M = TypeVar("M", bound=BaseModel)
 
+
+MAIN = ("rollout", "algo", "optim", "run")
+"""Sections that a key without its section most likely belongs to."""
 
 _RULES = (
     ("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), "tf"),
@@ -33,7 +38,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that either set of rules would read as something else."""
+    """Quotes every text that YAML 1.1 or 1.2 would read as something else."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -84,6 +89,8 @@ def apply_overrides(
         key = aliases.get(key.strip(), key.strip())
         if not equals or not key:
             raise ConfigError(f"override {text!r} must look like section.key=value, as in algo.kl_coef=0.02.")
+        if old := renamed([key]):
+            raise ConfigError(f"override {text!r}: {old}")
         _check_key(model, key)
         node = result
         *parents, last = key.split(".")
@@ -96,9 +103,14 @@ def apply_overrides(
 
 
 def validate(model: type[M], data: Any, where: str) -> M:
-    """``data`` as a ``model``. Raises ConfigError naming every unknown key and every bad value."""
+    """``data`` as a ``model``. Raises ConfigError naming every unknown key and every bad value.
+
+    If keys were renamed, that is the whole message: one sentence with their new names.
+    """
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where} must hold sections of keys, found {data!r}.")
+    if old := renamed(_leaves(data)):
+        raise ConfigError(f"{where}: {old}")
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -110,6 +122,13 @@ def validate(model: type[M], data: Any, where: str) -> M:
             f"{where}: {what}" + (f": {'; or '.join(why)}." if why else "") for what, why in found.items()
         ]
         raise ConfigError("\n".join(lines)) from None
+
+
+def _leaves(data: Mapping[str, Any]) -> list[str]:
+    """The dotted names ``section.key`` of ``data``."""
+    return [
+        f"{section}.{key}" for section, found in data.items() if isinstance(found, Mapping) for key in found
+    ]
 
 
 def _check_key(model: type[BaseModel], key: str) -> None:
@@ -130,9 +149,12 @@ def _check_key(model: type[BaseModel], key: str) -> None:
 
 def unknown_key(model: type[BaseModel], key: str) -> str:
     """The message for a key that is not in the schema, with the dotted name that was probably meant."""
+    if elsewhere := translated(key):
+        return f"unknown key {key!r}. Did you mean {elsewhere!r}?"
     names = [name for name, _, _ in keys(model)]
     leaf = key.rsplit(".", 1)[-1]
     same_leaf = [name for name in names if name.rsplit(".", 1)[-1] == leaf]
+    same_leaf.sort(key=lambda name: name.split(".")[0] not in MAIN)
     by_leaf = difflib.get_close_matches(leaf, {n.rsplit(".", 1)[-1] for n in names}, n=1, cutoff=0.7)
     near = (
         difflib.get_close_matches(key, names, n=1, cutoff=0.9)
@@ -146,7 +168,10 @@ def unknown_key(model: type[BaseModel], key: str) -> str:
 
 
 def _explain(model: type[BaseModel], entry: Any) -> tuple[str, str]:
-    """What is wrong, and with what: the parts of a message (the first is equal for branches of one union)."""
+    """The parts of a message: the key with its value, and what is wrong with it.
+
+    The first part is equal for all branches of a union.
+    """
     key, current, inside = "", model, False
     for part in entry["loc"]:
         if isinstance(part, int):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mappa_rl.sections.base import Count, Section
+from mappa_rl.config.base import Count, Section
 
 
 class Run(Section):
@@ -20,18 +20,20 @@ class Run(Section):
     """Folder of the run; empty: ``runs/<recipe>-<time>``."""
     checkpoint_every: Annotated[int, Field(ge=0)] = 10
     """Training steps between checkpoints; 0: only after the last."""
-    keep: Count = 2
-    """Checkpoints to keep, the newest first."""
+    keep_checkpoints: Count = 2
+    """Number of newest checkpoints to keep; the best one is kept too."""
+    checkpoints_mb: Annotated[int, Field(ge=0)] = 0
+    """Most MB (1e6 bytes) on disk for all checkpoints: older ones go first, the newest and the best stay;
+    0: no limit."""
     processes: Count = 1
-    """Processes that train, each on a GPU of its own where there are GPUs; the first plays the episodes."""
+    """Processes that train, each on its own GPU if there are GPUs; the first plays the episodes."""
     torch_threads: Annotated[int, Field(ge=0)] = 1
-    """Threads of torch; 0: as many as torch likes."""
+    """Torch threads; 0: torch's default."""
     tensorboard: bool = True
-    """Write TensorBoard files beside ``metrics.jsonl``."""
+    """Write TensorBoard files next to ``metrics.jsonl``."""
     wandb: str = ""
-    """Weights & Biases project that metrics go to as well; empty: none. Its key is read from WANDB_API_KEY or
-    netrc."""
+    """Weights & Biases project for the metrics; empty: none. The key is read from WANDB_API_KEY or netrc."""
     weave: str = ""
-    """Weave project that training episodes go to as traces; empty: none. The key is that of W&B."""
+    """Weave project for traces of the training episodes; empty: none. The key is that of W&B."""
     record_rollouts: bool = False
-    """Keep every step's episodes as ``rollouts/step-….jsonl.gz``, from which ``mappa-rl replay`` trains."""
+    """Keep every step's episodes as ``rollouts/step-….jsonl.gz``, for ``mappa-rl replay``."""

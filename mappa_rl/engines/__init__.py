@@ -1,4 +1,4 @@
-"""Generation engines. ``base`` holds the contract; backends are imported where they are named."""
+"""Generation engines. ``base`` holds the protocol; ``make`` imports the backend that a run names."""
 
 from mappa_rl.engines.base import Engine, Generation, Request
 

@@ -1,4 +1,4 @@
-"""Generation: token ids in, token ids and log-probabilities out. Engines know nothing of text or chat."""
+"""Generation: token ids in, token ids and log-probabilities out. Engines do not handle text or chat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mappa_rl.errors import EngineError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from mappa_rl.sync import SyncStats
+    from mappa_rl.engines.weights.base import SyncStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +21,25 @@ class Request:
 
     ``ids`` is the prompt (at least one token); ``max_tokens`` bounds the new tokens (>= 1); ``temperature``
     0 means greedy; ``top_p`` below 1 keeps the most likely tokens of that total probability (evaluation only:
-    training needs the whole distribution); ``stop_ids`` end the generation. The draw depends on ``seed``
-    (>= 0) and the prompt alone, never on the other requests of a batch (up to the forward pass's rounding).
+    training needs the whole distribution); ``stop_ids`` end the generation. The sample depends only on
+    ``seed`` (>= 0) and the prompt, not on the other requests of a batch (up to rounding in the forward pass).
     """
 
     ids: Sequence[int]
     seed: int
     max_tokens: int
-    temperature: float = 1.0
-    stop_ids: tuple[int, ...] = ()
-    top_p: float = 1.0
+    temperature: float
+    stop_ids: tuple[int, ...]
+    top_p: float
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What was sampled. ``ids`` includes the stop token when ``stopped == "eos"``.
+    """The sampled tokens. ``ids`` includes the stop token when ``stopped == "eos"``.
 
-    ``logprobs`` are natural logarithms under the distribution sampled from, so after temperature (fp32
-    log-softmax) and ``top_p``; for greedy requests they are those at temperature 1. ``abort``: the engine was
-    told to stop, ``ids`` is what there was. ``version`` is that of the weights that sampled the first token.
+    ``logprobs`` are natural logarithms under the sampling distribution, after temperature (fp32 log-softmax)
+    and ``top_p``; greedy requests report those at temperature 1. ``abort``: the request was aborted, and
+    ``ids`` holds the tokens so far. ``version`` is the version of the weights that sampled the first token.
     """
 
     ids: tuple[int, ...]
@@ -58,42 +58,42 @@ class Engine(Protocol):
     version: int
     max_len: int
     last_sync: SyncStats | None
-    """What the last ``load_weights`` sent; None where nothing had to be sent."""
+    """Cost of the last ``load_weights``; None if nothing had to be sent."""
 
     def generate(self, requests: Sequence[Request]) -> list[Generation]:
         """Continue every request; answers come in the order of the requests. Raises ``EngineError``."""
         ...
 
     def submit(self, request: Request) -> Future[Generation]:
-        """Continue one request beside all others; ``EngineError`` comes out of the future."""
+        """Continue one request in parallel with all others; the future raises ``EngineError``."""
         ...
 
     def abort(self) -> None:
-        """End every request under way; each answers with ``stopped="abort"`` and what it has."""
+        """End every running request; each returns its tokens so far with ``stopped="abort"``."""
         ...
 
     def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
         """Take the learner's weights; ``version`` defaults to one more than the current.
 
-        Requests under way go on, with the new weights or with the old.
+        Running requests continue, with the new weights or with the old ones.
         """
         ...
 
     def sleep(self) -> None:
-        """Give the accelerator's memory back until ``wake``; nothing may be under way."""
+        """Free the accelerator's memory until ``wake``; no request may be running."""
         ...
 
     def wake(self) -> None:
-        """Be ready again after ``sleep``; weights are those of the next ``load_weights``."""
+        """Allocate memory for weights after ``sleep``; they, and the rest, come with ``load_weights``."""
         ...
 
     def close(self) -> None:
-        """Free everything. Requests under way are aborted."""
+        """Abort running requests and free everything."""
         ...
 
 
 def room_for(request: Request, max_len: int) -> int:
-    """How many tokens ``request`` may have within ``max_len``; ``EngineError`` for what is no request."""
+    """Number of tokens that ``request`` may get within ``max_len``. Raises ``EngineError`` if invalid."""
     room = max_len - len(request.ids)
     if not len(request.ids) or room < 1:
         raise EngineError(

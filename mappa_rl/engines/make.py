@@ -1,86 +1,89 @@
-"""One vLLM engine per policy, as ``engine`` and ``policies.map`` of a config ask for."""
+"""Makes the engines of a run from the ``engine`` and ``rollout`` sections of its config."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import wait
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from mappa_rl.config import Config
+from mappa_rl.engines.background import in_background
 from mappa_rl.engines.base import Engine
-from mappa_rl.engines.log import EngineLog
+from mappa_rl.engines.hf.engine import copied_engines, shared_engines
+from mappa_rl.engines.vllm.log import EngineLog
+from mappa_rl.engines.vllm.options import VLLMOptions, import_vllm, on_cpu
 from mappa_rl.errors import EngineError
 
 LOGS = "logs"
 
 
-def make_engines(config: Config, models: Mapping[str, Any], folder: Path, lora: bool) -> dict[str, Engine]:
-    """Engines of the policies in ``models``, which all began as the model in ``folder``.
+def make_engines(
+    config: Config, models: Mapping[str, Any], folders: Mapping[str, Path], lora: bool
+) -> dict[str, Engine]:
+    """Make one engine per policy in ``models``, which started as the models in ``folders``.
 
-    Adapters share one server on the base; other policies have a server each, and the memory is divided.
-    Their processes write to ``logs`` in the run's folder.
-    Raises ``EngineError``; what was started is ended then.
+    An engine that does not share its model's weights has those of the folder until they are sent. ``lora``:
+    the models are adapters on frozen bases. Raises ``EngineError``.
     """
-    from mappa_rl.engines.vllm import AdapterEngine, VLLMEngine
-    from mappa_rl.engines.vllm_server import VLLMServer
-
-    options = vllm_options(config, folder, len(models), lora)
-    made: dict[str, Any] = {}
-    try:
-        if lora:
-            server = VLLMServer(replace(options, log=_log(config, "adapters")))
-            made = {name: AdapterEngine(server, name) for name in models}
-        for name, model in models.items():
-            if not lora:
-                made[name] = VLLMEngine(VLLMServer(replace(options, log=_log(config, name))))
-            made[name].load_weights(model, version=0)
-    except BaseException:
-        for engine in made.values():
-            engine.close()
-        raise
-    return made
-
-
-def _log(config: Config, name: str) -> EngineLog:
-    """The file in the run's folder, where the config names one."""
-    return EngineLog(Path(config.run.out) / LOGS / f"engine-{name}.log" if config.run.out else None)
+    if config.engine.name == "vllm":
+        return _vllm_engines(config, {name: folders[name] for name in models}, lora)
+    return copied_engines(models) if config.is_async else shared_engines(models)
 
 
 def check_engine(config: Config) -> None:
-    """Raises ``EngineError`` for an engine that cannot be had here, before anything long begins."""
-    if config.engine.name == "vllm":
-        vllm_options(config, Path(), 1, False)
-
-
-def vllm_options(config: Config, folder: Path, policies: int, lora: bool) -> Any:
-    """How vLLM is to be started for each of ``policies``. Raises ``EngineError`` for what cannot be."""
-    from mappa_rl.engines.vllm_options import VLLMOptions, import_vllm, on_cpu
-
+    """Raise ``EngineError`` if this machine cannot run the configured engine."""
+    if config.engine.name != "vllm":
+        return
     import_vllm()
     engine = config.engine
     if on_cpu():
-        asked = [key for key in ("sleep", "devices") if getattr(engine, key)]
-        if asked:
-            raise EngineError(f"engine.{asked[0]} needs GPUs; vLLM computes on the CPU here. Leave it out.")
+        unusable = [key for key in ("sleep", "devices") if getattr(engine, key)]
+        if unusable:
+            raise EngineError(f"engine.{unusable[0]} needs GPUs, but vLLM runs on the CPU here; remove it.")
     elif engine.tensor_parallel > 1 and not engine.devices:
         raise EngineError(
-            f"engine.tensor_parallel={engine.tensor_parallel} needs GPUs beside the learner's: name them in "
-            "engine.devices."
+            f"engine.tensor_parallel={engine.tensor_parallel} needs GPUs other than the learner's: list them "
+            "in engine.devices."
         )
-    return VLLMOptions(
-        folder,
-        max_len=config.rollout.max_context,
-        dtype=config.optim.dtype if engine.dtype == "learner" else engine.dtype,
-        tensor_parallel=engine.tensor_parallel,
-        memory_fraction=engine.memory_fraction / (1 if lora else policies),
-        kv_cache_mb=engine.kv_cache_mb,
-        max_num_seqs=engine.max_num_seqs,
-        sleep=engine.sleep,
-        devices=tuple(engine.devices),
-        threads=config.run.torch_threads or torch.get_num_threads(),
-        adapters=policies if lora else 0,
-        rank=config.lora.rank,
-    )
+
+
+def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> dict[str, Engine]:
+    """Adapters share one server on each base; other policies get one server each. All divide the memory.
+
+    The servers start side by side; their processes write to ``logs`` in the run's folder. If one fails, the
+    others are closed.
+    """
+    check_engine(config)
+    from mappa_rl.engines.vllm.engine import AdapterEngine, VLLMEngine
+    from mappa_rl.engines.vllm.server import VLLMServer
+
+    bases = list(dict.fromkeys(folders.values()))
+    shared = {folder: f"adapters-{number}" if number else "adapters" for number, folder in enumerate(bases)}
+    owner = {name: shared[folder] if lora else name for name, folder in folders.items()}
+    places = {owner[name]: folder for name, folder in folders.items()}
+
+    def start(server: str) -> dict[str, VLLMEngine]:
+        """The engines on one server, which ends with the last of them."""
+        mine = [name for name, each in owner.items() if each == server]
+        adapters = len(mine) if lora else 0
+        options = VLLMOptions(places[server], config, engines=len(places), adapters=adapters)
+        made = VLLMServer(replace(options, log=_log(config, server)))
+        return {name: AdapterEngine(made, name) if lora else VLLMEngine(made) for name in mine}
+
+    starting = [in_background(partial(start, server)) for server in places]
+    wait(starting)
+    errors = [error for future in starting if (error := future.exception())]
+    if errors:
+        for future in starting:
+            for engine in () if future.exception() else future.result().values():
+                engine.close()
+        raise errors[0]
+    return {name: engine for future in starting for name, engine in future.result().items()}
+
+
+def _log(config: Config, name: str) -> EngineLog:
+    """The log file in the run's folder, if the config names a folder."""
+    return EngineLog(Path(config.run.out) / LOGS / f"engine-{name}.log" if config.run.out else None)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from mappa_env.types import Trajectory
 from mappa_rl.errors import RunError
-from mappa_rl.rollout import Job, Player
-from mappa_rl.sampling import Sampling
+from mappa_rl.rollout.sampling import Sampling
+from mappa_rl.rollout.types import Job, RolloutWorker
+from mappa_rl.seeds import numbered
 from mappa_rl.types import Rollout
 
 
@@ -27,6 +28,7 @@ class Evaluation:
 
     @property
     def rate(self) -> float:
+        """Fraction of the episodes that succeeded."""
         return sum(self.success) / len(self.rollouts)
 
     def by_topic(self) -> Mapping[str, float]:
@@ -38,41 +40,25 @@ class Evaluation:
 
 
 def evaluate(
-    collector: Player,
+    worker: RolloutWorker,
     task_ids: Sequence[str],
     sampling: Sampling,
     *,
     seed: int,
     on_done: Callable[[int], None] | None = None,
 ) -> Evaluation:
-    """Play one episode per task id. Seeds depend on (seed, position) alone."""
-    jobs = [Job(seed * 1_000_003 + i, task_id) for i, task_id in enumerate(task_ids)]
-    done = collector.collect(jobs, sampling, on_done=on_done)
+    """Play one episode per task id. An episode's seed depends only on ``seed`` and its position.
+
+    ``on_done`` receives the number of finished episodes. Raises RunError if an episode failed because of the
+    infrastructure: an evaluation must be complete.
+    """
+    jobs = [Job(numbered(seed, i), task_id) for i, task_id in enumerate(task_ids)]
+    done = worker.collect(jobs, sampling, on_done=on_done)
     ended = [rollout.ended for rollout in done.rollouts]
     if "failed" in ended:
+        reason = done.reasons[ended.index("failed")].rstrip(". ")
         raise RunError(
-            f"{ended.count('failed')} of {len(jobs)} episodes of an evaluation failed; none may be missing"
-            f": {done.reasons[ended.index('failed')]} Mend the cause and go on with --resume."
+            f"{ended.count('failed')} of {len(jobs)} evaluation episodes failed; an evaluation must be "
+            f"complete. The first failure: {reason}. Fix the cause, then resume the run with --resume."
         )
     return Evaluation(sampling.temperature, tuple(done.rollouts), tuple(done.trajectories))
-
-
-def best_temperature(
-    collector: Player,
-    task_ids: Sequence[str],
-    sampling: Sequence[Sampling],
-    *,
-    seed: int,
-    on_done: Callable[[int], None] | None = None,
-) -> tuple[float, Mapping[float, float]]:
-    """The temperature with the highest success on ``task_ids`` (ties: the higher one), and all rates.
-
-    Lower temperatures alone sharpen a policy; comparing at the start's own best keeps that from passing for
-    learning.
-    """
-    rates: dict[float, float] = {}
-    for one in sampling:
-        rates[one.temperature] = evaluate(collector, task_ids, one, seed=seed).rate
-        if on_done is not None:
-            on_done(len(rates))
-    return max(rates, key=lambda t: (rates[t], t)), rates

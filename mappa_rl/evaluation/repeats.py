@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from mappa_rl.errors import StatsError
-from mappa_rl.results import Result
-from mappa_rl.stats import pass_at_k
+from mappa_rl.evaluation.results import Result
+from mappa_rl.evaluation.stats import pass_at_k
 
 Problem = tuple[int, str]
 """(run seed, task id)"""
@@ -22,7 +22,7 @@ def by_problem(rows: Sequence[Result]) -> dict[Problem, list[Result]]:
     if len(sizes) > 1:
         raise StatsError(
             f"tasks have between {min(sizes)} and {max(sizes)} episodes: pass@k and majorities compare tasks "
-            "with equally many. Evaluate all again with one eval.samples."
+            "with equally many. Evaluate all again with one eval.group_size."
         )
     return dict(sorted(found.items()))
 
@@ -31,9 +31,9 @@ def repeated(rows: Sequence[Result]) -> dict[str, list[float]]:
     """Name -> one value per task, in the order of ``by_problem``.
 
     ``pass@k`` for k = 1, 2, 4, ... and n: the chance that one of k drawn episodes succeeds (unbiased).
-    Where episodes have answers also ``maj@n``: is the most common one right? Of several that are most common
-    one is drawn, so its value is their share that is right; ``ties@n`` is 1 for such a task. Who gives no
-    answer has no vote; a task without a vote is not solved.
+    Where episodes have answers, also ``maj@n``: whether the most common answer is right. A tie has ``ties@n``
+    of 1, and its ``maj@n`` is the fraction of the tied answers that are right. An episode without an answer
+    does not vote. A task without votes counts as unsolved.
     """
     problems = by_problem(rows)
     n = len(next(iter(problems.values())))
@@ -50,7 +50,7 @@ def repeated(rows: Sequence[Result]) -> dict[str, list[float]]:
 def majority(answers: Sequence[tuple[str | None, bool]]) -> tuple[float, bool]:
     """(answer, is it right) of one task's episodes -> the majority's expected success, and whether it tied.
 
-    Should one answer be judged right and wrong (a judgement ran out of time), its success is the mean.
+    If one answer was graded both right and wrong (a grader timed out), its success is the mean of its grades.
     """
     counts = Counter(answer for answer, _ in answers if answer is not None)
     if not counts:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mappa_rl.atomic import write_text
 from mappa_rl.errors import RunError
 
 if TYPE_CHECKING:
-    from mappa_rl.evaluate import Evaluation
+    from mappa_rl.evaluation.evaluate import Evaluation
 
 FOLDER = "evaluations"
 
@@ -22,7 +23,7 @@ class Result:
     """How one held-out episode ended. ``run_seed`` and ``index`` name the pair it belongs to.
 
     ``phase`` is ``before``, ``after`` or ``step-<n>``; ``score`` is the outcome's, in [0, 1]; ``rewards`` are
-    the summed valid rewards by agent, empty where no coach looked on; ``metrics`` are the outcome's.
+    the summed valid rewards by agent, empty without a coach; ``metrics`` are the outcome's.
     ``answer`` is there where tasks are played several times and have discrete answers.
     """
 
@@ -75,10 +76,7 @@ def save_results(out: Path, rows: Iterable[Result]) -> Path:
         raise ValueError(f"rows must share one phase and temperature, found {sorted(kinds)}.")
     phase, temperature = kinds.pop()
     path = out / FOLDER / f"{phase}-T{temperature:g}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".new")
-    draft.write_text("".join(json.dumps(_plain(row)) + "\n" for row in rows), encoding="utf-8")
-    draft.replace(path)
+    write_text(path, "".join(json.dumps(_plain(row)) + "\n" for row in rows))
     return path
 
 

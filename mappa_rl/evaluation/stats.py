@@ -1,4 +1,4 @@
-"""Honest figures: means with intervals, paired differences, the interquartile mean. numpy only.
+"""Means with intervals, paired differences and pass@k. Needs only numpy.
 
 Bootstrap intervals are percentile intervals from a fixed seed, so the same data give the same figures.
 """
@@ -103,19 +103,12 @@ def paired_delta(
 def pass_at_k(n: int, successes: int, k: int) -> float:
     """The chance that one of ``k`` episodes of a task succeeds, from ``n`` of which ``successes`` did.
 
-    Unbiased: 1 - C(n - c, k) / C(n, k), the share of all choices of k that hold a success (arXiv 2107.03374).
+    Unbiased: 1 - C(n - c, k) / C(n, k), the fraction of all choices of k that contain a success (arXiv
+    2107.03374).
     """
     if not 1 <= k <= n or not 0 <= successes <= n:
         raise StatsError(f"pass@{k} of {successes} successes in {n} episodes: needs 1 <= k <= n, c <= n.")
     return 1.0 - math.comb(n - successes, k) / math.comb(n, k)
-
-
-def iqm(values: ArrayLike) -> float:
-    """Interquartile mean: the mean of the middle half, with fractional weights at its edges."""
-    data = np.sort(_finite(values))
-    edges = np.linspace(0.0, 1.0, len(data) + 1)
-    weights = np.clip(np.minimum(edges[1:], 0.75) - np.maximum(edges[:-1], 0.25), 0.0, None)
-    return float(weights @ data / weights.sum())
 
 
 def _finite(values: ArrayLike) -> NDArray[np.float64]:

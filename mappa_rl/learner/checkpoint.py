@@ -1,9 +1,12 @@
-"""Checkpoints of a whole run: written beside, renamed when complete, so a crash never leaves half of one.
+"""Checkpoints of a whole run, written to a draft folder that is renamed when it is complete.
 
-``<root>/step-000010/`` holds ``state.json`` (the trainer's), ``random.json`` (Python, NumPy, torch),
-``policies/<name>/`` (a learner: weights, optimizer, schedule, its own random state) with ``model/`` in it (a
-plain Hugging Face folder with the tokenizer) and for an adapter ``adapter/`` (PEFT's format), and
-``manifest.json``, which lists every file and the score.
+``<root>/step-000010/`` contains:
+
+* ``state.json``: the trainer's state; ``random.json``: random states of Python, NumPy and torch.
+* ``policies/<name>/``: a learner (weights, optimizer, schedule, its own random state), with ``model/``, a
+  plain Hugging Face folder with the tokenizer, and ``adapter/`` in PEFT's format if it trains an adapter.
+* ``manifest.json``: every file with its size, and the score.
+
 ``<root>/latest`` names the newest. Loading unpickles optimizer states: load only what you saved yourself.
 """
 
@@ -22,22 +25,28 @@ from typing import Any
 import numpy as np
 import torch
 
+from mappa_rl.disk import is_full
 from mappa_rl.errors import CheckpointError
-from mappa_rl.learner import Learner
-from mappa_rl.lora import is_adapted
-from mappa_rl.parallel import SharedLearner
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.parallel import SharedLearner
+from mappa_rl.models.lora import is_adapted
 
 _FORMAT = 1
+_RETREAT = "Remove this checkpoint's folder to resume from the one before."
 _NAME = re.compile(r"step-\d{6,}")
 
 
 class Checkpoints:
-    """Checkpoints under ``root``; the ``keep`` newest stay, and the best. One process has them."""
+    """Checkpoints under ``root``; keeps the ``keep`` newest and the best. Only one process uses it.
 
-    def __init__(self, root: Path, keep: int = 2) -> None:
+    ``most_mb``: what they may take together, in MB (1e6 bytes); 0: no limit. Older ones go before a new one
+    is written, but never the newest and the best, so these two and a new one may take more.
+    """
+
+    def __init__(self, root: Path, keep: int, most_mb: float = 0) -> None:
         if keep < 1:
             raise CheckpointError(f"keep={keep} checkpoints must be at least 1.")
-        self.root, self._keep = root, keep
+        self.root, self._keep, self._most = root, keep, most_mb * 1_000_000
 
     def save(
         self,
@@ -47,22 +56,40 @@ class Checkpoints:
         *,
         tokenizers: Mapping[str, Any] | None = None,
         score: float | None = None,
+        random: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Save after training step ``step``. ``state`` is JSON-able; the highest ``score`` is the best."""
+        """Save after training step ``step``; ``state`` is JSON-serialisable.
+
+        The checkpoint with the highest ``score`` is the best one. ``random``: the random states at the end of
+        the step; default: those of this moment.
+        """
         final, staging = self.root / f"step-{step:06d}", self.root / f".tmp-step-{step:06d}"
         for stale in self.root.glob(".tmp-*"):
             stale.unlink() if stale.is_file() else shutil.rmtree(stale)
+        self._make_room(copies=1)
         staging.mkdir(parents=True)
-        for name, learner in learners.items():
-            folder = staging / "policies" / name
-            folder.mkdir(parents=True)
-            learner.save(folder)
-            learner.export(folder / "model", (tokenizers or {}).get(name))
-            if is_adapted(learner.model):
-                learner.export_adapter(folder / "adapter")
-        _write(staging / "state.json", state, indent=None)
-        _write(staging / "random.json", _random_state())
-        self._publish(staging, final, step, score)
+        try:
+            for name, learner in learners.items():
+                folder = staging / "policies" / name
+                folder.mkdir(parents=True)
+                learner.save(folder)
+                learner.export(folder / "model", (tokenizers or {}).get(name))
+                if is_adapted(learner.model):
+                    learner.export_adapter(folder / "adapter")
+            _write(staging / "state.json", state, indent=None)
+            _write(staging / "random.json", random_state() if random is None else random)
+            self._publish(staging, final, step, score)
+        except BaseException as error:
+            full = isinstance(error, Exception) and is_full(error, self.root)
+            shutil.rmtree(staging, ignore_errors=True)  # a full disk must not stay full
+            if full:
+                latest = self.latest()
+                raise CheckpointError(
+                    f"The disk of {self.root} is full: step {step} could not be saved, "
+                    f"{latest.name if latest else 'no step'} is complete. Free some space, or lower "
+                    "run.keep_checkpoints or run.checkpoints_mb, and resume the run with --resume."
+                ) from error
+            raise
         return final
 
     def latest(self) -> Path | None:
@@ -77,28 +104,28 @@ class Checkpoints:
         return complete[-1] if complete else None
 
     def best(self) -> Path | None:
-        """The checkpoint with the highest score (the newer of equals), or None where none has one."""
+        """The checkpoint with the highest score (ties: the newest); None if none has a score."""
         scores = [(_manifest(path)["score"], path) for path in self._complete()]
         scored = [(score, path) for score, path in scores if score is not None]
         return max(scored)[1] if scored else None
 
     def find(self, name: str) -> Path:
-        """``latest``, ``best`` or a step's number -> that checkpoint. Raises ``CheckpointError``."""
+        """The checkpoint ``latest``, ``best``, or that of a step number. Raises ``CheckpointError``."""
         steps = [str(int(path.name.removeprefix("step-"))) for path in self._complete()]
         if name in ("latest", "best"):
             found = self.latest() if name == "latest" else self.best()
         else:
             found = next((p for p, step in zip(self._complete(), steps, strict=True) if step == name), None)
         if found is None:
-            why = " None has a score: train with eval.validation." if name == "best" and steps else ""
+            why = " None has a score: train with eval.validation_tasks." if name == "best" and steps else ""
             there = ", ".join(steps) or "(none)"
             raise CheckpointError(
-                f"{self.root} has no checkpoint {name!r}; there are the steps {there}.{why}"
+                f"{self.root} has no checkpoint {name!r}; steps with a checkpoint: {there}.{why}"
             )
         return found
 
     def intact(self, name: str) -> Path:
-        """``find``, with every file of the checkpoint there in its full size."""
+        """See ``find``; also checks that every file is present in its full size."""
         path = self.find(name)
         _whole(path)
         return path
@@ -108,11 +135,11 @@ class Checkpoints:
     ) -> dict[str, Any]:
         """Restore learners and random states, and return the trainer's state. Default: the latest.
 
-        Raises ``CheckpointError``; a file that is missing or cut short is found before anything is restored.
+        Missing and truncated files are found before anything is restored. Raises ``CheckpointError``.
         """
         path = path or self.latest()
         if path is None:
-            raise CheckpointError(f"{self.root} holds no checkpoint; start the run anew.")
+            raise CheckpointError(f"{self.root} has no checkpoint: start the run from the beginning.")
         manifest = _whole(path)
         if sorted(learners) != sorted(manifest["policies"]):
             raise CheckpointError(
@@ -120,14 +147,14 @@ class Checkpoints:
             )
         for name, learner in learners.items():
             learner.load(path / "policies" / name)
-        _restore_random(json.loads((path / "random.json").read_text(encoding="utf-8")))
+        restore_random_state(json.loads((path / "random.json").read_text(encoding="utf-8")))
         state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
         return state
 
     def _publish(self, staging: Path, final: Path, step: int, score: float | None) -> None:
-        """Flush the staged folder, give it its name, and only then forget older ones."""
+        """Flush the staged folder, rename it, and only then remove older ones."""
         if score is not None and not math.isfinite(score):
-            raise CheckpointError(f"score={score} of step {step} must be finite, or None.")
+            raise CheckpointError(f"The score of step {step} is {score}; it must be finite, or None.")
         files = sorted(path for path in staging.rglob("*") if path.is_file())
         policies = staging / "policies"
         _write(
@@ -155,6 +182,7 @@ class Checkpoints:
         pointer.replace(self.root / "latest")
         _flush(self.root)
         self._prune(final)
+        self._make_room(copies=0)
 
     def _prune(self, newest: Path) -> None:
         complete = self._complete()
@@ -162,6 +190,18 @@ class Checkpoints:
         for path in complete:
             if path not in spared:
                 shutil.rmtree(path)
+
+    def _make_room(self, copies: int) -> None:
+        """Remove older checkpoints until so many more like the newest fit under the limit."""
+        complete = self._complete()
+        if not self._most or not complete:
+            return
+        sizes = {path: sum(_manifest(path)["files"].values()) for path in complete}
+        coming, spared = copies * sizes[complete[-1]], {self.latest(), self.best()}
+        for path in complete:
+            if sum(sizes.values()) + coming > self._most and path not in spared:
+                shutil.rmtree(path)
+                del sizes[path]
 
     def _complete(self) -> list[Path]:
         """Complete checkpoints, oldest step first."""
@@ -177,19 +217,21 @@ def _manifest(path: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is no complete checkpoint: {error}") from error
+        raise CheckpointError(f"{path} is not a complete checkpoint: {error}") from error
     if manifest.get("format") != _FORMAT:
         raise CheckpointError(f"{path} has format {manifest.get('format')}, this version reads {_FORMAT}.")
     return manifest
 
 
 def _whole(path: Path) -> dict[str, Any]:
-    """The manifest of a checkpoint without missing or cut files."""
+    """The manifest of a checkpoint. Raises CheckpointError if a file is missing or has another size."""
     manifest = _manifest(path)
     for name, size in manifest["files"].items():
         found = (path / name).stat().st_size if (path / name).is_file() else None
         if found != size:
-            raise CheckpointError(f"{path / name} should have {size} bytes, found {found}: damaged.")
+            raise CheckpointError(
+                f"{path / name} is damaged: it should have {size} bytes, found {found}. {_RETREAT}"
+            )
     return manifest
 
 
@@ -205,7 +247,8 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def _random_state() -> dict[str, Any]:
+def random_state() -> dict[str, Any]:
+    """The global random states of Python, NumPy and torch, JSON-serialisable."""
     legacy: Any = np.random.get_state()
     name, keys, position, has_gauss, gauss = legacy
     return {
@@ -216,7 +259,8 @@ def _random_state() -> dict[str, Any]:
     }
 
 
-def _restore_random(state: Mapping[str, Any]) -> None:
+def restore_random_state(state: Mapping[str, Any]) -> None:
+    """Undo everything random since ``random_state``."""
     version, words, gauss = state["python"]
     random.setstate((version, tuple(words), gauss))
     name, keys, *rest = state["numpy"]

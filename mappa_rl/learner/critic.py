@@ -10,16 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mappa_rl.losses import Loss
+from mappa_rl.learner.losses import Loss
 from mappa_rl.types import Floats
 
 
 class ValueHead(nn.Module):
-    """``V = w h + b`` on the decoder's last hidden state ``h``, in fp32; begins as 0 everywhere.
+    """``V = w h + b`` on the decoder's last hidden state ``h``, in fp32; 0 at the start.
 
-    The trunk is the policy's and learns from both losses: what predicts the next token alone says little of
-    what the action will be paid, and a critic apart would cost a second model and a second pass. As the head
-    begins at 0, its first update leaves the trunk to the policy's loss.
+    The policy's trunk learns from both losses: features that only predict the next token say little about
+    returns, and a separate critic would cost a second model and a second pass. Because the head starts at 0,
+    its first update does not move the trunk.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -39,12 +39,13 @@ class ValueHead(nn.Module):
 class ValueLoss:
     """``coef / (2 total) sum_t w_t max((V_t - R_t)^2, (clip(V_t, old_t - clip, old_t + clip) - R_t)^2)``.
 
-    PPO's clipped value loss: ``old`` are the values that the targets ``R`` were made with. It is in the
-    authors' code, not in the paper (arXiv 2005.12729 looks into it). ``clip`` 0: without the second term.
+    PPO's clipped value loss; ``old`` are the critic's values before the update, from which the targets ``R``
+    were computed. It is in the authors' code, not in the paper (studied in arXiv 2005.12729). ``clip`` 0
+    drops the second term.
     """
 
-    coef: float = 0.5
-    clip: float = 0.2
+    coef: float
+    clip: float
 
     def __call__(
         self, values: Tensor, old: Tensor, returns: Tensor, weights: Tensor, *, total: float
@@ -54,7 +55,7 @@ class ValueLoss:
         cut = torch.zeros_like(error, dtype=torch.bool)
         if self.clip:
             bound = (old + (values - old).clamp(-self.clip, self.clip) - returns).square()
-            cut = ((values - old).abs() > self.clip) & (bound > error)  # rounding alone is no cut
+            cut = ((values - old).abs() > self.clip) & (bound > error)  # rounding alone does not count
             error = torch.where(cut, bound, error)
         loss = (error * weights).sum() / 2
         sums = {"value_loss": loss.detach(), "value_clip_fraction": (cut * weights).sum()}
@@ -62,10 +63,16 @@ class ValueLoss:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Criticism:
-    """What a critic learns from, per sample [T]: its ``values`` before the update, and the ``returns`` that
-    they should have been."""
+class ValueTargets:
+    """What a critic learns from, per sample [T].
+
+    ``values``: its values before the update; ``returns``: their targets.
+    """
 
     values: Sequence[Floats]
     returns: Sequence[Floats]
     loss: ValueLoss
+
+    def pick(self, chosen: Sequence[int]) -> ValueTargets:
+        """The targets of the chosen samples, in the order of ``chosen``."""
+        return ValueTargets([self.values[i] for i in chosen], [self.returns[i] for i in chosen], self.loss)

@@ -1,4 +1,4 @@
-"""Log-probabilities of given tokens under a causal language model: the one forward pass of all training."""
+"""Log-probabilities of given tokens under a causal language model: the forward pass of all training."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mappa_rl.attention import Kernel, Segments, kernel_of, packed_attention, recomputed
-from mappa_rl.backend import all_max, scattered
-from mappa_rl.critic import ValueHead
-from mappa_rl.head import Head
-from mappa_rl.likelihood import score_logits
-from mappa_rl.packing import DUMMY, pack, split_by_tokens
+from mappa_rl.config import Optim
+from mappa_rl.distributed import all_max, scattered
+from mappa_rl.learner.attention import Kernel, Segments, kernel_of, packed_attention, recomputed
+from mappa_rl.learner.critic import ValueHead
+from mappa_rl.learner.lm_head import Head, score_logits
+from mappa_rl.learner.packing import DUMMY, LOGITS_CHUNK, pack, split_by_tokens
 from mappa_rl.types import Floats, PackedBatch, Sample
 
-_CHUNK = {"cpu": 2**24, "cuda": 2**27}
-"""Numbers in the logits of one chunk (fp32: 64 MB, 512 MB): the larger, the better a GPU is used."""
 _WHOLE = {"cpu": 2**25, "cuda": 2**27}
-"""Logits of so many numbers are not cut: chunks are computed twice, and two chunks save little."""
+"""Up to this many numbers, logits are not split into chunks, which are computed twice."""
 
 
 class Scores(NamedTuple):
-    """``logprobs`` [M] of the targets (fp32, with gradient) and ``entropy`` [M] in nats (without).
+    """``logprobs`` [M] of the targets and ``entropy`` [M] in nats before them (fp32, with gradients).
 
-    ``values`` [M]: what a critic expects before each target (fp32, with gradient).
+    ``values`` [M]: the critic's value before each target (fp32, with gradient).
     """
 
     logprobs: Tensor
@@ -39,32 +37,33 @@ class Scores(NamedTuple):
 class Scorer(nn.Module):
     """Scores packed batches under ``model``; ``temperature`` divides the logits, as it did when sampling.
 
-    Logits exist for scored rows alone, and for at most ``chunk`` numbers (rows times vocabulary) at once: a
-    larger batch has its hidden states first, then logits and softmax chunk by chunk, again in the backward
-    pass. The softmax is in fp32 whatever the model's dtype. ``gradient_checkpointing`` keeps only the inputs
-    of decoder layers for the backward pass. ``critic``: with a value head on the last hidden states.
+    Only scored rows get logits, and at most ``chunk`` numbers (rows times vocabulary) exist at once. A larger
+    batch computes its hidden states first, then logits and softmax chunk by chunk, and recomputes them in the
+    backward pass. The softmax is in fp32 for every model dtype. Of ``optim`` it reads ``attention`` and
+    ``gradient_checkpointing``, which keeps only the inputs of decoder layers for the backward pass.
+    ``critic`` adds a value head on the last hidden states.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        temperature: float = 1.0,
+        optim: Optim,
         *,
-        gradient_checkpointing: bool = False,
-        chunk: int | None = None,
-        attention: Kernel = "auto",
+        temperature: float,
         critic: bool = False,
+        chunk: int | None = None,
     ) -> None:
         super().__init__()
         self.model: Any = model
         self.temperature = temperature
-        self._recompute = gradient_checkpointing
+        self._recompute = optim.gradient_checkpointing
         self._head = Head(model)
         self._chunk = chunk
-        self._attention: Kernel = attention
+        self._attention: Kernel = optim.attention
         self.critic = ValueHead(model) if critic else None
 
     def forward(self, batch: PackedBatch) -> Scores:
+        """The scores of the batch's M targets."""
         device = next(self.model.parameters()).device
         ids, positions, rows, targets = (
             torch.from_numpy(array).to(device)
@@ -76,10 +75,10 @@ class Scorer(nn.Module):
             "use_cache": False,
             "segments": Segments.of(batch.cu_seqlens, device),
         }
-        step = max(1, (self._chunk or _CHUNK[device.type]) // self._head.vocabulary)
+        step = max(1, (self._chunk or LOGITS_CHUNK[device.type]) // self._head.vocabulary)
         whole = len(rows) * self._head.vocabulary <= (self._chunk or _WHOLE[device.type])
         chunks = 1 if whole else -(-len(rows) // step)
-        if scattered(self.model):  # every use of a weight then takes all processes, so all use it as often
+        if scattered(self.model):  # all processes must use each weight equally often
             chunks = all_max(chunks)
         kernel = kernel_of(self._attention, device, self.model.dtype)
         recompute = self._recompute and torch.is_grad_enabled()
@@ -108,18 +107,11 @@ class Scorer(nn.Module):
 
 
 class Reference:
-    """A frozen model that scores samples, for KL penalties. One may serve several policies."""
+    """A frozen model that scores samples, for KL penalties. Several policies may share it."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        temperature: float = 1.0,
-        tokens_per_micro_batch: int = 8192,
-        attention: Kernel = "auto",
-    ) -> None:
-        self._scorer = Scorer(model.eval().requires_grad_(False), temperature, attention=attention)
-        self._budget = tokens_per_micro_batch
+    def __init__(self, model: nn.Module, optim: Optim, *, temperature: float) -> None:
+        self._scorer = Scorer(model.eval().requires_grad_(False), optim, temperature=temperature)
+        self._budget = optim.tokens_per_micro_batch
 
     def logprobs(self, samples: Sequence[Sample]) -> list[Floats]:
         """One array [T] per sample, in order: log-probs of action tokens, 0 elsewhere."""
@@ -136,7 +128,7 @@ def score(
 ) -> list[Floats]:
     """``what`` [T] of every sample's action tokens, 0 elsewhere, without gradients; ``budget`` in tokens.
 
-    ``together``: all processes go as many rounds, because each forward pass needs all of them (ZeRO 3).
+    ``together``: all processes run the same number of forward passes, since each needs all of them (ZeRO 3).
     """
     out = [np.zeros(len(sample), np.float32) for sample in samples]
     parts = split_by_tokens([len(sample) for sample in samples], budget)
@@ -145,7 +137,7 @@ def score(
             scorer(DUMMY)
     for chosen in parts:
         batch = pack([samples[i] for i in chosen], [samples[i].action_mask for i in chosen])
-        with torch.no_grad():  # not inference mode: ZeRO 3 would train on tensors that were gathered in it
+        with torch.no_grad():  # not inference mode: ZeRO 3 would later train on tensors gathered in it
             found = getattr(scorer(batch), what).cpu().numpy()
         ends = np.cumsum([int(samples[i].action_mask.sum()) for i in chosen])
         for i, values in zip(chosen, np.split(found, ends[:-1]), strict=True):

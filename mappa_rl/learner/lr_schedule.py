@@ -1,4 +1,4 @@
-"""The course of the learning rate, as a pure function of the number of updates done."""
+"""The learning rate as a pure function of the number of updates done."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from mappa_rl.config import Optim
 from mappa_rl.errors import ConfigError
 
 
@@ -13,24 +14,29 @@ from mappa_rl.errors import ConfigError
 class Schedule:
     """Rises linearly over ``warmup`` updates to ``peak``, then follows ``kind``.
 
-    ``constant`` stays; ``linear`` and ``cosine`` fall to ``floor`` times ``peak`` at ``total`` updates, which
-    they need, and stay there.
+    ``constant`` ignores ``total`` and ``floor``; ``linear`` and ``cosine`` decay to ``floor`` times ``peak``
+    at ``total`` updates and stay there.
     """
 
     peak: float
-    kind: Literal["constant", "linear", "cosine"] = "constant"
-    warmup: int = 0
-    total: int = 0
-    floor: float = 0.0
+    kind: Literal["constant", "linear", "cosine"]
+    warmup: int
+    total: int
+    floor: float
+
+    @classmethod
+    def of(cls, optim: Optim, lr: float, updates: int) -> Schedule:
+        """The schedule of the ``optim`` section over ``updates`` updates, with the peak ``lr``."""
+        return cls(lr, optim.schedule, optim.warmup(updates), updates, optim.min_lr_ratio)
 
     def __post_init__(self) -> None:
         if self.kind not in ("constant", "linear", "cosine"):
-            raise ConfigError(f"Schedule {self.kind!r} is not offered; choose constant, linear or cosine.")
+            raise ConfigError(f"Schedule {self.kind!r} does not exist; choose constant, linear or cosine.")
         if not 0 <= self.floor <= 1:
-            raise ConfigError(f"A schedule's floor={self.floor} is a share of its peak: use 0 to 1.")
+            raise ConfigError(f"A schedule's floor={self.floor} is a fraction of its peak: use 0 to 1.")
         if self.kind != "constant" and self.total <= self.warmup:
             raise ConfigError(
-                f"A {self.kind} schedule over total={self.total} updates must outlast warmup={self.warmup}."
+                f"A {self.kind} schedule needs total={self.total} updates above warmup={self.warmup}."
             )
 
     def __call__(self, update: int) -> float:

@@ -1,4 +1,4 @@
-"""From turns to training sequences, and from sequences to packed micro-batches of bounded size."""
+"""From training sequences to packed micro-batches of bounded size."""
 
 from __future__ import annotations
 
@@ -9,78 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_rl.errors import ContextError
-from mappa_rl.types import Floats, PackedBatch, Sample, Span, Turn
+from mappa_rl.learner.dealing import shares
+from mappa_rl.types import Floats, PackedBatch, Sample
 
-
-def merge_turns(turns: Sequence[Turn], group: str = "", episode: int = 0) -> list[Sample]:
-    """The training sequences of one episode's turns (all agents, in the order of their steps).
-
-    Turns of one stay become one sample as long as every context starts with the previous context and action;
-    where it does not, a new sample (``part`` + 1) begins. Ids are copied, never re-tokenised; ``group`` and
-    ``episode`` are handed on. Raises ``ContextError`` where a turn cannot be what a sampler consumed and
-    produced.
-    """
-    samples: list[Sample] = []
-    stay: list[Turn] = []
-    part = 0
-    for turn in turns:
-        _check(turn)
-        last = stay[-1] if stay else None
-        if last is not None and turn.step <= last.step:
-            raise ContextError(f"step {turn.step} of {turn.agent} follows step {last.step}: order the turns.")
-        if last is not None and not _extends(last, turn):
-            samples.append(_sample(stay, part, group, episode))
-            part = part + 1 if _same_stay(last, turn) else 0
-            stay = []
-        stay.append(turn)
-    if stay:
-        samples.append(_sample(stay, part, group, episode))
-    return samples
-
-
-def _check(turn: Turn) -> None:
-    where = f"step {turn.step} of {turn.agent}"
-    if not turn.context_ids or not turn.action_ids:
-        raise ContextError(
-            f"{where}: {len(turn.context_ids)} context and {len(turn.action_ids)} action ids; both need one."
-        )
-    if len(turn.logprobs) != len(turn.action_ids):
-        raise ContextError(f"{where} has {len(turn.logprobs)} logprobs for {len(turn.action_ids)} ids.")
-
-
-def _same_stay(last: Turn, turn: Turn) -> bool:
-    return turn.agent == last.agent and turn.policy == last.policy and turn.turn == last.turn + 1
-
-
-def _extends(last: Turn, turn: Turn) -> bool:
-    past = len(last.context_ids) + len(last.action_ids)
-    return (
-        _same_stay(last, turn)
-        and len(turn.context_ids) >= past
-        and turn.context_ids[: len(last.context_ids)] == last.context_ids
-        and turn.context_ids[len(last.context_ids) : past] == last.action_ids
-    )
-
-
-def _sample(stay: Sequence[Turn], part: int, group: str, episode: int) -> Sample:
-    last = stay[-1]
-    ids = np.array([*last.context_ids, *last.action_ids], np.int64)
-    mask, logprobs = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.float32)
-    spans = []
-    for turn in stay:
-        start, end = len(turn.context_ids), len(turn.context_ids) + len(turn.action_ids)
-        mask[start:end], logprobs[start:end] = True, turn.logprobs
-        cut = turn.stopped == "length"
-        spans.append(Span(start, end, turn.reward, turn.valid, turn.step, turn.stratum, cut))
-    sample = Sample(ids, mask, logprobs, tuple(spans), last.policy, last.agent, part, group, episode)
-    return sample.check()
+LOGITS_CHUNK = {"cpu": 2**24, "cuda": 2**27}
+"""Numbers in the logits of one chunk (fp32: 64 MB, 512 MB); larger chunks use a GPU better."""
 
 
 def split_by_tokens(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Deal sequences into micro-batches of at most ``budget`` tokens, neighbours in length together.
+    """Divide sequences into micro-batches of at most ``budget`` tokens, with similar lengths together.
 
-    Returns indices into ``lengths``. A sequence longer than the budget gets a micro-batch of its own: nothing
-    is ever dropped or cut.
+    Returns indices into ``lengths``. A sequence longer than the budget gets its own micro-batch: nothing is
+    dropped or truncated.
     """
     parts: list[list[int]] = []
     room = 0
@@ -93,6 +33,18 @@ def split_by_tokens(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return parts
 
 
+def split_evenly(lengths: Sequence[int], budget: int, count: int) -> list[list[int]] | None:
+    """Divide sequences into up to ``count`` micro-batches with equally many tokens, the largest first.
+
+    So the k-th micro-batches of all processes have about the same size: under ZeRO 2 and 3 they wait for each
+    other. None if one would exceed the ``budget``, unless it is a single sequence.
+    """
+    parts = [part for part in shares(lengths, count) if part]
+    parts.sort(key=lambda part: -sum(lengths[i] for i in part))
+    fit = all(len(part) == 1 or sum(lengths[i] for i in part) <= budget for part in parts)
+    return parts if fit else None
+
+
 def pack(
     samples: Sequence[Sample],
     weights: Sequence[NDArray[np.generic]],
@@ -100,10 +52,13 @@ def pack(
     reference: Sequence[Floats] | None = None,
     values: Sequence[Floats] | None = None,
     returns: Sequence[Floats] | None = None,
+    shares: Sequence[Floats] | None = None,
 ) -> PackedBatch:
-    """Lay samples end to end; the tokens with a weight (one array [T] per sample) other than 0 are scored.
+    """Concatenate samples; tokens whose weight is not 0 are scored. ``weights``: one array [T] per sample.
 
-    The first token of a sample has no prediction, so its weight must be 0 (``ContextError``).
+    Without ``shares`` of the loss, the weights are the shares.
+
+    Raises ContextError if the first token of a sample has a weight, because nothing predicts it.
     """
     sizes = [len(sample) for sample in samples]
     flat = np.concatenate(weights).astype(np.float32)
@@ -115,7 +70,9 @@ def pack(
     none = np.zeros(len(ids), np.float32)
 
     def of(arrays: Sequence[Floats] | None) -> Floats:
-        return (none if arrays is None else np.concatenate(arrays))[scored]
+        whole: Floats = none if arrays is None else np.concatenate(arrays)
+        found: Floats = whole[scored]
+        return found
 
     actions, counter = np.zeros(len(ids), np.int64), itertools.count()
     for sample, at in zip(samples, bounds[:-1], strict=True):
@@ -130,6 +87,7 @@ def pack(
         logprobs=np.concatenate([sample.logprobs for sample in samples])[scored],
         advantages=of(advantages),
         weights=flat[scored],
+        shares=flat[scored] if shares is None else of(shares),
         reference=of(reference),
         actions=actions[scored],
         values=of(values),
@@ -146,9 +104,10 @@ DUMMY = PackedBatch(
     logprobs=np.zeros(1, np.float32),
     advantages=np.zeros(1, np.float32),
     weights=np.zeros(1, np.float32),
+    shares=np.zeros(1, np.float32),
     reference=np.zeros(1, np.float32),
     actions=np.zeros(1, np.int64),
     values=np.zeros(1, np.float32),
     returns=np.zeros(1, np.float32),
 )
-"""What a process without samples runs, so that collectives meet: no weight, no gradient."""
+"""A batch without weight or gradient, for a process without samples: collectives need every process."""

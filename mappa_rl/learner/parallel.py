@@ -1,43 +1,46 @@
-"""Several processes train one team: the first plays the episodes and leads, the others follow.
+"""Several processes train one team: rank 0 plays the episodes and leads, the others follow.
 
-The first process has the environments, the coach with its limits and its budget, the engines and the metrics,
-so that nothing of an episode depends on how many processes train. A method of a learner that is called there
-is called in all of them, each with its share of the samples. Orders go over gloo, between this run's own
-processes.
+Only rank 0 has environments, coach, engines and metrics, so episodes do not depend on the number of
+processes. When rank 0 calls a method of a learner, every process calls it with its part of the samples. Calls
+travel over gloo, between the processes of this run.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import torch.distributed as dist
 
-from mappa_rl.backend import gathered, join, world
-from mappa_rl.critic import Criticism
-from mappa_rl.learner import Learner
+from mappa_rl.distributed import gathered, join, world
+from mappa_rl.learner.batch import Batch, pick
+from mappa_rl.learner.dealing import deal, shares
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.losses import Objective
 from mappa_rl.types import Demonstrations, Floats, Sample, StepStats
 
 _PATIENCE = timedelta(days=7)
-"""How long followers wait for the next order: the episodes of a step may take hours."""
-_T = TypeVar("_T")
+"""How long followers wait for the next call; the episodes of a step may take hours."""
 
 
 class Processes:
-    """The processes of a run: each makes one, at the same point of its program. ``rank`` 0 leads.
+    """The processes of a run; every process creates one at the same point. ``rank`` 0 leads.
 
-    ``members`` are the objects whose methods the leader calls everywhere, by name, the same in all processes.
-    As a context manager it dismisses the followers at the end; after an exception the launcher ends them.
+    ``members``: the objects whose methods rank 0 calls in all processes, with the same names everywhere. At
+    the end of a ``with`` block, also an interrupted one, rank 0 releases the followers; after another
+    exception the launcher ends them.
     """
 
     def __init__(self, members: Mapping[str, Any]) -> None:
         join()
         self.rank, self.count = world()
+        self.idle = True
+        """Whether no call is under way, so that the other processes wait for one."""
         self._members = members
         self._group = dist.new_group(backend="gloo", timeout=_PATIENCE) if self.count > 1 else None
 
@@ -47,23 +50,34 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self.count > 1:
+        stopped = error is None or isinstance(error, KeyboardInterrupt)
+        if self.count > 1 and stopped and self.idle:
             self._order([None] * self.count)
 
     def call(self, name: str, method: str, parts: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """On the leader: call ``method`` of a member in all processes, in process i with ``parts[i]``.
+        """On rank 0: call ``method`` of the member ``name`` in all processes, with ``parts[i]`` in process i.
 
-        Returns the answers. What fails in one process ends it, and with it the run.
+        Returns the results in order of rank. An error in one process ends that process, and with it the run.
         """
+        self.idle = False
         self._order([(name, method, part) for part in parts])
-        return self._answers(getattr(self._members[name], method)(**parts[0]))
+        answers = self._answers(getattr(self._members[name], method)(**parts[0]))
+        self.idle = True
+        return answers
 
-    def gather(self, name: str) -> None:
-        """On the leader: the others take part in the ``gathered`` of a member's model that comes next."""
+    @contextmanager
+    def gathering(self, name: str) -> Iterator[None]:
+        """On rank 0: make the others take part in the ``gathered`` of this member's model in the block.
+
+        After a block that was left early they still do, so ``idle`` remains False.
+        """
+        self.idle = False
         self._order([(name, "", {})] * self.count)
+        yield
+        self.idle = True
 
     def follow(self) -> None:
-        """On the others: do what the leader says until it dismisses them."""
+        """On the other ranks: carry out calls until rank 0 releases them."""
         while (order := self._receive()) is not None:
             name, method, part = order
             if method:
@@ -87,7 +101,7 @@ class Processes:
 
 
 class SharedReference:
-    """The reference in all processes, as the leader sees it."""
+    """On rank 0: stands for the reference in all processes."""
 
     def __init__(self, name: str, processes: Processes) -> None:
         self._name, self._processes = name, processes
@@ -98,7 +112,7 @@ class SharedReference:
 
     def _scores(self, method: str, samples: Sequence[Sample]) -> list[Floats]:
         chosen = shares([len(sample) for sample in samples], self._processes.count)
-        answers = self._call(method, [{"samples": _pick(samples, mine)} for mine in chosen])
+        answers = self._call(method, [{"samples": pick(samples, mine)} for mine in chosen])
         places, rows = chain.from_iterable(chosen), chain.from_iterable(answers)
         found = dict(zip(places, rows, strict=True))
         return [found[i] for i in range(len(samples))]
@@ -108,7 +122,7 @@ class SharedReference:
 
 
 class SharedLearner(SharedReference):
-    """One policy's learner in all processes, as the leader sees it: with the methods of ``Learner``."""
+    """On rank 0: stands for one policy's learner in all processes, with the methods of ``Learner``."""
 
     def __init__(self, name: str, processes: Processes, own: Learner) -> None:
         super().__init__(name, processes)
@@ -116,6 +130,7 @@ class SharedLearner(SharedReference):
 
     @property
     def updates(self) -> int:
+        """Optimizer updates so far."""
         return self._own.updates
 
     def values(self, samples: Sequence[Sample]) -> list[Floats]:
@@ -123,30 +138,21 @@ class SharedLearner(SharedReference):
         return self._scores("values", samples)
 
     def step(
-        self,
-        samples: Sequence[Sample],
-        advantages: Sequence[Floats],
-        weights: Sequence[Floats],
-        *,
-        reference: Sequence[Floats] | None = None,
-        demonstrations: Demonstrations | None = None,
-        criticism: Criticism | None = None,
-        **options: Any,
+        self, batch: Batch, objective: Objective, demonstrations: Demonstrations | None = None
     ) -> StepStats:
-        """See ``Learner.step``. A minibatch is made of one from each process's share."""
-        count = self._processes.count
-        told = [None] * count if demonstrations is None else _dealt(demonstrations, count)
+        """See ``Learner.step``. Every minibatch is dealt to the processes by tokens."""
+        own = self._own.draw(batch, demonstrations)
+        lengths = [[len(sample) for sample in batch.samples]]
+        if demonstrations is not None:
+            lengths.append([len(sample) for sample in demonstrations.samples])
         parts = [
             {
-                "samples": _pick(samples, mine),
-                "advantages": _pick(advantages, mine),
-                "weights": _pick(weights, mine),
-                "reference": None if reference is None else _pick(reference, mine),
-                "demonstrations": some,
-                "criticism": None if criticism is None else _criticised(criticism, mine),
-                **options,
+                "batch": batch.pick(share.held[0]),
+                "objective": objective,
+                "demonstrations": None if demonstrations is None else demonstrations.pick(share.held[1]),
+                "minibatches": share.minibatches,
             }
-            for mine, some in zip(shares([len(sample) for sample in samples], count), told, strict=True)
+            for share in deal(own, lengths, self._processes.count)
         ]
         found: StepStats = self._call("step", parts)[0]
         return found
@@ -169,30 +175,3 @@ class SharedLearner(SharedReference):
 
     def _everywhere(self, method: str, **options: Any) -> None:
         self._call(method, [options] * self._processes.count)
-
-
-def shares(lengths: Sequence[int], count: int) -> list[list[int]]:
-    """Deal samples of these lengths (tokens) to processes, the longest first, to the least laden."""
-    loads = [(0, process) for process in range(count)]
-    dealt: list[list[int]] = [[] for _ in range(count)]
-    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
-        load, process = loads[0]
-        dealt[process].append(i)
-        heapq.heapreplace(loads, (load + lengths[i], process))
-    return [sorted(mine) for mine in dealt]
-
-
-def _dealt(demonstrations: Demonstrations, count: int) -> list[Demonstrations]:
-    samples, weights = demonstrations.samples, demonstrations.weights
-    return [
-        Demonstrations(_pick(samples, mine), _pick(weights, mine), demonstrations.coef)
-        for mine in shares([len(sample) for sample in samples], count)
-    ]
-
-
-def _criticised(whole: Criticism, mine: Sequence[int]) -> Criticism:
-    return Criticism(_pick(whole.values, mine), _pick(whole.returns, mine), whole.loss)
-
-
-def _pick(values: Sequence[_T], chosen: Sequence[int]) -> list[_T]:
-    return [values[i] for i in chosen]

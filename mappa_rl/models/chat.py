@@ -1,14 +1,14 @@
 """Chat messages to token ids and back, under the exact-prefix rule.
 
-A policy must see, in training, exactly the ids it saw and produced when sampling. So the first prompt of a
-stay is tokenised once (``open``), and every later prompt is *grown* from the ids that are already there
-(``extend``): sampled ids are never decoded and tokenised again. Where the chat template rewrites the past
-(Qwen3 drops earlier ``<think>`` blocks), growing would train on a context the template never produces;
-``extend`` then answers ``None`` and the caller opens a new context, which starts a new training sample.
+In training, a policy must see exactly the ids that it saw and produced when sampling. So ``open`` tokenises
+the first prompt of a segment, and ``extend`` appends ids to make every later prompt; sampled ids are never
+decoded and tokenised again. If the chat template rewrites the past (Qwen3 drops earlier ``<think>`` blocks),
+the extended ids would be a context that the template never produces. ``extend`` then returns ``None``, and
+the caller opens a new context, which starts a new training sample.
 
-Some templates begin the reply themselves, with ``<think>`` (DeepSeek-R1-Distill, Qwen3-Thinking). What they
-begin with belongs to the text of the action, or nobody could tell thinking from answer, but to the ids of the
-prompt: ``decode`` puts it in front, and no id is added to the action.
+Some templates open the reply with ``<think>`` (DeepSeek-R1-Distill, Qwen3-Thinking). The ids of this opening
+belong to the prompt. Its text belongs to the action, so that thinking can be told from the answer: ``decode``
+prepends it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from mappa_env.types import Message
 from mappa_rl.errors import TokenizerError
 
 _PROBE = "assistantreplyprobe"
-"""Stands in for the assistant's text to find what the template puts around it; no template touches it."""
+"""A placeholder for the assistant's text, to find what the template puts around it."""
 _USER: Message = {"role": "user", "content": _PROBE}
 _ASSISTANT: Message = {"role": "assistant", "content": _PROBE}
 _OPENED = re.compile(r"<think>\s*\Z")
 _MARKS = {"<think>": "<think>", "</think>": "</think>", "[THINK]": "<think>", "[/THINK]": "</think>"}
-"""Marks around thinking that some tokenizers declare special, and how an action's text has them."""
+"""Marks of thinking that some tokenizers declare special, and how the text of an action spells them."""
 _TODAY = datetime.date(2025, 1, 1)
-"""The date for templates that tell the model one (Llama 3.2): prompts must not change over night."""
+"""The date for templates that include one (Llama 3.2): prompts must not change from day to day."""
 
 
 class ChatTokenizer:
-    """A Hugging Face tokenizer with a chat template, seen as two functions: messages to ids, ids to text.
+    """Converts messages to ids and ids to text, with a Hugging Face tokenizer that has a chat template.
 
-    ``stop_ids`` end a generation. By default: what the template puts after a reply, the tokenizer's end token
-    and ``more_stop_ids`` (those of the model's generation config). ``opened`` is what the template begins
-    every reply with (``"<think>\\n"``, mostly nothing). Texts of messages can never produce special tokens,
-    nor others that the template marks turns with: their spelling inside a message is broken by a space after
-    its first letter, so an agent cannot forge a turn of somebody else. Raises ``TokenizerError`` without
-    template or end token.
+    ``stop_ids`` end a generation. They default to the token that the template puts after a reply, the
+    tokenizer's end token and ``more_stop_ids`` (those of the model's generation config). ``opened`` is the
+    text with which the template opens every reply: ``"<think>\\n"``, or usually nothing. The text of a
+    message never becomes a special token, or another token that the template marks turns with: a space after
+    the first letter breaks its spelling, so an agent cannot forge another agent's turn. Raises
+    ``TokenizerError`` if the template or the end token is missing.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ChatTokenizer:
         self._marks = {i: added[i] for i in declared if added[i] in _MARKS}
         specials = {*(added[i] for i in declared), *tokenizer.all_special_tokens}
         self._broken = _any_of(specials)
-        around = self.render([_USER, _ASSISTANT, _USER])  # some declare the marks of turns as no specials
+        around = self.render([_USER, _ASSISTANT, _USER])  # not all declare the marks of turns special
         self._broken = _any_of({*specials, *(t for t in added.values() if t in around and t not in _MARKS)})
         opened = _OPENED.search(self.render([_USER]))
         self.opened = opened.group() if opened else ""
@@ -66,13 +66,13 @@ class ChatTokenizer:
         self.stop_ids: tuple[int, ...] = tuple(dict.fromkeys(i for i in found if i is not None))
         if not self.stop_ids:
             raise TokenizerError(
-                "This tokenizer has no end token, nor does its template end replies with one: pass stop_ids."
+                "Neither this tokenizer nor its chat template has an end token: pass stop_ids."
             )
 
     def render(self, messages: Sequence[Message], prompt: bool = True) -> str:
-        """Render messages through the chat template; ``prompt`` adds the opening of the assistant's turn.
+        """Render messages with the chat template; ``prompt`` adds the opening of the assistant's turn.
 
-        Raises ``TokenizerError`` where the template refuses them.
+        Raises ``TokenizerError`` if the template refuses them.
         """
         clean = [{**m, "content": self.readable(m["content"])} for m in messages]
         try:
@@ -93,7 +93,7 @@ class ChatTokenizer:
         return ids
 
     def open(self, messages: Sequence[Message]) -> list[int]:
-        """Ids of the first prompt of a stay, up to and with the opening of the assistant's turn."""
+        """Ids of the first prompt of a segment, including the opening of the assistant's turn."""
         return self.encode(self.render(messages))
 
     def extend(
@@ -103,13 +103,13 @@ class ChatTokenizer:
         before: Sequence[Message],
         after: Sequence[Message],
     ) -> list[int] | None:
-        """Ids of the next prompt of the same stay, or ``None`` where the past no longer is a prefix.
+        """Ids of the next prompt of the same segment, or ``None`` if the past is no longer a prefix.
 
-        ``ids`` is the previous prompt and ``before`` its messages; ``action_ids`` was sampled on it;
-        ``after`` is ``before`` + the assistant's reply (as ``decode`` gives it) + what is new. The answer
-        starts with ``ids`` + ``action_ids``, followed by the end of the assistant's turn (unless sampled),
-        the new messages and the next opening. White space around the reply may differ: the sampled ids hold
-        the truth.
+        ``ids`` is the previous prompt, ``before`` its messages, and ``action_ids`` the action sampled on it.
+        ``after`` is ``before``, the assistant's reply (as ``decode`` returns it) and the new messages. The
+        result is ``ids``, ``action_ids``, the end of the assistant's turn (unless it was sampled), the new
+        messages and the next opening. White space around the reply in ``after`` may differ from the sampled
+        ids, which count.
         """
         start = len(before)
         if len(after) <= start or list(after[:start]) != list(before) or after[start]["role"] != "assistant":
@@ -133,9 +133,9 @@ class ChatTokenizer:
         return [*ids, *action_ids, *new]
 
     def decode(self, action_ids: Sequence[int]) -> str:
-        """Text of an action without special tokens, with what the template began it with.
+        """Text of an action: what the template opened the reply with, then the ids without special tokens.
 
-        Any ids decode; bad UTF-8 becomes U+FFFD. Marks around thinking stay, as ``<think>``, ``</think>``.
+        All ids decode; invalid UTF-8 becomes U+FFFD. Marks of thinking stay, as ``<think>``, ``</think>``.
         """
         ids, skip = list(action_ids), not self._marks
         if not skip:
@@ -146,16 +146,16 @@ class ChatTokenizer:
         return self.opened + text
 
     def reply(self, text: str) -> list[int]:
-        """Ids of a demonstrated reply as the model should have produced it: the text and the end token.
+        """Ids of a demonstrated reply as the model should produce it: the text and the end token.
 
-        Where the template opened the thinking, it is closed first, empty.
+        If the template opens thinking, the ids begin by closing it, empty.
         """
         return [*self._closing, *self.encode(self.readable(text)), self.stop_ids[0]]
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Where each token of ``reply(text)`` begins and ends in the readable ``text``, in characters.
+        """Start and end of each token of ``reply(text)`` in the readable ``text``, in characters.
 
-        (0, 0) for those that are not of the text: what closes the thinking, and the end token.
+        (0, 0) for tokens outside the text: those that close the thinking, and the end token.
         """
         found: list[tuple[int, int]] = self.tokenizer(
             self.readable(text), add_special_tokens=False, return_offsets_mapping=True
@@ -163,26 +163,26 @@ class ChatTokenizer:
         return [*[(0, 0)] * len(self._closing), *found, (0, 0)]
 
     def readable(self, text: str) -> str:
-        """``text`` as it is tokenised inside a message: without surrogates and spellings of specials."""
+        """``text`` as it is tokenised inside a message: without surrogates and spelled special tokens."""
         text = text.encode("utf-8", "replace").decode("utf-8")  # tokenizers refuse lone surrogates
         while self._broken.search(text):
             text = self._broken.sub(_apart, text)
         return text
 
     def _turn_end(self) -> list[int]:
-        """The special token that the template ends a reply with, if it does so."""
+        """The special token with which the template ends a reply, if there is one."""
         tail = self.encode(self.render([_USER, _ASSISTANT], prompt=False).rpartition(_PROBE)[2])
         return [i for i in tail if i in self._special_ids][:1]
 
 
 def declared_stops(model: Any) -> list[int]:
-    """The end tokens in a model's generation config: often more than the tokenizer's one."""
+    """The end tokens in a model's generation config, which may list more than the tokenizer has."""
     found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     return [found] if isinstance(found, int) else list(found or [])
 
 
 def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """Finds any of ``texts``, the longest first."""
+    """A pattern that matches any of ``texts``, the longest first."""
     return re.compile("|".join(re.escape(t) for t in sorted(texts, key=len, reverse=True) if t) or r"(?!)")
 
 

@@ -1,47 +1,39 @@
-"""Policies as LoRA adapters: modules that share one frozen base, each with small weights of its own."""
+"""Policies as LoRA adapters: modules that share one frozen base and add small weights."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from mappa_rl.config import Lora
 from mappa_rl.errors import PolicyError
 
 _NAME = "policy"
-"""What peft calls the adapter: every module has one."""
+"""peft's name for the one adapter of every module."""
 ADAPTER_FILE = "adapter_model.safetensors"
-"""The weights in a folder of PEFT's format."""
+"""The file with the weights of an adapter in PEFT's format."""
 
 
-class LoraShape(NamedTuple):
-    """``rank`` of the update, its factor ``alpha / rank``, and the names of the linear layers it goes to."""
+def adapted(base: nn.Module, lora: Lora, seed: int) -> Any:
+    """A module that shares the frozen parameters of ``base`` and adds an adapter.
 
-    rank: int
-    alpha: int
-    targets: Sequence[str]
-
-
-def adapted(base: nn.Module, shape: LoraShape, seed: int) -> Any:
-    """A module that shares the parameters of ``base``, which are frozen, and adds an adapter.
-
-    It computes what ``base`` does until its adapter is trained. The global random state is left as it was.
-    Raises ``PolicyError`` where no layer has a name of ``shape.targets``.
+    Until its adapter is trained, it computes the same as ``base``. The global random state does not change.
+    Raises ``PolicyError`` if a name in ``lora.targets`` matches no layer.
     """
-    from peft import LoraConfig, inject_adapter_in_model  # seconds, for those who use it
+    from peft import LoraConfig, inject_adapter_in_model  # takes seconds, so import it only if it is used
 
     base.requires_grad_(False)
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*base.parameters(), *base.buffers())}
     module: Any = copy.deepcopy(base, shared)
     config = LoraConfig(
-        r=shape.rank, lora_alpha=shape.alpha, target_modules=list(shape.targets), lora_dropout=0.0
+        r=lora.rank, lora_alpha=lora.alpha, target_modules=list(lora.targets), lora_dropout=0.0
     )
     found = {name.rsplit(".", 1)[-1] for name, part in base.named_modules() if isinstance(part, nn.Linear)}
-    unknown = sorted(set(shape.targets) - found)
+    unknown = sorted(set(lora.targets) - found)
     if unknown:
         raise PolicyError(f"lora.targets={unknown}: {type(base).__name__} has the layers {sorted(found)}.")
     with torch.random.fork_rng(devices=[]):
@@ -60,7 +52,7 @@ def is_adapted(module: nn.Module) -> bool:
 
 
 def adapter_names(module: nn.Module) -> dict[str, Tensor]:
-    """The adapter's own parameters by PEFT's names."""
+    """The adapter's parameters by PEFT's names."""
     return {
         f"base_model.model.{name}.{side}.weight": getattr(layer, side)[_NAME].weight
         for name, layer in _layers(module)
@@ -73,7 +65,7 @@ def _layers(module: nn.Module) -> list[tuple[str, Any]]:
 
 
 def merged(module: nn.Module) -> dict[str, Tensor]:
-    """The state dict that ``base`` would have with the adapter's update added to its weights (a copy)."""
+    """A copy of the state dict of ``base`` with the adapter's update added to its weights."""
     deltas = {f"{name}.weight": layer.get_delta_weight(_NAME) for name, layer in _layers(module)}
     state: dict[str, Tensor] = {}
     for name, value in module.state_dict().items():
@@ -85,7 +77,7 @@ def merged(module: nn.Module) -> dict[str, Tensor]:
 
 
 def save_adapter(module: nn.Module, folder: Path) -> dict[str, Tensor]:
-    """Write the adapter alone, as PEFT does: ``peft.PeftModel.from_pretrained(base, folder)`` reads it.
+    """Write the adapter in PEFT's format, for ``peft.PeftModel.from_pretrained(base, folder)``.
 
     Returns its tensors by PEFT's names.
     """
@@ -96,16 +88,20 @@ def save_adapter(module: nn.Module, folder: Path) -> dict[str, Tensor]:
     state = {name: tensor.detach().contiguous().cpu() for name, tensor in adapter_names(module).items()}
     first = layers[0][1]
     config = LoraConfig(
-        r=first.r[_NAME], lora_alpha=first.lora_alpha[_NAME], lora_dropout=0.0, task_type="CAUSAL_LM",
-        target_modules=sorted({name.rsplit(".", 1)[-1] for name, _ in layers}), inference_mode=True,
-    )  # fmt: skip
+        r=first.r[_NAME],
+        lora_alpha=first.lora_alpha[_NAME],
+        lora_dropout=0.0,
+        task_type="CAUSAL_LM",
+        target_modules=sorted({name.rsplit(".", 1)[-1] for name, _ in layers}),
+        inference_mode=True,
+    )
     config.save_pretrained(str(folder))
     save_file(state, folder / ADAPTER_FILE, metadata={"format": "pt"})
     return state
 
 
 def keep_trained(module: nn.Module, state: dict[str, Tensor], prefix: str, _: Any) -> None:
-    """State dict hook: forget the frozen base, tied weights under their second name included."""
+    """State dict hook: remove the frozen base, including the second names of tied weights."""
     trained = {prefix + name for name, parameter in module.named_parameters() if parameter.requires_grad}
     for name in set(state) - trained:
         del state[name]

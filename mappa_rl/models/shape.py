@@ -1,17 +1,20 @@
-"""How large a model is: its parameters and widths, from a config, a folder or the table of known models."""
+"""The size of a model: its parameters and widths, from a config, a folder or the table of known models."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from mappa_rl.pretrained import model_folder
-from mappa_rl.sections import Lora, Model
+from mappa_rl.config import Lora, Model
+from mappa_rl.models.pretrained import model_folder
+
+HEAD_DIM = 32
+"""Width of a tiny model's heads: the narrowest that vLLM's CPU kernels know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A decoder with gated feed-forward blocks; ``attention``, ``keys``: heads times the width of one."""
+    """A decoder with gated feed-forward blocks; ``attention``, ``keys``: heads times their width."""
 
     parameters: int
     vocabulary: int
@@ -28,10 +31,13 @@ KNOWN = {name: _QWEN3_4B for name in ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B-Thinking-2
 
 
 def shape_of(model: Model) -> Shape:
-    """Exact for a tiny model whose vocabulary fills up. Raises ConfigError where the model is not here."""
+    """The model's shape; exact for a tiny model if its tokenizer's training text fills the vocabulary.
+
+    Raises ConfigError if the model is not on this machine.
+    """
     if model.kind == "tiny":
-        wide, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
-        attention = model.hidden * (2 * wide + 2 * keys) + 2 * model.head_dim
+        wide, keys = model.heads * HEAD_DIM, model.kv_heads * HEAD_DIM
+        attention = model.hidden * (2 * wide + 2 * keys) + 2 * HEAD_DIM
         layer = attention + 3 * model.hidden * model.mlp + 2 * model.hidden
         total = model.vocab_size * model.hidden + model.layers * layer + model.hidden
         return Shape(total, model.vocab_size, model.hidden, model.layers, wide, keys, model.mlp)
@@ -42,7 +48,8 @@ def shape_of(model: Model) -> Shape:
 
     config: Any = AutoConfig.from_pretrained(model_folder(model.kind), local_files_only=True)
     with torch.device("meta"):
-        made = AutoModelForCausalLM.from_config(config)
+        untyped: Any = AutoModelForCausalLM
+        made = untyped.from_config(config)
     text = config.get_text_config()
     heads = text.num_attention_heads
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads
@@ -50,15 +57,25 @@ def shape_of(model: Model) -> Shape:
     mlp = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
     return Shape(
         sum(parameter.numel() for parameter in made.parameters()),
-        text.vocab_size, text.hidden_size, text.num_hidden_layers, heads * head_dim, kv_heads * head_dim, mlp,
-    )  # fmt: skip
+        text.vocab_size,
+        text.hidden_size,
+        text.num_hidden_layers,
+        heads * head_dim,
+        kv_heads * head_dim,
+        mlp,
+    )
 
 
 def adapter_parameters(shape: Shape, lora: Lora) -> int:
-    """Parameters of one adapter: ``rank`` times (inputs + outputs) of every linear layer that it is on."""
+    """Parameters of one adapter: ``rank`` times (inputs + outputs), summed over its linear layers."""
     h, a, k, m = shape.hidden, shape.attention, shape.keys, shape.mlp
     sides = {
-        "q_proj": h + a, "k_proj": h + k, "v_proj": h + k, "o_proj": a + h,
-        "gate_proj": h + m, "up_proj": h + m, "down_proj": m + h,
-    }  # fmt: skip
+        "q_proj": h + a,
+        "k_proj": h + k,
+        "v_proj": h + k,
+        "o_proj": a + h,
+        "gate_proj": h + m,
+        "up_proj": h + m,
+        "down_proj": m + h,
+    }
     return lora.rank * shape.layers * sum(sides.get(target, 0) for target in lora.targets)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mappa_env.trace.record import read
 from mappa_env.types import ActionRecord, Trajectory
@@ -18,12 +19,46 @@ PICKS = (
     ("failed before, fails after", False, False, 1),
     ("succeeded before, succeeds after", True, True, 1),
 )
+"""(title, success before, success after, how many at most)"""
 
 
-def showcase(run: Path) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class ShownAction:
+    """An action as the page prints it; ``tool`` and ``output`` are empty if no code ran."""
+
+    agent: str
+    turn: int
+    action: str
+    tool: str
+    output: str
+    score: str
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEpisode:
+    """One episode, before or after training."""
+
+    name: str
+    success: bool
+    reason: str
+    actions: Sequence[ShownAction]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPair:
+    """The same task and seed before and after training."""
+
+    title: str
+    change: str
+    prompt: str
+    sides: tuple[ShownEpisode, ShownEpisode]
+
+
+def showcase(run: Path) -> list[ShownPair]:
     """Pairs of episodes on the same task and seed, from ``traces/before.jsonl`` and ``traces/after.jsonl``.
 
-    Three gains, one loss, one failure that stayed and one success that stayed, as far as there are such.
+    At most three gains, one loss, one lasting failure and one lasting success.
     """
     before, after = (_episodes(run / "traces" / f"{name}.jsonl") for name in ("before", "after"))
     pairs = []
@@ -32,12 +67,12 @@ def showcase(run: Path) -> list[dict[str, Any]]:
         for key in keys[:most]:
             task = before[key].task
             pairs.append(
-                {
-                    "title": f"{task.topic or 'task'}: {task.id}",
-                    "change": change,
-                    "prompt": _cut(task.compact or task.prompt),
-                    "sides": [_side("before", before[key]), _side("after", after[key])],
-                }
+                ShownPair(
+                    title=f"{task.topic or 'task'}: {task.id}",
+                    change=change,
+                    prompt=_cut(task.compact or task.prompt),
+                    sides=(_side("before", before[key]), _side("after", after[key])),
+                )
             )
     return pairs
 
@@ -50,29 +85,27 @@ def _won(trajectory: Trajectory) -> bool:
     return trajectory.outcome is not None and trajectory.outcome.success
 
 
-def _side(name: str, trajectory: Trajectory) -> dict[str, Any]:
-    return {
-        "name": name,
-        "success": _won(trajectory),
-        "reason": _cut(trajectory.outcome.reason if trajectory.outcome else "unfinished"),
-        "actions": [_action(action) for action in trajectory.actions],
-    }
+def _side(name: str, trajectory: Trajectory) -> ShownEpisode:
+    return ShownEpisode(
+        name=name,
+        success=_won(trajectory),
+        reason=_cut(trajectory.outcome.reason if trajectory.outcome else "unfinished"),
+        actions=[_action(action) for action in trajectory.actions],
+    )
 
 
-def _action(action: ActionRecord) -> dict[str, Any]:
+def _action(action: ActionRecord) -> ShownAction:
     verdict, tool = action.verdict, action.tool
-    shown = None
-    if tool is not None:
-        output = "\n".join(text for text in (tool.stdout, tool.stderr) if text)
-        shown = {"status": f"its code ran: {tool.status}", "output": _cut(output.strip())}
-    return {
-        "agent": action.agent,
-        "turn": action.turn,
-        "action": _cut(action.action),
-        "tool": shown,
-        "score": f"coach: {verdict.status}" if verdict.score is None else f"coach {verdict.score:.1f} / 10",
-        "reasoning": _cut(verdict.reasoning),
-    }
+    output = "\n".join(text for text in (tool.stdout, tool.stderr) if text) if tool is not None else ""
+    return ShownAction(
+        agent=action.agent,
+        turn=action.turn,
+        action=_cut(action.action),
+        tool="" if tool is None else f"its code ran: {tool.status}",
+        output=_cut(output.strip()),
+        score=f"coach: {verdict.status}" if verdict.score is None else f"coach {verdict.score:.1f} / 10",
+        reasoning=_cut(verdict.reasoning),
+    )
 
 
 def _cut(text: str) -> str:

@@ -6,46 +6,78 @@ from collections.abc import Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
-from mappa_rl.runs import Row
-from mappa_rl.stopwatch import KINDS
-from mappa_rl.summary import Interval, Measure, Summary
+from mappa_rl.evaluation.summary import Interval, Measure, Summary
+from mappa_rl.report.groups import group_runs
+from mappa_rl.report.rows import Comparison, Row, cautions, comparisons, headline, pooled
+from mappa_rl.report.runs import RunData
+from mappa_rl.telemetry.stopwatch import KINDS
 
 CAPTION = (
-    "in brackets: 95 % intervals; best T: the warm start's own best temperature, found on training tasks"
+    "in brackets: 95 % intervals; best T: the warm start's best temperature, calibrated on training tasks"
 )
 
+MANY = "Each interval holds with 95 % alone; of several comparisons, one in twenty excludes 0 by chance."
 
-def share(value: Interval) -> str:
-    """``37.0 % [33.1, 41.0]``"""
+
+def rate(value: Interval) -> str:
+    """Format a rate as ``37.0 % [33.1, 41.0]``."""
     return f"{100 * value.mean:.1f} % [{100 * value.low:.1f}, {100 * value.high:.1f}]"
 
 
 def points(value: Interval) -> str:
-    """``+53.0 [47.2, 58.9]``, in percentage points"""
+    """Format a difference in percentage points as ``+53.0 [47.2, 58.9]``."""
     return f"{100 * value.mean:+.1f} [{100 * value.low:+.1f}, {100 * value.high:+.1f}]"
 
 
-def headline_table(
-    rows: Sequence[Row], title: str = "held-out success", columns: tuple[str, str] = ("before", "after")
-) -> Table:
-    """Two sides, by default before and after, pooled and by seed, with 95 % intervals."""
+def report_tables(runs: Sequence[RunData]) -> list[Table | Text]:
+    """Everything that ends a command on the terminal: results, other measures, comparisons, cautions."""
+    groups = group_runs(runs)
+    heading = groups[0].heading if len(groups) > 1 else ""
+    rows, against = headline(groups), comparisons(groups)
+    shown: list[Table | Text] = [headline_table(rows, heading)]
+    quality = measures_table(rows, heading)
+    if quality is not None:
+        shown.append(quality)
+    shown.extend(
+        comparison_table(found) if found.rows else Text(f"{found.second} and {found.first}: {found.problem}.")
+        for found in against
+    )
+    if len(against) > 1:
+        shown.append(Text(MANY))
+    compared = [row for found in against for row in found.rows]
+    return shown + [Text(text) for text in cautions([*rows, *compared])]
+
+
+def headline_table(rows: Sequence[Row], heading: str = "") -> Table:
+    """Before and after, pooled and by seed, with 95 % intervals.
+
+    ``heading`` is the column head over the groups' labels; empty for one group.
+    """
+    return _success_table(rows, "held-out success", heading, ("before", "after"))
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Two groups after training; the difference is second minus first."""
+    names = (comparison.first, comparison.second)
+    return _success_table(comparison.rows, "held-out success after training", "", names)
+
+
+def _success_table(rows: Sequence[Row], title: str, heading: str, columns: tuple[str, str]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, caption=CAPTION, caption_justify="left")
-    several = len({row.variant for row in rows}) > 1 or columns != ("before", "after")
-    if several:
-        table.add_column("rewards", no_wrap=True)
-    for name in ("temperature", "seed"):
-        table.add_column(name, no_wrap=True)
+    for name in (*([heading] if heading else []), "temperature", "seed"):
+        table.add_column(name, no_wrap=name != heading)
     for name in ("episodes", *columns, "difference (points)"):
         table.add_column(name, justify="right")
     last = None
     for row in rows:
-        if last is not None and row.group != last:
+        if last is not None and row.block != last:
             table.add_section()
-        last = row.group
+        last = row.block
         cells = [row.arm, "all" if row.seed is None else str(row.seed), f"{row.delta.n:,}"]
-        cells += [share(row.before), share(row.after), points(row.delta)]
-        table.add_row(*([row.variant] if several else []), *cells, style="bold" if row.seed is None else "")
+        cells += [rate(row.before), rate(row.after), points(row.delta)]
+        table.add_row(*([row.label] if heading else []), *cells, style="bold" if row.seed is None else "")
     return table
 
 
@@ -57,7 +89,7 @@ MEASURES = {
 FAIR_CAPTION = "a run without a valid submission counts as 0.5 accuracy, 0 F1, 50 % RMSE"
 REPEATS_CAPTION = (
     "pass@k: one of k episodes of a task succeeds; maj@n: the most common of n answers is right, ties drawn; "
-    "ties@n: share of tasks with a tie"
+    "ties@n: fraction of tasks with a tie"
 )
 
 
@@ -70,45 +102,50 @@ def measures_caption(rows: Sequence[Row]) -> str:
 
 
 def measure(value: Interval, signed: bool = False) -> str:
-    """``0.713 [0.650, 0.771]``"""
+    """Format a measure as ``0.713 [0.650, 0.771]``."""
     sign = "+" if signed else ""
     return f"{value.mean:{sign}.3f} [{value.low:{sign}.3f}, {value.high:{sign}.3f}]"
 
 
 def measured(rows: Sequence[Row]) -> list[tuple[Row, str, Measure]]:
-    """The Fair metrics, named, of the pooled lines, or of the only run's."""
-    pooled = {row.group for row in rows if row.seed is None}
-    shown = [row for row in rows if row.seed is None or row.group not in pooled]
-    return [(row, MEASURES.get(key, key), found) for row in shown for key, found in row.measures.items()]
+    """(row, name, measure) of the pooled lines, or of the only run's."""
+    return [
+        (row, MEASURES.get(key, key), found) for row in pooled(rows) for key, found in row.measures.items()
+    ]
 
 
-def measures_table(rows: Sequence[Row]) -> Table | None:
-    """``measured`` as a table; None where there is nothing to show."""
+def measures_table(rows: Sequence[Row], heading: str = "") -> Table | None:
+    """``measured`` as a table; None if there is nothing to show."""
     found = measured(rows)
     if not found:
         return None
     table = Table(
-        title="held-out quality", title_justify="left", box=SIMPLE_HEAD,
-        caption=measures_caption(rows), caption_justify="left",
-    )  # fmt: skip
-    several = len({row.variant for row, _, _ in found}) > 1
-    for name in (*(["rewards"] if several else []), "temperature", "measure"):
-        table.add_column(name, no_wrap=True)
+        title="held-out quality",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        caption=measures_caption(rows),
+        caption_justify="left",
+    )
+    for name in (*([heading] if heading else []), "temperature", "measure"):
+        table.add_column(name, no_wrap=name != heading)
     for name in ("episodes", "before", "after", "difference"):
         table.add_column(name, justify="right")
     for row, name, values in found:
         cells = [row.arm, name, f"{values.before.n:,}"]
         cells += [measure(values.before), measure(values.after), measure(values.delta, signed=True)]
-        table.add_row(*([row.variant] if several else []), *cells)
+        table.add_row(*([row.label] if heading else []), *cells)
     return table
 
 
 def work_table(summary: Summary) -> Table:
-    """The share of every phase's wall time, and of all, that went into each kind of work."""
+    """The fraction of each phase's wall time, and of the total, that went into each kind of work."""
     table = Table(
-        title="wall time", title_justify="left", box=SIMPLE_HEAD, caption_justify="left",
-        caption="sandbox and coach: what the run waited for; sandbox busy: also while it did something else",
-    )  # fmt: skip
+        title="wall time",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        caption_justify="left",
+        caption="sandbox and coach: time the run waited for them; sandbox busy: also while it did other work",
+    )
     table.add_column("phase", no_wrap=True)
     for name in ("seconds", *KINDS, "sandbox busy"):
         table.add_column(name, justify="right")
@@ -117,14 +154,17 @@ def work_table(summary: Summary) -> Table:
     for phase, cells in summary.work.items():
         _work_row(table, phase, cells, summary.busy.get(phase, {}).get("sandbox", 0.0))
     table.add_section()
-    _work_row(table, "all", everything, busy, style="bold")
+    _work_row(table, "total", everything, busy, style="bold")
     return table
 
 
 def _work_row(table: Table, name: str, cells: Mapping[str, float], busy: float, style: str = "") -> None:
     wall = sum(cells.values())
-    shares = [cells.get(kind, 0.0) / wall if wall else 0.0 for kind in KINDS]
+    fractions = [cells.get(kind, 0.0) / wall if wall else 0.0 for kind in KINDS]
     table.add_row(
-        name, f"{wall:,.0f}", *(f"{share:.1%}" for share in shares), f"{busy / wall if wall else 0.0:.1%}",
+        name,
+        f"{wall:,.0f}",
+        *(f"{fraction:.1%}" for fraction in fractions),
+        f"{busy / wall if wall else 0.0:.1%}",
         style=style,
-    )  # fmt: skip
+    )

@@ -9,37 +9,31 @@ from typing import Any, Self
 
 import gymnasium as gym
 
-from mappa_rl.stopwatch import Stopwatch
-from mappa_rl.stratify import families
+from mappa_env import team_env
+from mappa_rl.telemetry.stopwatch import Stopwatch
 
 
-class Environments:
-    """Methods may be called from any thread."""
+class EnvPool:
+    """Environments to lend. Thread-safe."""
 
     def __init__(self, make: Callable[[], gym.Env[Any, str]], watch: Stopwatch) -> None:
+        """``make`` returns a new environment; ``watch`` times its sandbox and coach."""
         self._make, self._watch = make, watch
         self._all: list[gym.Env[Any, str]] = []
         self._free: list[gym.Env[Any, str]] = []
         self._lock, self._making = threading.Lock(), threading.Lock()
 
     @property
-    def task_ids(self) -> Sequence[str]:
-        """See ``Player.task_ids``."""
-        ids: Sequence[str] = self._any().unwrapped.episode.tasks.ids  # type: ignore[attr-defined]
-        return ids
-
-    @property
-    def script(self) -> str | None:
-        """See ``Player.script``."""
-        name: str | None = self._any().unwrapped.episode.card.scripted  # type: ignore[attr-defined]
-        return name
-
-    @cached_property
-    def families(self) -> dict[str, list[str]]:
-        """See ``Player.families``."""
-        return families(self._any().unwrapped.episode.tasks)  # type: ignore[attr-defined]
+    def any(self) -> gym.Env[Any, str]:
+        """One of the environments, to ask about the task set; made if there is none yet."""
+        with self._lock:
+            if self._all:
+                return self._all[0]
+        self.give_back(self.lend())
+        return self.any
 
     def lend(self) -> gym.Env[Any, str]:
+        """An environment for one episode: a free one, else a new one."""
         with self._lock:
             if self._free:
                 return self._free.pop()
@@ -51,55 +45,53 @@ class Environments:
         return env
 
     def give_back(self, env: gym.Env[Any, str]) -> None:
+        """Return an environment whose episode is over."""
         with self._lock:
             self._free.append(env)
 
     def discard(self, env: gym.Env[Any, str]) -> None:
-        """Close one that an episode has left in an unknown state."""
+        """Close an environment that an episode has left in an unknown state."""
         with self._lock:
             self._all.remove(env)
         env.close()
 
     def release(self) -> None:
-        """Let the coaches go, so that nobody goes on waiting for a verdict."""
+        """Close the coaches, so that no thread keeps waiting for a verdict."""
         with self._lock:
             envs = list(self._all)
         for env in envs:
-            env.unwrapped.episode.coach.close()  # type: ignore[attr-defined]
+            team_env(env).coach.close()
 
     def close(self) -> None:
-        """None may be in use any more."""
+        """Close all environments. None may be in use any more."""
         with self._lock:
             envs, self._all, self._free = self._all, [], []
         for env in envs:
             env.close()
 
-    def _any(self) -> gym.Env[Any, str]:
-        with self._lock:
-            if self._all:
-                return self._all[0]
-        self.give_back(self.lend())
-        return self._any()
 
+class PooledWorker:
+    """Base of rollout workers: what they know about their environments, and that they are closed."""
 
-class OnEnvironments:
-    """Base of players: what they know of their environments, and that they are closed in the end."""
-
-    _envs: Environments
+    _envs: EnvPool
 
     @property
     def task_ids(self) -> Sequence[str]:
-        return self._envs.task_ids
+        """See ``RolloutWorker.task_ids``."""
+        return team_env(self._envs.any).task_ids
 
-    @property
+    @cached_property
     def families(self) -> dict[str, list[str]]:
-        return self._envs.families
+        """See ``RolloutWorker.families``."""
+        return team_env(self._envs.any).families
 
     @property
     def script(self) -> str | None:
-        return self._envs.script
+        """See ``RolloutWorker.script``."""
+        return team_env(self._envs.any).scripted_team
 
     def close(self) -> None:
+        """Close the environments."""
         self._envs.close()
 
     def __enter__(self) -> Self:

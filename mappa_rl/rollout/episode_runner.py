@@ -1,79 +1,26 @@
-"""Jobs, finished episodes, and the chain that one episode is: request, answer, step, next request."""
+"""One episode with the engines of its policies: request, generation, step, next request."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal
 
 import gymnasium as gym
 
+from mappa_env import team_env
+from mappa_env.seeds import derived_seed
 from mappa_env.types import Message, Trajectory
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import ContextError, EngineError
-from mappa_rl.policies import Policies
-from mappa_rl.sampling import Sampling
-from mappa_rl.stopwatch import Stopwatch
+from mappa_rl.rollout.policies import Policies
+from mappa_rl.rollout.sampling import Sampling
+from mappa_rl.rollout.types import Job
+from mappa_rl.telemetry.stopwatch import Stopwatch
 from mappa_rl.types import Rollout, Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One episode to play: ``task_id`` None draws a task with ``seed``."""
-
-    seed: int
-    task_id: str | None = None
-
-
-@dataclass(slots=True)
-class Collected:
-    """Finished episodes in the order of their jobs, and what they cost.
-
-    ``stats`` are further metrics, by name. ``reasons``: why episodes are masked, one for each (empty: it is
-    not), or none at all where none is.
-    """
-
-    rollouts: list[Rollout]
-    trajectories: list[Trajectory]
-    tokens: int = 0
-    seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "wait": 0.0, "total": 0.0})
-    stats: dict[str, float] = field(default_factory=dict)
-    reasons: list[str] = field(default_factory=list)
-
-
-class Player(Protocol):
-    """Plays jobs on environments of one task set: ``Collector`` in groups, ``Stream`` each on its own."""
-
-    @property
-    def task_ids(self) -> Sequence[str]:
-        """The ids of the environment's task set, in its order."""
-        ...
-
-    @property
-    def families(self) -> dict[str, list[str]]:
-        """The ids of the environment's task set by task family; every task is built once for it."""
-        ...
-
-    @property
-    def script(self) -> str | None:
-        """Name of the scripted team of the environment's card."""
-        ...
-
-    def collect(
-        self, jobs: Sequence[Job], sampling: Sampling, *, on_done: Callable[[int], None] | None = None
-    ) -> Collected:
-        """Play every job to its end. An exception of an environment (a defect, not an agent) propagates."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-class Chain:
-    """One job on one environment. ``reset``; then ``request`` and ``step`` in turn until it is over.
+class EpisodeRunner:
+    """One job on one environment: ``reset``, then ``request`` and ``step`` alternately, then ``finish``.
 
     Used from one thread at a time, except for ``cut``.
     """
@@ -83,7 +30,7 @@ class Chain:
     ) -> None:
         self.env = env
         self._job, self._policies, self._sampling, self._watch = job, policies, sampling, watch
-        self._face: Any = env.unwrapped
+        self._team_env = team_env(env)
         self._turns: list[Turn] = []
         self._info: dict[str, Any] = {}
         self._messages: list[Message] = []
@@ -96,28 +43,32 @@ class Chain:
 
     @property
     def begun(self) -> bool:
-        """Whether there is a task, and a first prompt."""
+        """Whether ``reset`` has chosen a task and rendered the first prompt."""
         return bool(self._info)
 
     def reset(self) -> None:
+        """Start the episode."""
         options = {} if self._job.task_id is None else {"task_id": self._job.task_id}
         with self._watch.working("rest"):
             _, self._info = self.env.reset(seed=self._job.seed, options=options)
 
     def request(self) -> Request:
-        """What the policy is to continue. Raises ``ContextError`` where the prompt leaves no room."""
-        self._read()
+        """What the acting agent's policy should continue.
+
+        Raises ContextError if the prompt leaves no room for an action.
+        """
+        self._update_context()
         policy, sampling = self._policies[self.policy], self._sampling.of(self._info["agent"])
         room = min(sampling.max_context, policy.engine.max_len) - len(self._context)
         if room < 1:
             raise ContextError(
-                f"the prompt of {self._info['agent']} on task {self._info['task_id']!r} has "
-                f"{len(self._context)} tokens: no room in max_context={sampling.max_context}. Raise "
-                "rollout.max_context (and model.max_len), or use shorter prompts."
+                f"The prompt of {self._info['agent']} on task {self._info['task_id']!r} has "
+                f"{len(self._context)} tokens, which leaves no room for an action within max_context="
+                f"{sampling.max_context}. Raise rollout.max_context (and model.max_len)."
             )
         return Request(
             ids=self._context,
-            seed=_seed(self._job.seed, len(self._turns)),
+            seed=derived_seed(self._job.seed, len(self._turns)),
             max_tokens=min(sampling.max_new_tokens, room),
             temperature=sampling.temperature,
             stop_ids=policy.chat.stop_ids,
@@ -125,14 +76,17 @@ class Chain:
         )
 
     def step(self, generation: Generation) -> bool:
-        """Hand the action to the environment and note the turn. True when the episode is over."""
+        """Step the environment with the action and record the turn. Returns whether the episode is over.
+
+        Rewards are recorded by ``finish``: shapings and deferred verdicts decide them at the end.
+        """
         agent, policy = self._info["agent"], self.policy
         if generation.stopped == "abort":
-            raise EngineError(f"The engine was told to stop while {agent} was speaking.")
+            raise EngineError(f"The engine aborted the generation of {agent}.")
         text = self._policies[policy].chat.decode(generation.ids)
         with self._watch.working("rest"):
             _, _, terminated, truncated, info = self.env.step(text)
-        record = self._face.trajectory.actions[-1]
+        record = self._team_env.trajectory.actions[-1]
         self._turns.append(
             Turn(
                 agent=agent,
@@ -153,32 +107,40 @@ class Chain:
         return terminated or truncated
 
     def finish(self) -> tuple[Rollout, Trajectory]:
-        """Give every turn the reward that the shaping credits it with, now that the episode is over."""
-        trajectory: Trajectory = self._face.trajectory
+        """The finished episode, with the final rewards from the environment's closing ``info``."""
+        trajectory = self._team_env.trajectory
         outcome = trajectory.outcome
         assert outcome is not None
-        turns = [
-            dataclasses.replace(turn, reward=reward, valid=valid)
-            for turn, (reward, valid) in zip(self._turns, self._face.episode.credit, strict=True)
-        ]
-        return Rollout(
-            turns=tuple(turns), task_id=trajectory.task.id, topic=trajectory.task.topic, seed=self._job.seed,
-            success=outcome.success, score=outcome.score, metrics=dict(outcome.metrics),
-            answer=self._face.episode.answer,
-        ), trajectory  # fmt: skip
+        rollout = Rollout(
+            turns=tuple(self._turns),
+            task_id=trajectory.task.id,
+            topic=trajectory.task.topic,
+            seed=self._job.seed,
+            success=outcome.success,
+            score=outcome.score,
+            metrics=dict(outcome.metrics),
+            answer=self._team_env.answer,
+        )
+        return rollout.with_rewards(self._info["rewards"], self._info["rewards_valid"]), trajectory
 
-    def cut(self, ended: Literal["overdue", "failed"]) -> tuple[Rollout, Trajectory]:
-        """What there is of an episode that does not go on, without rewards. From any thread."""
+    def cut(self, ended: Literal["timed_out", "failed"]) -> tuple[Rollout, Trajectory]:
+        """The turns so far of an episode that will not continue, without rewards. Thread-safe."""
         turns = tuple(self._turns)
-        trajectory: Trajectory = self._face.trajectory
+        trajectory = self._team_env.trajectory
         trajectory = dataclasses.replace(trajectory, actions=trajectory.actions[: len(turns)], outcome=None)
-        return Rollout(
-            turns=turns, task_id=trajectory.task.id, topic=trajectory.task.topic, seed=self._job.seed,
-            success=False, score=0.0, ended=ended,
-        ), trajectory  # fmt: skip
+        rollout = Rollout(
+            turns=turns,
+            task_id=trajectory.task.id,
+            topic=trajectory.task.topic,
+            seed=self._job.seed,
+            success=False,
+            score=0.0,
+            ended=ended,
+        )
+        return rollout, trajectory
 
-    def _read(self) -> None:
-        """Bring the context up to the messages, appending only what is new within a stay."""
+    def _update_context(self) -> None:
+        """Bring the context up to the messages; within a segment only append what is new."""
         chat = self._policies[self.policy].chat
         messages = self._info["messages"]
         last = self._turns[-1] if self._turns else None
@@ -187,9 +149,3 @@ class Chain:
             context = chat.extend(last.context_ids, last.action_ids, self._messages, messages)
         self._context = chat.open(messages) if context is None else context
         self._messages = messages
-
-
-def _seed(episode: int, action: int) -> int:
-    """63 bits from (episode seed, index of the action)."""
-    digest = hashlib.blake2b(f"{episode}/{action}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1

@@ -1,4 +1,4 @@
-"""What is the infrastructure's fault and may go well another time, and what is a defect."""
+"""Infrastructure failures, which a retry may cure, as opposed to defects and deliberate stops."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from mappa_rl.types import Rollout
 
 
 def is_infrastructure(error: BaseException) -> bool:
-    """Engines, sandboxes, coaches, files and connections that fail. All else is a defect, or ends the run
-    on purpose (``CoachStopped``, missing data)."""
+    """Whether an engine, a sandbox, a coach, a file or a connection failed.
+
+    Anything else is a defect, or ends the run on purpose (``CoachStopped``, missing data).
+    """
     kinds = (EngineError, SandboxError, CoachError, CancelledError, OSError)
     return isinstance(error, kinds) and not isinstance(error, DataMissingError)
 
 
-def spoiled(rollout: Rollout, trajectory: Trajectory) -> str:
-    """Why a finished episode says nothing of its team: its sandbox was unavailable, or a score is missing
-    because the coach could not be asked. Empty: it does."""
+def infrastructure_failure(rollout: Rollout, trajectory: Trajectory) -> str:
+    """Why a finished episode says nothing about its team; empty if it does.
+
+    Its sandbox was unavailable, or a reward is missing because the coach could not be reached.
+    """
     for turn, action in zip(rollout.turns, trajectory.actions, strict=True):
         if action.tool is not None and action.tool.status == "unavailable":
             return f"sandbox: {action.tool.stderr.strip() or 'unavailable'}"

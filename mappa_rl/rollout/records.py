@@ -1,16 +1,14 @@
-"""A training step's episodes in a file: what was sampled, with which log-probs, and what it was paid.
+"""A training step's episodes in a file: tokens, log-probs and rewards.
 
-``<folder>/rollouts/step-000001.jsonl.gz`` is lines of JSON: a head with format, step and counts, then one
-``Rollout`` a line, then one ``Turn`` a line for each corrected action that is imitated. Numbers come back
-bit for bit. Reading runs no code of the file's, and checks all of it.
+``<folder>/rollouts/step-000001.jsonl.gz`` is JSON lines: a header with format, step and counts, then one
+``Rollout`` per line, then one ``Turn`` per line for each corrected action. Numbers round-trip bit for bit.
+Reading executes nothing from the file, and validates all of it.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
-import math
-import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +19,9 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from mappa_rl.atomic import write_bytes
 from mappa_rl.errors import RunError
+from mappa_rl.learner.samples import invalid
 from mappa_rl.types import Rollout, Turn
 
 FOLDER = "rollouts"
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 class Recorded:
     """One step: its episodes as they were trained on, and its corrected actions as turns.
 
-    ``tokens``: those sampled, also in actions that are not in the episodes any more.
+    ``tokens``: number of sampled tokens, including those of actions that the episodes no longer contain.
     """
 
     step: int
@@ -58,66 +58,60 @@ class _Head(BaseModel):
 
 
 def write_step(out: Path, recorded: Recorded) -> Path:
-    """Write a step into ``out/rollouts``, all or nothing; the same step again replaces it."""
+    """Write a step into ``out/rollouts`` atomically; replaces the same step of an earlier write."""
     path = out / FOLDER / f"step-{recorded.step:06d}.jsonl.gz"
-    path.parent.mkdir(parents=True, exist_ok=True)
     head = _Head(
-        step=recorded.step, episodes=len(recorded.rollouts), corrected=len(recorded.corrected),
+        step=recorded.step,
+        episodes=len(recorded.rollouts),
+        corrected=len(recorded.corrected),
         tokens=recorded.tokens,
-    )  # fmt: skip
+    )
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:  # no time: equal steps, equal files
         for row in (head, *recorded.rollouts, *recorded.corrected):
             file.write(to_json(row, inf_nan_mode="constants") + b"\n")
-    draft = path.with_name(path.name + ".new")
-    with draft.open("wb") as file:
-        file.write(packed.getvalue())
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    write_bytes(path, packed.getvalue())
     return path
 
 
 def read_step(path: Path) -> Recorded:
-    """Read a step back. Raises RunError for a file that is damaged, or of another version or kind."""
+    """Read a step. Raises RunError if the file is damaged, or has another version or format."""
     try:
         lines = gzip.decompress(path.read_bytes()).split(b"\n")[:-1]
     except (OSError, EOFError, zlib.error) as error:
-        raise RunError(f"{path} cannot be read ({error}): it is damaged, or no gzip file.") from None
+        raise RunError(f"{path} cannot be read ({error}): it is damaged or not a gzip file.") from None
     try:
         head = _Head.model_validate_json(lines[0] if lines else b"")
     except ValidationError as error:
-        raise RunError(f"{path} holds no recorded rollouts: {_first(error)}") from None
+        raise RunError(f"{path} does not contain recorded rollouts: {_first(error)}") from None
     if head.version != VERSION:
         raise RunError(f"{path} has version {head.version} of the format; this package reads {VERSION}.")
     if len(lines) != 1 + head.episodes + head.corrected:
         raise RunError(
-            f"{path} has {len(lines) - 1} lines after its head, which counts {head.episodes} episodes and "
-            f"{head.corrected} corrected actions: it is damaged."
+            f"{path} is damaged: it has {len(lines) - 1} lines after its header, which announces "
+            f"{head.episodes} episodes and {head.corrected} corrected actions."
         )
     middle = 1 + head.episodes
     rollouts = list(_read(_ROLLOUT, lines[1:middle], path, 2))
     corrected = list(_read(_TURN, lines[middle:], path, middle + 1))
     for number, turns in enumerate((*(r.turns for r in rollouts), *((t,) for t in corrected)), start=2):
         for turn in turns:
-            wrong = _wrong(turn)
-            if wrong:
+            if wrong := invalid(turn):
                 raise RunError(f"{path}, line {number}, action {turn.step} of {turn.agent}: {wrong}.")
     return Recorded(head.step, rollouts, corrected, head.tokens)
 
 
 def recorded_steps(folder: Path) -> list[Path]:
-    """Files of steps 1, 2, ... in ``folder`` or ``folder/rollouts``. Raises RunError for none, or a gap."""
+    """Files of steps 1, 2, ... in ``folder/rollouts`` or ``folder``. Raises RunError if one is missing."""
     for inside in (folder / FOLDER, folder):
         named = {int(found[1]): path for path in inside.glob("*") if (found := _NAME.fullmatch(path.name))}
         if named:
-            lacking = sorted(set(range(1, max(named) + 1)) - set(named))
-            if lacking:
-                raise RunError(f"{inside} lacks step {lacking[0]}: steps are trained on in order, from 1.")
+            missing = sorted(set(range(1, max(named) + 1)) - set(named))
+            if missing:
+                raise RunError(f"{inside}: step {missing[0]} is missing; a replay needs every step, from 1.")
             return [named[step] for step in sorted(named)]
     raise RunError(
-        f"{folder} holds no recorded rollouts: train with run.record_rollouts=true, or use "
-        "`mappa-rl generate`."
+        f"{folder} has no recorded rollouts. Train with run.record_rollouts=true, or use `mappa-rl generate`."
     )
 
 
@@ -130,23 +124,8 @@ def _read(adapter: TypeAdapter[list[_T]], lines: Iterable[bytes], path: Path, fi
 
 
 def _first(error: ValidationError) -> str:
-    """The first thing that is wrong, where, and how many more there are."""
+    """The first validation error with its place, and the number of further ones."""
     wrong = error.errors(include_url=False, include_input=False)
     where = ".".join(str(part) for part in wrong[0]["loc"]).removeprefix("0.")  # of a list with one row
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     return f"{where}: {wrong[0]['msg']}{more}".removeprefix(": ")
-
-
-def _wrong(turn: Turn) -> str:
-    """What a turn cannot be; empty for a sound one."""
-    if not turn.context_ids or not turn.action_ids:
-        return "its context or its action is empty"
-    if min(*turn.context_ids, *turn.action_ids) < 0:
-        return "a token id is negative"
-    if len(turn.logprobs) != len(turn.action_ids):
-        return f"{len(turn.logprobs)} log-probs for {len(turn.action_ids)} ids"
-    if not all(math.isfinite(value) and value <= 0 for value in turn.logprobs):
-        return "a log-prob is not finite, or above 0"
-    if turn.valid and not math.isfinite(turn.reward):
-        return f"its reward {turn.reward} is not finite"
-    return ""

@@ -1,16 +1,15 @@
-"""How actions are sampled: the same for a whole team, or its own for single agents."""
+"""How actions are sampled: one setting for the team, and overrides for single agents."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mappa_env.errors import nearest
-from mappa_rl.config import Config
+from mappa_rl.config import AgentSampling, Config
 from mappa_rl.errors import ConfigError
-from mappa_rl.policies import PolicyMap
-from mappa_rl.sections import AgentSampling
+from mappa_rl.models.policy_map import PolicyMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +17,18 @@ class Sampling:
     """``temperature`` 0 is greedy; ``max_new_tokens`` bounds an action, ``max_context`` both together.
 
     ``top_p`` below 1 draws from the most likely tokens of that total probability (evaluation only).
-    ``agents``: what single agents have in place of the team's temperature and bound.
+    ``agents``: agent -> its own temperature and bound.
     """
 
-    temperature: float = 1.0
-    max_new_tokens: int = 64
-    max_context: int = 512
-    top_p: float = 1.0
-    agents: Mapping[str, AgentSampling] = field(default_factory=dict)
+    temperature: float
+    max_new_tokens: int
+    max_context: int
+    top_p: float
+    agents: Mapping[str, AgentSampling]
 
     @property
     def longest(self) -> int:
-        """The longest action that any agent may take, in tokens."""
+        """Bound of the longest action of any agent, in tokens."""
         return max([self.max_new_tokens, *(own.max_new_tokens or 0 for own in self.agents.values())])
 
     def of(self, agent: str) -> Sampling:
@@ -45,14 +44,15 @@ class Sampling:
 
 
 def training_sampling(config: Config) -> Sampling:
+    """How ``config.rollout`` samples."""
     rollout = config.rollout
     return Sampling(
-        rollout.temperature, rollout.max_new_tokens, rollout.max_context, agents=rollout.agents
-    )  # fmt: skip
+        rollout.temperature, rollout.max_new_tokens, rollout.max_context, top_p=1.0, agents=rollout.agents
+    )
 
 
 def evaluation_sampling(config: Config, temperature: float) -> Sampling:
-    """Actions are as long as in training where ``eval`` says nothing else; temperatures are its own."""
+    """How ``config.eval`` samples: bounds default to those of training, temperatures do not."""
     rollout, wanted = config.rollout, config.eval
     limits = {} if wanted.max_new_tokens else {a: own.max_new_tokens for a, own in rollout.agents.items()}
     agents = {
@@ -61,7 +61,7 @@ def evaluation_sampling(config: Config, temperature: float) -> Sampling:
         )
         for agent in dict.fromkeys([*limits, *wanted.agents])
         for own in [wanted.agents.get(agent, AgentSampling())]
-    }  # fmt: skip
+    }
     return Sampling(
         temperature,
         wanted.max_new_tokens or rollout.max_new_tokens,

@@ -1,4 +1,4 @@
-"""What a run shows while it works: a live panel in a terminal, plain lines everywhere else."""
+"""What a run shows while it is active: a live panel in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mappa_rl.stopwatch import Stopwatch
+from mappa_rl.telemetry.pace import Marks, Pace
+from mappa_rl.telemetry.stopwatch import Stopwatch
 
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 5.0
@@ -21,10 +22,10 @@ PLAIN_INTERVAL_S = 5.0
 
 
 class Progress:
-    """Follows a run through its phases. Cheap: call ``update`` as often as you like.
+    """Follows a run through its phases. ``update`` is cheap, so call it often.
 
     ``phases`` names them in order; a phase that is not listed is shown without its number. Time left is that
-    of the phase, from its own pace so far.
+    of the phase, estimated from its pace so far.
     """
 
     def __init__(self, title: str, phases: Sequence[str] = (), console: Console | None = None) -> None:
@@ -32,11 +33,14 @@ class Progress:
         self.console = console or Console()
         self.seconds: dict[str, float] = {}
         """Wall seconds of every phase so far, by name."""
+        self.paces: dict[str, Pace] = {}
+        """The pace of every phase so far that did work, by name; of a repeated phase the newest."""
         self.watch = Stopwatch()
         """Divides them further: generation, sandbox, coach, learner, rest."""
         self._live: Live | None = None
         self._started = self._phase_started = time.monotonic()
         self._phase, self._unit, self._first, self._done, self._total = "", "", 0, 0, 0
+        self._marks = Marks()
         self._values: dict[str, float] = {}
         self._success: list[float] = []
         self._printed_at = 0.0
@@ -60,7 +64,7 @@ class Progress:
         self._close_phase()
         self.watch.phase(name)
         self._phase, self._unit, self._done, self._total = name, unit, done, total
-        self._first = done
+        self._first, self._marks = done, Marks()
         self._phase_started, self._printed_at = time.monotonic(), 0.0
         self._values = {}
         if self._live is None:
@@ -74,20 +78,21 @@ class Progress:
             if math.isfinite(self._values.get("success", math.nan)):
                 self._success.append(self._values["success"])
         now = time.monotonic()
+        self._marks.add(now - self._phase_started, done - self._first)
         due = now - self._printed_at >= PLAIN_INTERVAL_S or done == self._total
         if self._live is None and due:
             self._printed_at = now
             self._print("  " + " · ".join([self._count(), *self._facts()]))
 
     def note(self, text: str) -> None:
-        """One line that stays, above the live panel."""
+        """Print one permanent line, above the live panel."""
         self._print(text)
 
     # -- rendering ----------------------------------------------------------------------------------------
 
     def _panel(self) -> RenderableType:
         head = Text.assemble(
-            (self.title, "bold"), f"  {self._where()}  ", (f"{_clock(self._elapsed)} so far", "dim")
+            (self.title, "bold"), f"  {self._where()}  ", (f"{clock(self._elapsed)} so far", "dim")
         )
         row = Table.grid(padding=(0, 2))
         if self._total:
@@ -133,7 +138,7 @@ class Progress:
         if not self._first < self._done < self._total:
             return ""
         pace = (time.monotonic() - self._phase_started) / (self._done - self._first)
-        return f"{_clock(pace * (self._total - self._done))} left"
+        return f"{clock(pace * (self._total - self._done))} left"
 
     @property
     def _elapsed(self) -> float:
@@ -143,6 +148,9 @@ class Progress:
         if self._phase:
             spent = time.monotonic() - self._phase_started
             self.seconds[self._phase] = self.seconds.get(self._phase, 0.0) + spent
+            pace = self._marks.pace(spent)
+            if pace is not None:
+                self.paces[self._phase] = pace
             self._phase = ""
             self.watch.phase("")
 
@@ -157,7 +165,8 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(BARS[round((value - low) / step)] for value in values)
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """``m:ss``, or ``h:mm:ss``."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from mappa_env.types import Trajectory
+from mappa_rl.atomic import write_text
 from mappa_rl.config import Config
 from mappa_rl.errors import RunError
-from mappa_rl.tracking import Wandb, Weave
+from mappa_rl.telemetry.tracking import Wandb, Weave
 
 METRICS = "metrics.jsonl"
 
@@ -23,14 +23,13 @@ class Metrics:
 
     ``resumed_at`` is the last step that the resumed state includes: later lines, and a line that a kill cut
     short, are dropped, so that an interrupted and resumed run leaves what an uninterrupted one does. None
-    starts afresh. Numbers that are not finite are written as ``null``: JSON has no word for them.
+    starts a new file. Numbers that are not finite are written as ``null``, since JSON cannot express them.
     """
 
-    def __init__(self, out: Path, *, resumed_at: int | None = None, tensorboard: bool = True) -> None:
+    def __init__(self, out: Path, *, tensorboard: bool, resumed_at: int | None = None) -> None:
         self.path = out / METRICS
-        out.mkdir(parents=True, exist_ok=True)
         kept = [] if resumed_at is None else [row for row in read_metrics(out) if row["step"] <= resumed_at]
-        _replace(self.path, "".join(_line(row) for row in kept))
+        write_text(self.path, "".join(_line(row) for row in kept))
         self._file = self.path.open("a", encoding="utf-8")
         self._board = _board(out / "tensorboard", resumed_at) if tensorboard else None
 
@@ -52,6 +51,7 @@ class Metrics:
             self._board.flush()
 
     def close(self) -> None:
+        """Close the files."""
         self._file.close()
         if self._board is not None:
             self._board.close()
@@ -88,9 +88,9 @@ class Sinks:
 def sinks_of(
     config: Config, out: Path, note: Callable[[str], None], *, resumed_at: int | None = None
 ) -> Sinks:
-    """The sinks that ``config.run`` names, for the run in ``out``; ``note`` is told once of one that fails.
+    """The sinks that ``config.run`` names, for the run in ``out``; ``note`` gets one message if one fails.
 
-    Raises RunError where a package or a key is missing.
+    Raises RunError if a package or a key is missing.
     """
     run = config.run
     wandb = Wandb(run.wandb, out, config.model_dump(mode="json"), note) if run.wandb else None
@@ -101,7 +101,7 @@ def sinks_of(
 def read_metrics(out: Path) -> list[dict[str, Any]]:
     """The rows of a run's ``metrics.jsonl`` so far, without a last line that was cut short.
 
-    Raises RunError for a file that holds anything else.
+    Raises RunError for a damaged file.
     """
     path = out / METRICS
     if not path.is_file():
@@ -112,9 +112,9 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise RunError(f"{path}, line {number} is not JSON ({error}): remove it to go on.") from None
+            raise RunError(f"{path}, line {number} is not JSON ({error}): remove it to continue.") from None
         if not isinstance(row, dict) or not isinstance(row.get("step"), int):
-            raise RunError(f"{path}, line {number} has no 'step': remove it to go on.")
+            raise RunError(f"{path}, line {number} has no 'step': remove it to continue.")
         rows.append(row)
     return rows
 
@@ -122,16 +122,6 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
 def _line(row: Mapping[str, Any]) -> str:
     finite = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in row.items()}
     return json.dumps(finite, allow_nan=False) + "\n"
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write all or nothing."""
-    draft = path.with_name(path.name + ".new")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def _board(folder: Path, resumed_at: int | None) -> Any:

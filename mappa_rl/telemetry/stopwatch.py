@@ -1,4 +1,4 @@
-"""Where the wall time of a run goes: one clock, and who is at work while the run waits."""
+"""Where a run's wall time goes: one clock, and which components are active while the main thread waits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mappa_env import team_env
+
 KINDS = ("generation", "sandbox", "coach", "learner", "rest")
 WAIT = "wait"
 
@@ -16,11 +18,11 @@ WAIT = "wait"
 class Stopwatch:
     """Splits every phase's wall time into ``KINDS``.
 
-    The run's own thread is at one kind at a time, or waits for environments; then the time is divided among
-    what their threads are at in that moment. So ``seconds`` (phase -> kind -> seconds) adds up to the wall
-    time, and sandbox time behind which something else was generated counts as generation, also where an
-    engine generates by itself while the run waits. ``busy`` counts it all: seconds in which at least one
-    thread was at the kind. Time outside of a phase is not kept.
+    The main thread does one kind of work at a time, or waits for environments; then the time is divided
+    among the kinds that their threads are doing. So ``seconds`` (phase -> kind -> seconds) adds up to the
+    wall time, and sandbox time in parallel with generation counts as generation, also if an engine generates
+    by itself while the run waits. ``busy`` counts every kind: seconds in which at least one thread did it.
+    Time outside a phase is not kept.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -33,14 +35,14 @@ class Stopwatch:
         self._threads: Counter[str] = Counter()
 
     def phase(self, name: str) -> None:
-        """What follows belongs to ``name``; empty: to no phase."""
+        """Begin the phase ``name``; empty: end the current one."""
         with self._lock:
             self._settle()
             self._phase = name
 
     @contextmanager
     def at(self, kind: str) -> Iterator[None]:
-        """The run's own thread is at ``kind``, or at ``WAIT``."""
+        """The main thread does ``kind``, or waits (``WAIT``)."""
         before = self._turn(kind)
         try:
             yield
@@ -49,7 +51,7 @@ class Stopwatch:
 
     @contextmanager
     def working(self, kind: str) -> Iterator[None]:
-        """The calling thread is at ``kind`` for the run; inside another ``working`` it only changes to it."""
+        """The calling thread does ``kind``; inside another ``working`` it switches to it."""
         before: str = getattr(self._own, "kind", "")
         self._move(before, kind)
         try:
@@ -58,21 +60,17 @@ class Stopwatch:
             self._move(kind, before)
 
     def count(self, kind: str, change: int) -> None:
-        """So many more (or fewer, below 0) are at ``kind``, on threads that are not ours."""
+        """Add ``change`` to the number of other threads (of an engine) that do ``kind``."""
         with self._lock:
             self._settle()
             self._threads[kind] += change
 
     def attach(self, env: Any) -> None:
-        """Time the sandbox and the coach of an environment of ours from now on."""
-        episode = env.unwrapped.episode
-        episode._settle = _Timed(episode, "_settle", "coach", self)._settle
-        execution = episode._execution
-        execution.sandbox = _Timed(execution.sandbox, "run", "sandbox", self)
-        episode._coach = _Timed(episode._coach, "judge", "coach", self)
+        """Time the sandbox and the coach of an environment from now on."""
+        team_env(env).timer = self.working
 
-    def shares(self) -> dict[str, float]:
-        """Share of each kind in the wall time of all phases."""
+    def fractions(self) -> dict[str, float]:
+        """Fraction of the wall time of all phases, by kind."""
         totals: dict[str, float] = dict.fromkeys(KINDS, 0.0)
         for cells in self.seconds.values():
             for kind, spent in cells.items():
@@ -96,7 +94,7 @@ class Stopwatch:
         self._own.kind = new
 
     def _settle(self) -> None:
-        """Book the time since the last change to what was going on."""
+        """Add the time since the last change to what was active."""
         now = self._clock()
         spent, self._since = now - self._since, now
         if not self._phase or not spent:
@@ -115,20 +113,3 @@ class Stopwatch:
             cells["rest"] += spent
         for kind in at_work.keys() | ({self._run} - {WAIT}):
             busy[kind] += spent
-
-
-class _Timed:
-    """Stands in for ``inner``; the time of its method ``name`` counts as ``kind``."""
-
-    def __init__(self, inner: Any, name: str, kind: str, watch: Stopwatch) -> None:
-        self._inner = inner
-
-        def timed(*args: Any, **options: Any) -> Any:
-            with watch.working(kind):
-                return method(*args, **options)
-
-        method = getattr(inner, name)
-        setattr(self, name, timed)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)

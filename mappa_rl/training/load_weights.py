@@ -1,4 +1,4 @@
-"""The weights of a checkpoint, for those that only play: read from its safetensors, nothing is unpickled."""
+"""The weights of a checkpoint for policies that only play: read from safetensors, without unpickling."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from mappa_rl.errors import CheckpointError
-from mappa_rl.lora import ADAPTER_FILE, adapter_names, is_adapted
-from mappa_rl.policies import Policies
+from mappa_rl.models.lora import ADAPTER_FILE, adapter_names, is_adapted
+from mappa_rl.rollout.policies import Policies
 
 
 def load_trained(policies: Policies, checkpoint: Path) -> None:
     """Give every trained policy, and its engine, the weights of a checkpoint that is ``intact``.
 
-    However many processes saved it, and without an optimizer. Raises CheckpointError where it has others.
+    Works for any number of processes that saved it. Raises CheckpointError if the weights do not fit.
     """
     for name in policies.map.trainable:
         model: Any = policies[name].model

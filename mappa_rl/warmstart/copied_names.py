@@ -1,4 +1,4 @@
-"""Names that have to be copied: what a prompt has in single quotes, in the actions that answer it."""
+"""Names to copy: text in single quotes in a prompt, which the actions repeat."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
-import mappa_env  # noqa: F401  (registers the environments)
-from mappa_rl.chat import ChatTokenizer
-from mappa_rl.demonstrations import Demonstration, DemonstrationEpisode
+from mappa_env import team_env
+from mappa_rl.config.environment import make_env
+from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.warmstart.demonstrations import Demonstration, DemonstrationEpisode
 
 NAMED_TASKS = 4000
-"""Most tasks that names are taken from."""
+"""Names come from at most this many tasks."""
 _QUOTED = re.compile(r"'[^'\n]+'")
 
 
 def quoted(text: str) -> tuple[str, ...]:
-    """What stands in single quotes, each once, in order and with its quotes."""
+    """The distinct texts in single quotes, in order and with their quotes."""
     return tuple(dict.fromkeys(_QUOTED.findall(text)))
 
 
 def renamed(
     episodes: Sequence[DemonstrationEpisode], copies: int, names: Sequence[tuple[str, ...]], seed: int
 ) -> Iterator[DemonstrationEpisode]:
-    """``copies`` of each episode with what its first prompt has in single quotes exchanged throughout.
+    """``copies`` of each episode, in which other names replace those quoted in its first prompt.
 
-    The n-th name becomes the n-th of some entry of ``names``, each drawn by itself. A task is told by its
-    names no more, so that remembering them does not pay, and copying has to be learned.
+    The n-th name becomes the n-th name of an entry of ``names``, drawn for each name alone. Names no longer
+    identify a task, so memorising them does not help, and the policy has to learn to copy.
     """
     rng = np.random.default_rng([seed, len(episodes)])
     for _ in range(copies if any(names) else 0):
@@ -46,10 +46,10 @@ def renamed(
 
 
 def task_names(env_id: str, options: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What the first prompt of each task has in single quotes. ``options``: those of the environment."""
-    env = gym.make(env_id, **{**options, "coach": "off", "sandbox": "null"})
+    """The names quoted in the first prompt of each task. ``options``: those of the environment."""
+    env = make_env(env_id, **{**options, "coach": "off", "sandbox": "null"})
     found = []
-    for task_id in islice(env.unwrapped.episode.tasks.ids, NAMED_TASKS):  # type: ignore[attr-defined]
+    for task_id in islice(team_env(env).task_ids, NAMED_TASKS):
         _, info = env.reset(seed=0, options={"task_id": task_id})
         found.append(quoted(info["messages"][-1]["content"]))
     env.close()
@@ -65,9 +65,9 @@ def _exchanged(action: Demonstration, names: Mapping[str, str]) -> Demonstration
 
 
 def name_weights(action: Demonstration, chat: ChatTokenizer, weight: float) -> list[float]:
-    """One weight per token of the reply: ``weight`` where it spells what the prompt has in single quotes.
+    """One weight per token of the reply: ``weight`` on names that the prompt quotes, 1 elsewhere.
 
-    Names are a few tokens among many that never change, so their part of the mean loss is small, although a
+    Names are few tokens among many that never change, so they contribute little to the mean loss. But a
     policy that cannot copy them achieves nothing.
     """
     text = chat.readable(action.action)

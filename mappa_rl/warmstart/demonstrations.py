@@ -1,4 +1,4 @@
-"""Episodes of a scripted team as text: what a warm start imitates and what a tokenizer is trained on."""
+"""Episodes of a scripted team as text, for the warm start to imitate and to train a tokenizer on."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-import gymnasium as gym
-
-import mappa_env  # noqa: F401  (registers the environments)
+from mappa_env import team_env
 from mappa_env.scripted import make_team
 from mappa_env.types import Message
-from mappa_rl.stopwatch import WAIT, Stopwatch
+from mappa_rl.config import WarmStart
+from mappa_rl.config.environment import make_env
+from mappa_rl.errors import ConfigError
+from mappa_rl.seeds import numbered
+from mappa_rl.telemetry.stopwatch import WAIT, Stopwatch
 
 CHUNK = 20
-"""Episodes that one environment plays before progress is reported."""
+"""Episodes that one environment plays between two reports of progress."""
+WORKERS = 4
+"""Threads that play episodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One scripted action: the messages it answers, its text, and whether its stay ends with it."""
+    """One scripted action: the messages before it, its text, and its index in the agent's segment."""
 
     agent: str
     turn: int
@@ -31,6 +35,8 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True)
 class DemonstrationEpisode:
+    """One scripted episode: its task, its topic, whether the team succeeded, and its actions in order."""
+
     task_id: str
     topic: str
     success: bool
@@ -39,27 +45,26 @@ class DemonstrationEpisode:
 
 def demonstrate(
     env_id: str,
+    start: WarmStart,
     *,
-    episodes: int,
-    team: str = "faulty",
-    seed: int = 0,
-    workers: int = 4,
+    seed: int,
     env_options: Mapping[str, Any] | None = None,
     watch: Stopwatch | None = None,
     on_done: Callable[[int], None] | None = None,
 ) -> list[DemonstrationEpisode]:
-    """Play ``episodes`` episodes of the scripted ``team`` (``"expert"`` or ``"faulty"``), in order of seed.
+    """Play ``start.episodes`` episodes of the scripted ``start.team``, in order of seed.
 
-    Task ``i`` is the ``i``-th of the task set (from the start again when it runs out), so that all families
-    come equally often. The same arguments give the same episodes.
+    Episode ``i`` plays the ``i``-th task; after the last task they start over, so all families come equally
+    often. The same arguments give the same episodes.
+
+    Raises ConfigError if the card has no scripted team.
     """
-    if episodes < 1:
-        raise ValueError(f"episodes must be at least 1, found {episodes}.")
-    chunks = [range(start, min(start + CHUNK, episodes)) for start in range(0, episodes, CHUNK)]
+    episodes = start.episodes
+    chunks = [range(first, min(first + CHUNK, episodes)) for first in range(0, episodes, CHUNK)]
     watch, options = watch or Stopwatch(), dict(env_options or {})
-    with ThreadPoolExecutor(workers) as pool, watch.at(WAIT):
+    with ThreadPoolExecutor(WORKERS) as pool, watch.at(WAIT):
         play = pool.map(
-            _play, chunks, repeat(env_id), repeat(team), repeat(seed), repeat(options), repeat(watch)
+            _play, chunks, repeat(env_id), repeat(start.team), repeat(seed), repeat(options), repeat(watch)
         )
         done = []
         for part in play:
@@ -90,16 +95,22 @@ def _play(
 def _played(
     indices: range, env_id: str, kind: str, seed: int, options: Mapping[str, Any], watch: Stopwatch
 ) -> list[DemonstrationEpisode]:
-    env = gym.make(env_id, coach="off", **options)
+    env = make_env(env_id, coach="off", **options)
     watch.attach(env)
-    episode = env.unwrapped.episode  # type: ignore[attr-defined]
+    episode = team_env(env).episode
+    if episode.card.scripted is None:
+        raise ConfigError(
+            f"env.id={env_id!r}: the card has no scripted team to imitate. Start from a "
+            "pretrained model (model.kind=<folder or Hugging Face id>) with warmstart.steps=0."
+        )
     team = make_team(episode.card.scripted, kind, style=episode.settings["prompts"])
     ids = episode.tasks.ids
     played = []
     for index in indices:
         task_id = ids[index % len(ids)]
-        _, info = env.reset(seed=seed * 1_000_003 + index, options={"task_id": task_id})
-        team.reset(episode.task, seed * 1_000_003 + index)
+        own = numbered(seed, index)
+        _, info = env.reset(seed=own, options={"task_id": task_id})
+        team.reset(episode.task, own)
         actions, over = [], False
         while not over:
             agent, turn = info["agent"], episode.turn

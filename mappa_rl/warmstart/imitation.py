@@ -1,4 +1,4 @@
-"""Supervised warm start: imitate demonstrated actions, before rewards take over."""
+"""Supervised warm start: imitate demonstrated actions, before reinforcement learning."""
 
 from __future__ import annotations
 
@@ -6,34 +6,37 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from mappa_rl.config import WarmStart
 from mappa_rl.errors import LearnerError
-from mappa_rl.learner import Learner
+from mappa_rl.learner.learner import Learner
 from mappa_rl.types import Floats, Sample, StepStats
 
 
 def imitate(
     learner: Learner,
     samples: Sequence[Sample],
+    weights: Sequence[Floats],
+    start: WarmStart,
     *,
-    steps: int,
-    batch: int,
-    weights: Sequence[Floats] | None = None,
-    seed: int = 0,
+    seed: int,
     on_step: Callable[[int, StepStats], None] | None = None,
 ) -> None:
-    """Train ``learner`` until it has made ``steps`` updates on batches of ``batch`` samples.
+    """Train ``learner`` up to ``start.steps`` updates, on ``start.batch_size`` samples each.
 
-    ``weights``: one array [T] per sample, as ``token_weights`` makes them (the default, with 0.1). Starts
-    where ``learner.updates`` stands, and batches depend on (seed, step) alone: a learner restored from a
-    checkpoint goes on exactly. Every sample is seen once before any is seen again. ``on_step`` gets the
-    number of updates done and the stats of ``Learner.supervised``; it may save a checkpoint.
+    ``weights``: one array [T] per sample, as ``token_weights`` makes them. Training starts at
+    ``learner.updates``, and batches depend on (seed, step) alone, so a learner restored from a checkpoint
+    continues exactly. Every sample is seen once before any is seen again. ``on_step`` gets the number of
+    updates done and the stats of ``Learner.supervised``; it may save a checkpoint.
+
+    Raises LearnerError if ``samples`` is empty.
     """
     if not samples:
-        raise LearnerError("There are no demonstrations to imitate; make some, or set the steps to 0.")
-    if weights is None:
-        weights = [token_weights(sample, 0.1) for sample in samples]
+        raise LearnerError(
+            "There are no demonstrations to imitate: raise warmstart.episodes, or set warmstart.steps=0."
+        )
+    batch = start.batch_size
     order, epoch = np.empty(0, np.int64), -1
-    for step in range(learner.updates, steps):
+    for step in range(learner.updates, start.steps):
         chosen: list[int] = []
         for position in range(step * batch, (step + 1) * batch):
             if position // len(samples) != epoch:
@@ -48,9 +51,9 @@ def imitate(
 def token_weights(
     sample: Sample, prompt_weight: float, actions: Mapping[int, Sequence[float]] | None = None
 ) -> Floats:
-    """[T]: ``prompt_weight`` on the context, 0 on the first token (not predicted), 1 on action tokens.
+    """Weights [T]: ``prompt_weight`` on the context, 0 on the first token (not predicted), 1 on actions.
 
-    ``actions``: step in the episode -> weights of that action's tokens, in place of the ones.
+    ``actions``: step in the episode -> weights of that action's tokens, in place of 1.
     """
     weights = np.where(sample.action_mask, 1.0, prompt_weight).astype(np.float32)
     for span in sample.spans:

@@ -1,4 +1,4 @@
-"""The start of a run: a model that has imitated a scripted team, in a folder all policies begin with."""
+"""The start of a run: a folder with a model that has imitated a scripted team; all policies begin with it."""
 
 from __future__ import annotations
 
@@ -7,42 +7,46 @@ import shutil
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 from transformers.utils.logging import disable_progress_bar
 
-from mappa_rl.backend import device
-from mappa_rl.chat import ChatTokenizer
+from mappa_env.types import role_of
 from mappa_rl.config import Config
-from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
 from mappa_rl.errors import RunError
-from mappa_rl.learner import Learner
-from mappa_rl.naming import name_weights, renamed, task_names
-from mappa_rl.pretrained import model_folder
-from mappa_rl.progress import Progress
-from mappa_rl.schedule import Schedule
-from mappa_rl.sft import imitate, token_weights
-from mappa_rl.tiny import tiny_qwen3, train_tokenizer
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.lr_schedule import Schedule
+from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.models.loading import load_model
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.models.pretrained import model_folder
+from mappa_rl.models.tiny import tiny_qwen3, train_tokenizer
+from mappa_rl.telemetry.progress import Progress
 from mappa_rl.types import Sample, Turn
+from mappa_rl.warmstart.copied_names import name_weights, renamed, task_names
+from mappa_rl.warmstart.demonstrations import DemonstrationEpisode, demonstrate, texts
+from mappa_rl.warmstart.imitation import imitate, token_weights
 
 FOLDER = "warmstart"
-DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
 FACTS = "demonstrations.json"
 TOKENIZER_EPISODES = 2000
-"""Episodes of demonstrations that the tokenizer is trained on."""
+"""Demonstrated episodes to train the tokenizer on."""
 CONTEXT_SANDBOX = "calculator"
-"""Demonstrations are scripted, so one-expression scripts need no interpreter of their own."""
+"""The sandbox of demonstrations: their code is scripted, so plain arithmetic needs no process of its own."""
 
 
 def warm_start(config: Config, out: Path, progress: Progress) -> Path:
-    """Make, or find, the folder with the model and the tokenizer that all policies start from.
+    """Find or create the folder with the model and the tokenizer that all policies start from.
 
-    It is written whole or not at all, so that a run killed on the way makes it again from the same seeds.
-    A pretrained model without a warm start is used where it lies. Raises RunError when a folder that was
-    named holds no model, ConfigError where a pretrained one is not here.
+    It is written whole or not at all, so a run that was killed meanwhile creates it again from the same
+    seeds. A pretrained model without a warm start is used from its own folder.
+
+    Raises:
+        RunError: ``warmstart.path`` does not contain a model.
+        ConfigError: The pretrained model is not on this machine.
     """
-    disable_progress_bar()  # transformers shows one per file; the run has its own
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # the run has its own progress display
     folder = start_folder(config, out)
     if folder.is_dir():
         return folder
@@ -63,29 +67,41 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
 
 
 def start_folder(config: Config, out: Path) -> Path:
-    """Where the run in ``out`` has its warm start, or will have it.
+    """The folder where the run in ``out`` has its warm start, or will have it.
 
-    Raises RunError for a folder without a model, ConfigError for a pretrained model that is not here.
+    Raises RunError if ``warmstart.path`` does not contain a model, ConfigError if the pretrained model is not
+    on this machine.
     """
     if not config.warmstart.path:
         pretrained = config.model.kind != "tiny" and not config.warmstart.steps
         return model_folder(config.model.kind) if pretrained else out / FOLDER
     folder = Path(config.warmstart.path)
     if not (folder / "config.json").is_file():
-        raise RunError(f"warmstart.path={config.warmstart.path!r} holds no model (no config.json).")
+        raise RunError(
+            f"warmstart.path={config.warmstart.path!r} is not a model folder: config.json is missing."
+        )
     return folder
 
 
-def load_policy(folder: Path, dtype: Literal["fp32", "bf16"] = "fp32") -> tuple[Any, Any]:
-    """The model and the tokenizer of a plain Hugging Face folder."""
-    disable_progress_bar()
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype])
-    return model.to(device()), AutoTokenizer.from_pretrained(folder)
+def start_folders(config: Config, policies: PolicyMap, start: Path) -> dict[str, Path]:
+    """Policy -> the folder of its model and tokenizer: ``start``, or what ``policies.models`` names for it.
+
+    Raises ConfigError if such a model is not on this machine.
+    """
+    own = {name: model_folder(kind) for name, kind in config.policies.models.items()}
+    return {name: own.get(name, start) for name in policies.names}
+
+
+def demonstration_options(config: Config) -> dict[str, Any]:
+    """The keywords of ``gym.make`` for demonstrations: without a coach, and with the cheapest sandbox."""
+    options = config.env.options("train")
+    options = {k: v for k, v in options.items() if k not in ("coach", "shaping", "coach_feedback")}
+    return {**options, "sandbox": CONTEXT_SANDBOX}
 
 
 def demonstrated(episode: DemonstrationEpisode, chat: ChatTokenizer) -> Iterator[Sample]:
-    """One episode as training sequences, one per stay, tokenised exactly as a rollout would be."""
-    from mappa_rl.packing import merge_turns
+    """One episode as training sequences, one per segment, with the token ids that a rollout would have."""
+    from mappa_rl.learner.samples import merge_turns
 
     turns: list[Turn] = []
     before: tuple[dict[str, str], ...] = ()
@@ -109,7 +125,7 @@ def demonstrated(episode: DemonstrationEpisode, chat: ChatTokenizer) -> Iterator
                 stopped="eos",
                 reward=0.0,
                 valid=True,
-                stratum=("", action.agent.rsplit("_", 1)[0], action.turn),
+                stratum=("", role_of(action.agent), action.turn),
             )
         )
         before = action.messages
@@ -118,30 +134,23 @@ def demonstrated(episode: DemonstrationEpisode, chat: ChatTokenizer) -> Iterator
 
 def _demonstrations(config: Config, progress: Progress) -> list[DemonstrationEpisode]:
     progress.phase("demonstrations", config.warmstart.episodes, "episodes")
-    options = config.env.options("train")
-    options = {k: v for k, v in options.items() if k not in ("coach", "shaping", "coach_feedback")}
     return demonstrate(
         config.env.id,
-        episodes=config.warmstart.episodes,
-        team=config.warmstart.team,
+        config.warmstart,
         seed=config.run.seed,
-        env_options={**options, "sandbox": CONTEXT_SANDBOX},
+        env_options=demonstration_options(config),
         watch=progress.watch,
         on_done=progress.update,
     )
 
 
 def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, Any]:
-    shape = config.model
-    if shape.kind != "tiny":
-        return load_policy(model_folder(shape.kind))
+    if config.model.kind != "tiny":
+        folder = model_folder(config.model.kind)
+        return load_model(folder, "fp32"), AutoTokenizer.from_pretrained(folder)
     corpus: Iterable[str] = texts(list(islice(episodes, TOKENIZER_EPISODES)))
-    tokenizer = train_tokenizer(corpus, shape.vocab_size, shape.tokenizer_style, shape.max_len)
-    model = tiny_qwen3(
-        tokenizer, hidden=shape.hidden, layers=shape.layers, heads=shape.heads, kv_heads=shape.kv_heads,
-        head_dim=shape.head_dim, mlp=shape.mlp, init=shape.init, rope_theta=shape.rope_theta,
-        max_len=shape.max_len, seed=config.run.seed,
-    )  # fmt: skip
+    tokenizer = train_tokenizer(corpus, config.model)
+    model = tiny_qwen3(tokenizer, config.model, seed=config.run.seed)
     return model, tokenizer
 
 
@@ -159,20 +168,15 @@ def _imitate(
         for sample in demonstrated(episode, chat):
             samples.append(sample)
             weights.append(token_weights(sample, start.prompt_weight, actions))
-    schedule = Schedule(start.lr, kind="linear", warmup=start.warmup_steps, total=start.steps)
-    learner = Learner(
-        model, schedule, betas=config.optim.betas, grad_clip=config.optim.grad_clip,
-        tokens_per_micro_batch=config.optim.tokens_per_micro_batch, zero_stage=config.optim.zero_stage,
-        offload=config.optim.offload, gradient_checkpointing=config.optim.gradient_checkpointing,
-    )  # fmt: skip
-    imitate(
-        learner, samples, steps=start.steps, batch=start.batch, weights=weights, seed=config.run.seed,
-        on_step=progress.update,
-    )  # fmt: skip
+    schedule = Schedule(start.lr, "linear", warmup=start.warmup_steps, total=start.steps, floor=0.0)
+    fp32 = {"weight_decay": 0.0, "attention": "auto", "dtype": "fp32"}  # as _model loads it
+    optim = config.optim.model_copy(update=fp32)
+    learner = Learner(model, optim, schedule, temperature=1.0, critic=False, seed=0)
+    imitate(learner, samples, weights, start, seed=config.run.seed, on_step=progress.update)
 
 
 def _facts(episodes: list[DemonstrationEpisode]) -> dict[str, Any]:
-    """How well the demonstrated team does, overall and by topic."""
+    """The demonstrated team's success rate, overall and by topic."""
     topics: dict[str, list[bool]] = {}
     for episode in episodes:
         topics.setdefault(episode.topic, []).append(episode.success)

@@ -1,4 +1,4 @@
-"""What the plain engine's forward passes share: the key-value cache and the attention that reads it."""
+"""The key-value cache of the hf engine, and the attention function that reads it."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ AttentionInterface.register(ATTENTION, attend)
 
 
 class Filled(Exception):
-    """The last layer has its keys and values; what the forward pass would still compute is not used."""
+    """Ends a forward pass once the last layer has its keys and values: the rest is not needed."""
 
 
 class Cache:
-    """Keys and values of all layers for ``size`` rows, written in place; doubles when its room is used up.
+    """Keys and values of all layers for ``size`` rows, written in place; doubles when it is full.
 
-    Unwritten columns are zero, never garbage: a masked score must still be a number. ``rows`` narrows the
-    cache to the slice of rows that the next forward pass is about; ``length`` columns are in use. When
-    ``filling``, the update of the last of ``depth`` layers ends the forward pass by raising ``Filled``.
+    Unwritten columns are zero, because a masked score must still be a number. ``rows`` selects the rows of
+    the next forward pass; ``length`` columns are in use. When ``filling``, the update of the last of
+    ``depth`` layers ends the forward pass by raising ``Filled``.
     """
 
     def __init__(self, size: int, room: int, depth: int) -> None:

@@ -1,12 +1,13 @@
-"""The plain engine: a decode loop over a Hugging Face causal language model, on CPU or one GPU.
+"""The hf engine: a decode loop over a Hugging Face causal language model, on CPU or one GPU.
 
 For models under about a million parameters on a CPU this is as fast as a serving engine, and it can share
-the learner's module, so weights need no copying. Lean by construction: no ``.generate``, one prepared mask,
-a key-value cache written in place, finished rows dropped from the batch.
+the learner's module, so weights need no copying. It avoids ``.generate``, prepares one mask, writes the
+key-value cache in place, and drops finished rows from the batch.
 """
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -20,11 +21,12 @@ import torch.nn.functional as F
 from numpy.random import Generator, Philox
 from torch import Tensor, nn
 
-from mappa_rl.engines.base import Generation, Request, room_for
-from mappa_rl.engines.cache import ATTENTION, Cache, Filled
-from mappa_rl.engines.queue import RequestQueue
-from mappa_rl.errors import EngineError
-from mappa_rl.sync import SyncStats
+from mappa_rl.engines.base import Engine, Generation, Request, room_for
+from mappa_rl.engines.hf.cache import ATTENTION, Cache, Filled
+from mappa_rl.engines.hf.queue import HF_MAX_BATCH, RequestQueue
+from mappa_rl.engines.weights.base import SyncStats
+from mappa_rl.errors import EngineError, EngineMemoryError
+from mappa_rl.memory import is_out_of_memory
 
 _SPARE = 64  # tokens of room the cache starts with beyond the prompts
 _PREFILL = 1024  # tokens of one prefill slice
@@ -32,7 +34,7 @@ _PREFILL = 1024  # tokens of one prefill slice
 
 @dataclass(slots=True)
 class _Batch:
-    """The rows still in the batch; every field has one entry per row and shrinks with it."""
+    """The rows still in the batch; every field has one entry per row."""
 
     slot: Tensor
     lengths: Tensor
@@ -119,12 +121,12 @@ class HFEngine:
     Models with sliding-window or recurrent layers are refused with ``EngineError``.
     """
 
-    def __init__(self, model: nn.Module, max_batch: int = 128) -> None:
+    def __init__(self, model: nn.Module, max_batch: int = HF_MAX_BATCH) -> None:
         config: Any = model.config
         kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
         if kinds != {"full_attention"}:
             raise EngineError(
-                f"The hf engine serves full attention only, not {sorted(kinds)}; use engine=vllm."
+                f"The hf engine serves full attention only, not {sorted(kinds)}; use engine.name=vllm."
             )
         if max_batch < 1:
             raise EngineError(f"max_batch={max_batch} must be at least 1.")
@@ -149,7 +151,7 @@ class HFEngine:
             self._stop.clear()
 
     def sleep(self) -> None:
-        """Nothing to give back: the weights are the learner's own, and there is no pool of memory."""
+        """Do nothing: the weights may be the learner's own, and there is no memory pool."""
 
     def wake(self) -> None:
         """See ``sleep``."""
@@ -160,7 +162,7 @@ class HFEngine:
         self._queue.close()
 
     def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
-        """Copy the weights of a module or state dict in place; the shared module needs no copy."""
+        """Copy the weights of a module or state dict in place, unless the source is the shared module."""
         with self._turn:
             if source is not self.model:
                 state = source.state_dict() if isinstance(source, nn.Module) else source
@@ -178,13 +180,13 @@ class HFEngine:
         with self._turn, self._ready():
             for start in range(0, len(order), self.max_batch):
                 chunk = order[start : start + self.max_batch]
-                out = self._run([requests[i] for i in chunk], [limits[i] for i in chunk])
+                out = self._fitting([requests[i] for i in chunk], [limits[i] for i in chunk])
                 done.update(zip(chunk, out, strict=True))
         return [done[i] for i in range(len(requests))]
 
     @contextmanager
     def _ready(self) -> Iterator[None]:
-        """Evaluation mode, no gradients and the engine's attention, for the time of one call."""
+        """Set evaluation mode, no gradients and the engine's attention for one call."""
         config, training = self.model.config, self.model.training
         attention = config._attn_implementation
         self.model.eval()
@@ -195,6 +197,20 @@ class HFEngine:
         finally:
             config._attn_implementation = attention
             self.model.train(training)
+
+    def _fitting(self, requests: Sequence[Request], limits: Sequence[int]) -> list[Generation]:
+        """``_run``; raises ``EngineMemoryError`` where memory runs out."""
+        try:
+            return self._run(requests, limits)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            most = max(len(request.ids) + limit for request, limit in zip(requests, limits, strict=True))
+            raise EngineMemoryError(
+                f"Memory ran out while the hf engine continued {len(requests)} texts of up to {most} tokens: "
+                "raise rollout.lockstep_groups, or in a new run lower rollout.episodes_per_step or "
+                "rollout.max_context"
+            ) from error
 
     def _run(self, requests: Sequence[Request], limits: Sequence[int]) -> list[Generation]:
         """Generate for one batch, to the end of its last row."""
@@ -223,7 +239,7 @@ class HFEngine:
             left = int(batch.alive.sum())
             if not left:
                 break
-            if 2 * left < len(tokens):  # dropping copies the cache, so it must pay
+            if 2 * left < len(tokens):  # dropping rows copies the cache, so do it rarely
                 rows = batch.alive.nonzero()[:, 0]
                 tokens = tokens[rows]
                 batch.keep(rows)
@@ -237,9 +253,9 @@ class HFEngine:
     def _prefill(self, requests: Sequence[Request], cache: Cache, device: torch.device) -> None:
         """Put all but the last token of each prompt into the cache.
 
-        Causal attention, so padding on the right goes unseen. Slices of the (length-sorted) batch keep both
-        the padding and the working set small: on a CPU a third faster than one wide forward pass. With few
-        layers, leaving out what comes after the last keys and values saves as much again.
+        Attention is causal, so padding on the right has no effect. Slices of the (length-sorted) batch keep
+        both the padding and the working set small: on a CPU a third faster than one wide forward pass. With
+        few layers, skipping everything after the last keys and values saves as much again.
         """
         lengths = [len(r.ids) - 1 for r in requests]
         cache.filling = True
@@ -269,3 +285,19 @@ class HFEngine:
         )
         logits: Tensor = out.logits[:, -1].float()
         return logits
+
+
+def shared_engines(models: Mapping[str, Any]) -> dict[str, Engine]:
+    """Engines that sample from the learner's own modules, so weights are never copied."""
+    return {name: HFEngine(model) for name, model in models.items()}
+
+
+def copied_engines(models: Mapping[str, Any]) -> dict[str, Engine]:
+    """Engines with copies of the trained weights, which can generate while the learner trains."""
+    return {name: HFEngine(_copied(model)) for name, model in models.items()}
+
+
+def _copied(module: Any) -> Any:
+    """A copy of ``module`` that shares its frozen tensors."""
+    frozen = [tensor for tensor in module.parameters() if not tensor.requires_grad]
+    return copy.deepcopy(module, {id(tensor): tensor for tensor in frozen})

@@ -1,4 +1,4 @@
-"""Requests that come one by one, answered in batches by a thread that starts with the first."""
+"""A queue that collects single requests and answers them in batches, on its own thread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from concurrent.futures import Future
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import EngineError
 
+HF_MAX_BATCH = 128
+"""Requests in one batch of the hf engine, at most."""
+
 Pending = tuple[Request, "Future[Generation]"]
 
 
 class RequestQueue:
-    """Hands what has been submitted meanwhile to ``generate``, at most ``most`` requests at a time."""
+    """Passes waiting requests to ``generate``, at most ``most`` at a time. The first starts the thread."""
 
     def __init__(self, generate: Callable[[Sequence[Request]], list[Generation]], most: int) -> None:
         self._generate, self._most = generate, most
@@ -23,7 +26,7 @@ class RequestQueue:
         self._closed = False
 
     def submit(self, request: Request) -> Future[Generation]:
-        """The future of one answer. After ``close`` it holds an ``EngineError``."""
+        """Queue one request and return its future, which holds an ``EngineError`` after ``close``."""
         future: Future[Generation] = Future()
         future.set_running_or_notify_cancel()  # it cannot be cancelled one by one
         with self._changed:
@@ -38,14 +41,14 @@ class RequestQueue:
         return future
 
     def drop(self, version: int) -> None:
-        """Answer everything that waits with ``stopped="abort"`` and no token."""
+        """Answer all waiting requests with ``stopped="abort"`` and no token."""
         with self._changed:
             dropped, self._pending = self._pending, []
         for _, future in dropped:
             future.set_result(Generation((), (), "abort", version))
 
     def close(self) -> None:
-        """End the thread when its batch is done. Nothing may wait any more."""
+        """End the thread after its current batch. No request may be waiting."""
         with self._changed:
             self._closed = True
             self._changed.notify()

@@ -1,4 +1,4 @@
-"""The serving engine: vLLM in processes of its own, on CPUs or GPUs, to which weights are sent."""
+"""The vLLM engine: runs in separate processes on CPUs or GPUs and receives weights from the learner."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mappa_rl.backend import gathered
+from mappa_rl.distributed import gathered
 from mappa_rl.engines.base import Generation, Request, room_for
-from mappa_rl.engines.digest import combined, digest
-from mappa_rl.engines.vllm_server import VLLMServer
+from mappa_rl.engines.vllm.server import VLLMServer
+from mappa_rl.engines.weights.base import SyncStats, named_weights
+from mappa_rl.engines.weights.digest import combined, digest
 from mappa_rl.errors import EngineError
-from mappa_rl.lora import ADAPTER_FILE, is_adapted, save_adapter
-from mappa_rl.sync import SyncStats, named_weights
+from mappa_rl.models.lora import ADAPTER_FILE, is_adapted, save_adapter
 
 
 class VLLMEngine:
-    """Samples one policy's replies on a ``server``, whose whole weights are the policy's.
+    """Samples the replies of one policy on a ``server`` that holds the policy's full weights.
 
-    ``last_sync``: what the last ``load_weights`` sent; None before the first.
+    ``last_sync``: cost of the last ``load_weights``; None before the first.
     """
 
     def __init__(self, server: VLLMServer) -> None:
@@ -45,7 +45,7 @@ class VLLMEngine:
         return [future.result() for future in futures]
 
     def submit(self, request: Request) -> Future[Generation]:
-        """See ``Engine.submit``: the request joins the others under way at the next token."""
+        """See ``Engine.submit``: the request joins the running ones at the next token."""
         try:
             return self._server.submit(request, room_for(request, self.max_len), self)
         except EngineError as error:
@@ -54,11 +54,11 @@ class VLLMEngine:
             return failed
 
     def abort(self) -> None:
-        """See ``Engine.abort``; requests of other engines on the same server go on."""
+        """See ``Engine.abort``; requests of other engines on the same server continue."""
         self._server.abort(self)
 
     def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
-        """Send the weights, and compare what arrived; requests under way go on with them."""
+        """Send the weights and compare checksums; running requests continue with the new weights."""
         version = self.version + 1 if version is None else version
         with gathered(source) if isinstance(source, nn.Module) else nullcontext():
             weights = named_weights(source)
@@ -68,9 +68,7 @@ class VLLMEngine:
 
     def _check(self, weights: Mapping[str, Tensor]) -> None:
         found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-        wrong = sorted(
-            name for name in {*found, *self._shapes} if found.get(name) != self._shapes.get(name)
-        )  # fmt: skip
+        wrong = sorted(name for name in {*found, *self._shapes} if found.get(name) != self._shapes.get(name))
         if wrong:
             raise EngineError(
                 f"These weights do not fit the engine's model in {self._server.options.folder}: {wrong[0]} "
@@ -79,12 +77,12 @@ class VLLMEngine:
             )
 
     def adapter(self) -> tuple[Any, int | None]:
-        """See ``vllm_server.User``."""
+        """See ``server.User``."""
         return None, None
 
     def sleep(self) -> None:
         """See ``Engine.sleep``. Raises ``EngineError`` unless the server was made with ``sleep``."""
-        if not self._server.options.sleep:
+        if not self._server.options.engine.sleep:
             raise EngineError(
                 "This vLLM engine was started without sleep mode: set engine.sleep=true (on GPUs only)."
             )
@@ -92,7 +90,7 @@ class VLLMEngine:
 
     def wake(self) -> None:
         """See ``Engine.wake``."""
-        if self._server.options.sleep:
+        if self._server.options.engine.sleep:
             self._server.wake()
 
     def close(self) -> None:
@@ -101,9 +99,9 @@ class VLLMEngine:
 
 
 class AdapterEngine(VLLMEngine):
-    """Samples one policy's replies on a server that plays many adapters on one frozen base.
+    """Samples the replies of one policy on a server with many adapters on one frozen base.
 
-    Every update is an adapter of its own to vLLM, so requests under way keep the weights they began with.
+    To vLLM every update is a new adapter, so running requests keep the weights that they began with.
     """
 
     def __init__(self, server: VLLMServer, name: str) -> None:
@@ -113,12 +111,12 @@ class AdapterEngine(VLLMEngine):
         self._loaded: list[tuple[Any, Path]] = []
 
     def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
-        """Write the adapter of a module from ``lora.adapted`` in PEFT's format and have vLLM load it.
+        """Write the adapter of a module from ``lora.adapted`` in PEFT's format and let vLLM load it.
 
-        Its workers read the file once more for the checksum: vLLM's own copy of an adapter is rescaled.
+        The workers read the file again for the checksum, because vLLM rescales its copy of an adapter.
         """
         if not isinstance(source, nn.Module) or not is_adapted(source):
-            raise EngineError("An engine of adapters takes the adapted module itself; pass policy.model.")
+            raise EngineError("An adapter engine needs the adapted module itself; pass policy.model.")
         started = time.perf_counter()
         version = self.version + 1 if version is None else version
         folder = self._folder / f"update-{time.monotonic_ns()}"
@@ -129,9 +127,9 @@ class AdapterEngine(VLLMEngine):
         sent = {name: digest(tensor) for name, tensor in weights.items()}
         for found in self._server.workers("file_digests", str(folder / ADAPTER_FILE)):
             if found != sent:
-                raise EngineError(f"The engine read another adapter than was written to {folder}.")
+                raise EngineError(f"The engine read a different adapter than the one written to {folder}.")
         self._loaded.append((request, folder))
-        if len(self._loaded) > 2:  # the one before may still be playing
+        if len(self._loaded) > 2:  # running requests may still use the one before
             old, path = self._loaded.pop(0)
             self._server.remove_adapter(old)
             shutil.rmtree(path)
@@ -140,9 +138,11 @@ class AdapterEngine(VLLMEngine):
         self.last_sync = SyncStats(size, 1, time.perf_counter() - started, moving, combined(sent))
 
     def adapter(self) -> tuple[Any, int | None]:
+        """See ``server.User``."""
         return (self._loaded[-1][0], self.version) if self._loaded else (None, self.version)
 
     def close(self) -> None:
+        """See ``Engine.close``; also removes the adapters' files."""
         super().close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -156,5 +156,5 @@ def _shapes_of(folder: Path) -> dict[str, tuple[int, ...]]:
         with safe_open(path, framework="pt") as file:
             found.update({name: tuple(file.get_slice(name).get_shape()) for name in file.keys()})  # noqa: SIM118
     if not found:
-        raise EngineError(f"{folder} holds no *.safetensors; save the model with save_pretrained first.")
+        raise EngineError(f"{folder} has no *.safetensors file; save the model with save_pretrained first.")
     return found

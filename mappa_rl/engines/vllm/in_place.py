@@ -1,8 +1,8 @@
-"""Weights of a vLLM worker on a CPU that lie where the trainer writes them: an update copies them once.
+"""Lets a vLLM worker on a CPU compute with weights in the trainer's memory: an update copies them once.
 
-vLLM packs the weights of its layers for oneDNN on a CPU, which alone takes as long as three copies of them.
-Here layers in fp32 compute with plain weights instead, in products that are as fast (``linear``), and these
-weights lie in the trainer's shared memory. vLLM imports this module in its worker, before it makes a model.
+On a CPU vLLM packs the weights of its layers for oneDNN, which takes as long as three copies of them. Here
+fp32 layers compute with plain weights instead, with equally fast products (``linear``), and these weights lie
+in the trainer's shared memory. vLLM imports this module in its worker, before it creates a model.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from torch import Tensor, nn
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.model_executor.layers import utils
 
-from mappa_rl.engines.digest import digest
-from mappa_rl.engines.vllm_worker import (
+from mappa_rl.engines.vllm.worker import (
     IN_PLACE,
     ReloadEngine,
     SharedMemoryInitInfo,
     SharedMemoryUpdateInfo,
     WorkerExtension,
 )
+from mappa_rl.engines.weights.digest import digest
 
 _ALIGNED = 64  # bytes
 _log = logging.getLogger(__name__)
@@ -37,8 +37,8 @@ _pack = utils.dispatch_cpu_unquantized_gemm
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x`` [M, in] times ``weight`` [out, in] transposed.
 
-    For 8 to 47 rows MKL is faster where the weight comes first: 0.7 to 1.1 times the seconds of oneDNN with a
-    packed weight, and 0.6 to 1.4 times the other way with fewer rows.
+    For 8 to 47 rows MKL is faster with the weight as first operand: 0.7 to 1.1 times the time of oneDNN with
+    a packed weight. With other numbers of rows the usual order takes 0.6 to 1.4 times as long.
     """
     if x.dim() == 2 and 8 <= len(x) < 48:
         product = torch.mm(weight, x.t()).t().contiguous()
@@ -57,7 +57,7 @@ utils.dispatch_cpu_unquantized_gemm = _dispatch  # layers look it up when their 
 
 
 class Layout(NamedTuple):
-    """A segment of ``size`` bytes: where vLLM's ``parameters`` begin, and the ``weights`` of a checkpoint."""
+    """A segment of ``size`` bytes: offsets of vLLM's ``parameters`` and of a checkpoint's ``weights``."""
 
     size: int
     parameters: dict[str, int]
@@ -65,11 +65,11 @@ class Layout(NamedTuple):
 
 
 def find_layout(model: nn.Module, folder: Path) -> Layout | None:
-    """Where the tensors of the Hugging Face ``folder`` lie in the parameters of the model loaded from it.
+    """Find the tensors of the Hugging Face ``folder`` in the parameters of the model loaded from it.
 
-    Each is looked for in the parameter of its name, or behind its neighbours in the one that vLLM packs it
-    into, and must be there number for number, in fp32; what no tensor covers must be zero. None where that is
-    not so, as with a model that is loaded transposed, scattered or quantized.
+    Looks for each tensor in the parameter of its name, or after its neighbours in the parameter that vLLM
+    packs it into. All values must match in fp32, and the rest of each parameter must be zero. Returns None
+    otherwise, for instance if the model is loaded transposed, scattered or quantized.
     """
     parameters = dict(model.named_parameters())
     packed: dict[str, list[str]] = getattr(model, "packed_modules_mapping", {})
@@ -109,23 +109,24 @@ def _home(name: str, names: set[str], packed: dict[str, list[str]]) -> tuple[str
 
 
 class InPlaceEngine(ReloadEngine):
-    """The trainer writes into the model's own weights; what is left to do is to take their digests.
+    """Only digests the weights, which the trainer has written into the model's own memory.
 
-    A model without a ``Layout`` is reloaded.
+    Reloads a model that has no ``Layout``.
     """
 
     _in_place = False
     _layout: Layout | None = None
 
     def layout(self) -> Layout | None:
-        """Found before the first update: afterwards the folder's weights are no longer the model's."""
+        """The model's layout or None, found before the first update, while it has the folder's weights."""
         if self._layout is None:
             self._layout = find_layout(self.model, Path(self.model_config.model))
             if self._layout is None:
-                _log.warning("Every update reloads this model: vLLM does not hold it as its folder does.")
+                _log.warning("Every update reloads this model: vLLM stores its weights differently.")
         return self._layout
 
     def init_transfer_engine(self, init_info: SharedMemoryInitInfo) -> None:
+        """Open the segment and let the model's parameters point into it."""
         super().init_transfer_engine(init_info)
         self._in_place = init_info.in_place
         if not self._in_place:
@@ -140,30 +141,35 @@ class InPlaceEngine(ReloadEngine):
             parameter.data = place.view(parameter.dtype).view(parameter.shape)
 
     def start_weight_update(self) -> None:
+        """Forget the last update's digests, or begin a reload."""
         if self._in_place:
             self.digests = {}
         else:
             super().start_weight_update()
 
     def receive_weights(self, update_info: SharedMemoryUpdateInfo) -> None:
+        """Digest one bucket where it lies, or load it."""
         if self._in_place:
             self.digests |= {name: digest(weight) for name, weight in self.read(update_info)}
         else:
             super().receive_weights(update_info)
 
     def finish_weight_update(self) -> None:
+        """Finish the reload, if this update is one."""
         if not self._in_place:
             super().finish_weight_update()
 
     def shutdown(self) -> None:
+        """Close the segment, unless the model computes with it."""
         if not self._in_place:  # else the segment is the model's memory, and goes with the process
             super().shutdown()
 
 
 class InPlaceExtension(WorkerExtension):
-    """The worker's methods, and where its weights lie."""
+    """The worker's methods, with the layout of its weights."""
 
     def weight_layout(self) -> dict[str, Any] | None:
+        """See ``WorkerExtension.weight_layout``."""
         layout = self.weight_transfer_engine.layout()
         return None if layout is None else {"size": layout.size, "offsets": layout.weights}
 

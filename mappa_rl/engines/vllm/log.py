@@ -1,4 +1,4 @@
-"""Where an engine's processes write: a file of the run, or where this process does."""
+"""The log of an engine's processes: a file of the run, or the console of this process."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from pathlib import Path
 
 PYTHON = Path(__file__).with_name("logged_python.sh")
 _LAST_LINES = 20
+_HEADLINE = "--- "
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLog:
-    """``path`` is appended to; None: no file, and vLLM's errors appear in the console."""
+    """Appends to the file ``path``; None: no file, and vLLM's errors appear in the console."""
 
     path: Path | None = None
 
     @contextmanager
     def config_file(self) -> Iterator[str | None]:
-        """While vLLM starts: its logging configuration, which sends its lines there, also this process's."""
+        """The file of a logging configuration that sends all of vLLM's lines to the log; None without one."""
         if self.path is None:
             yield None
             return
@@ -33,9 +34,12 @@ class EngineLog:
 
         config = deepcopy(DEFAULT_LOGGING_CONFIG)
         config["handlers"]["vllm"] = {
-            "class": "logging.FileHandler", "filename": str(self.path), "encoding": "utf-8",
-            "formatter": "vllm", "level": "INFO",
-        }  # fmt: skip
+            "class": "logging.FileHandler",
+            "filename": str(self.path),
+            "encoding": "utf-8",
+            "formatter": "vllm",
+            "level": "INFO",
+        }
         config["loggers"]["vllm"]["level"] = "INFO"
         with tempfile.NamedTemporaryFile("w", prefix="mappa-logging-", suffix=".json") as file:
             json.dump(config, file)
@@ -44,17 +48,17 @@ class EngineLog:
 
     @contextmanager
     def output(self, began: str) -> Iterator[dict[str, str]]:
-        """While processes are spawned: what they and their libraries print goes there, below ``began``.
+        """Send the output of processes spawned in this block to the log, under the headline ``began``.
 
-        Gives the variables that the environment must have meanwhile. The interpreter that ``multiprocessing``
-        starts is exchanged, as vLLM does where it binds processes to memory: it offers nothing else.
+        Yields the environment variables that these processes need. Replaces the interpreter that
+        ``multiprocessing`` starts, as vLLM does to bind processes to memory: there is no other hook.
         """
         if self.path is None:
             yield {}
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')}: {began}\n")
+            file.write(f"{_HEADLINE}{time.strftime('%Y-%m-%d %H:%M:%S')}: {began}\n")
         before = os.fsdecode(multiprocessing.spawn.get_executable())
         multiprocessing.spawn.set_executable(str(PYTHON))
         try:
@@ -62,9 +66,16 @@ class EngineLog:
         finally:
             multiprocessing.spawn.set_executable(before)
 
-    def last_lines(self) -> str:
-        """The end of an error's message: why the processes died, or where it is to be read."""
+    def newest(self) -> str:
+        """What was written since the newest headline; empty without a file."""
         if self.path is None:
-            return "The lines that its processes wrote above say why."
+            return ""
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        return text[text.rfind(f"\n{_HEADLINE}") + 1 :]
+
+    def last_lines(self) -> str:
+        """The end of an error message: the last lines of the log, or where to find them."""
+        if self.path is None:
+            return "Its processes wrote the reason above."
         lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
-        return "\n".join([f"Its log is {self.path}, which ends with", *lines])
+        return "\n".join([f"Its log, {self.path}, ends with", *lines])

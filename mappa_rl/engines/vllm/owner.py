@@ -1,6 +1,6 @@
-"""An engine's processes end when the run that started them is gone, however it ended.
+"""Ends an engine's processes when the run that started them has ended, for whatever reason.
 
-vLLM's own do not notice that a run was killed: they would keep a GPU's memory, which the resumed run needs.
+vLLM's processes do not notice a killed run: they would keep the GPU memory that the resumed run needs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import time
 import psutil
 
 OWNER = "MAPPA_ENGINE_OWNER"
-"""Variable with the process id of the run, which its engines inherit."""
+"""Environment variable with the pid of the run; its engines inherit it."""
 _EVERY_S = 1.0
 
 
 def watch_owner() -> None:
-    """Start a thread that ends this process, and vLLM's above it, once the owner is gone.
+    """Start a thread that ends this process, and vLLM's parent process, once the owner is gone.
 
-    Does nothing in the owner itself, nor where there is none.
+    Does nothing in the owner itself, or if there is no owner.
     """
     owner = int(os.environ.get(OWNER, "0"))
     if owner and owner != os.getpid():
@@ -36,8 +36,8 @@ def _watch(owner: int, parent: int) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there. One that is dead, but that its parent has not asked for, is not."""
+    """Whether a process exists and is not a zombie."""
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False

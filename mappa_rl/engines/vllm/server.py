@@ -1,4 +1,4 @@
-"""One vLLM engine in processes of its own: driven from an event loop on a thread, restarted where it dies."""
+"""One vLLM engine in separate processes, driven by an event loop on a thread and restarted if it dies."""
 
 from __future__ import annotations
 
@@ -14,40 +14,44 @@ from typing import Any, Protocol, TypeVar
 
 from torch import Tensor
 
+from mappa_rl.distributed import free_cached
 from mappa_rl.engines.base import Generation, Request
-from mappa_rl.engines.vllm_options import VLLMOptions, import_vllm
-from mappa_rl.engines.vllm_receiver import VLLMReceiver
+from mappa_rl.engines.vllm.options import VLLMOptions, import_vllm
+from mappa_rl.engines.weights.base import Sender, SyncStats, push
+from mappa_rl.engines.weights.receiver import VLLMReceiver
 from mappa_rl.errors import EngineError
-from mappa_rl.sync import Sender, SyncStats, push
 
 RESTARTS = 3
-"""Deaths of the engine in a row, without an answer in between, after which it is given up."""
+"""Consecutive restarts without an answer before the server gives up."""
 BACKOFF_S = 1.0
-"""Pause before the first restart; it doubles with each further one in a row."""
+"""Seconds before the first restart; doubles with each consecutive one."""
 
 CLOSING_S = 30.0
-"""Longest time that vLLM's processes have to end by themselves; killed ones leave shared memory behind."""
+"""Seconds that vLLM's processes get to end by themselves; killed ones leave shared memory behind."""
+
+WEIGHTS, CACHE = "weights", "kv_cache"
+"""vLLM's names for what an engine that sleeps gives back."""
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
 class User(Protocol):
-    """An engine that has its requests served here."""
+    """An engine that sends its requests to a server."""
 
     def adapter(self) -> tuple[Any, int | None]:
-        """The LoRA request that its requests go with, and that one's version; None: those of the server."""
+        """The LoRA request for the engine's requests and its version; None: the server's own weights."""
         ...
 
 
 class VLLMServer:
     """Starts vLLM on ``options.folder`` and answers requests; methods may be called from any thread.
 
-    Callbacks of the futures run on the thread that serves: of the methods they may call ``submit`` alone.
+    Callbacks of the futures run on the serving thread: the only method that they may call is ``submit``.
 
-    ``restarts`` counts how often the engine's process died and was started again; the weights of the last
-    ``sync`` and the adapters of ``add_adapter`` are then loaded again, and the requests that were under way
-    begin anew, with their seeds. It ends with the last of its users.
+    ``restarts`` counts the engine processes that died and were started again. A restart loads the weights of
+    the last ``sync`` and the adapters of ``add_adapter``, and repeats the running requests with their seeds.
+    The server ends when its last user leaves.
     """
 
     def __init__(self, options: VLLMOptions) -> None:
@@ -62,7 +66,8 @@ class VLLMServer:
         self._deaths, self._version = 0, 0
         self._failed: EngineError | None = None
         self._syncing = threading.Lock()
-        self._updating, self._paused, self._asleep, self._closed = False, False, False, False
+        self._updating, self._paused, self._closed = False, False, False
+        self._asleep: set[str] = set()
         self._loop = asyncio.new_event_loop()
         self._open, self._reviving = asyncio.Event(), asyncio.Lock()
         self._open.set()
@@ -80,7 +85,7 @@ class VLLMServer:
         return asyncio.run_coroutine_threadsafe(self._serve(request, limit, user), self._loop)
 
     def abort(self, user: User) -> None:
-        """End every request of ``user`` that is under way, with what it has."""
+        """End every running request of ``user``; each returns its tokens so far."""
         self._call(self._abort(user))
 
     async def _serve(self, request: Request, limit: int, user: User) -> Generation:
@@ -105,7 +110,7 @@ class VLLMServer:
             return self._read(output, version)
 
     async def _finish(self, llm: Any, name: str, request: Request, limit: int, lora: Any) -> Any:
-        """The last output of a request. Raises vLLM's own error where the engine is dead."""
+        """The last output of a request. Raises vLLM's own error if the engine is dead."""
         prompt = {"prompt_token_ids": list(request.ids)}
         parameters = self.options.sampling(request, limit)
         output = None
@@ -141,7 +146,7 @@ class VLLMServer:
     # Weights
 
     def sync(self, weights: Mapping[str, Tensor], version: int) -> SyncStats:
-        """Replace all weights. What is under way goes on with the new ones, its past computed again."""
+        """Replace all weights. Requests under way continue with the new ones; their cache is recomputed."""
         with self._syncing:
             while True:
                 llm = self._llm
@@ -149,6 +154,7 @@ class VLLMServer:
                     self._call(self._begin())
                     self._version = version
                     stats = push(weights, self._sender)
+                    self._wake(CACHE)
                     self._call(self._end())
                 except self.options.dead_error:
                     self._call(self._revive(llm))
@@ -186,9 +192,11 @@ class VLLMServer:
         request = LoRARequest(f"{name}-{number}", number, str(folder))
         self._adapters[number] = request
         self._retried(lambda llm: llm.add_lora(request))
+        self._wake(CACHE)
         return request
 
     def remove_adapter(self, request: Any) -> None:
+        """Unload the adapter of ``request``, a value that ``add_adapter`` returned."""
         self._adapters.pop(request.lora_int_id, None)
         self._retried(lambda llm: llm.remove_lora(request.lora_int_id))
 
@@ -199,17 +207,27 @@ class VLLMServer:
     # Memory and life
 
     def sleep(self) -> None:
-        """Level 2 forgets the weights; with adapters on them, the base goes to main memory instead."""
+        """Free GPU memory: drop the weights (level 2) or, with adapters, move the base to main memory (1)."""
         if not self._asleep:
             self._retried(lambda llm: llm.sleep(level=1 if self.options.adapters else 2))
-            self._asleep = True
+            self._asleep = {WEIGHTS, CACHE}
 
     def wake(self) -> None:
-        if self._asleep:
-            self._retried(lambda llm: llm.wake_up())
-            self._asleep = False
+        """Take memory for the weights after ``sleep``; those of level 2 come with the next ``sync``.
+
+        The memory of the key-value cache comes back with ``sync`` or ``add_adapter``, when the copies that
+        the transfer needs are gone.
+        """
+        self._wake(WEIGHTS)
+
+    def _wake(self, tag: str) -> None:
+        if tag in self._asleep:
+            free_cached()
+            self._retried(lambda llm: llm.wake_up(tags=[tag]))
+            self._asleep.discard(tag)
 
     def join(self, user: User) -> None:
+        """Register ``user``: the server runs until its last user leaves."""
         self._users.append(user)
 
     def leave(self, user: User) -> None:
@@ -227,7 +245,7 @@ class VLLMServer:
     async def _stop(self) -> None:
         if self._llm.output_handler is not None:
             self._llm.output_handler.cancel()  # else it reports the engine's end as an error
-        await asyncio.to_thread(self._llm.shutdown, timeout=CLOSING_S)
+        await asyncio.to_thread(_shut_down, self._llm, CLOSING_S)
 
     def _retried(self, ask: Callable[[Any], Coroutine[Any, Any, _T]]) -> _T:
         return self._call(self._ask(ask))
@@ -243,23 +261,24 @@ class VLLMServer:
                 await self._revive(llm)
 
     async def _revive(self, dead: Any) -> None:
-        """Start again in the place of ``dead``, unless somebody did. Raises ``EngineError`` at last."""
+        """Replace the engine ``dead`` unless that is done. Raises ``EngineError`` after ``RESTARTS``."""
         async with self._reviving:
             while self._llm is dead and self._failed is None:
                 self._open.clear()
                 try:
                     if self._deaths == RESTARTS:
                         raise EngineError(
-                            f"The vLLM engine died {RESTARTS + 1} times in a row without an answer. Where "
+                            f"The vLLM engine died {RESTARTS + 1} times in a row without an answer. If "
                             "memory ran out, lower engine.memory_fraction, engine.kv_cache_mb or "
                             f"engine.max_num_seqs. {self.options.log.last_lines()}"
                         )
                     pause = BACKOFF_S * 2**self._deaths
                     self._deaths += 1
-                    _log.warning("The vLLM engine's process died; it is started again in %g s.", pause)
-                    await asyncio.to_thread(dead.shutdown)
+                    _log.warning("The vLLM engine's process died; restarting it in %g s.", pause)
+                    await asyncio.to_thread(_shut_down, dead)
                     await asyncio.sleep(pause)
                     self._llm = dead = await asyncio.to_thread(self.options.start)
+                    self._asleep = set()
                     self.restarts += 1
                     await asyncio.to_thread(self._restore)
                     for request in self._adapters.values():
@@ -271,7 +290,7 @@ class VLLMServer:
                     if self._deaths == RESTARTS:
                         self._failed = error
                     else:
-                        _log.warning("The vLLM engine did not come back: %s", error)
+                        _log.warning("The vLLM engine did not restart: %s", error)
                 finally:
                     self._paused = False
                     if not self._updating or self._failed is not None:
@@ -280,13 +299,13 @@ class VLLMServer:
             raise self._failed
 
     async def _fail(self, error: BaseException) -> None:
-        """Serve nothing any more: half an update is worse than none."""
-        self._failed = EngineError(f"An update of vLLM's weights failed half way, so it was ended: {error}")
+        """Stop serving: a partial update would mix old and new weights."""
+        self._failed = EngineError(f"An update of vLLM's weights failed, so the engine was stopped: {error}")
         self._open.set()
-        await asyncio.to_thread(self._llm.shutdown)  # what is under way hears of it
+        await asyncio.to_thread(_shut_down, self._llm)  # running requests then fail
 
     def _restore(self) -> None:
-        """Connect the sender with a fresh engine and send what it has last sent."""
+        """Connect the sender to a fresh engine and send the last weights again."""
         self._sender.connect(VLLMReceiver(lambda: self._llm, self._loop))
         if self._sender.kept:
             push(self._sender.kept, self._sender)
@@ -294,3 +313,13 @@ class VLLMServer:
 
     def _call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+
+def _shut_down(llm: Any, timeout: float | None = None) -> None:
+    """Once: deleted at the interpreter's end, vLLM's object would do it again, and fail."""
+    llm.shutdown(timeout=timeout)
+    llm.shutdown = _nothing
+
+
+def _nothing(timeout: float | None = None) -> None:
+    pass

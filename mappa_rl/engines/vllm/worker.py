@@ -1,9 +1,9 @@
-"""What runs inside vLLM's worker processes: the receiving end of weight updates.
+# mypy: disallow-subclassing-any
+"""Code that runs inside vLLM's worker processes: the receiving end of weight updates.
 
-vLLM imports this module in every worker (``worker_extension_cls``), which registers the transfer backends and
-has the worker end with the run.
-All of them go through vLLM's layer-by-layer reload, so that weights are packed, fused and split for tensor
-parallelism again just as when the model was first loaded; ``vllm_in_place`` has one that needs no reload.
+vLLM imports this module in every worker (``worker_extension_cls``). The import registers the transfer
+backends and makes the worker end with the run. All backends use vLLM's layer-by-layer reload, which packs,
+fuses and splits weights for tensor parallelism as the first load does; ``in_place`` has one without a reload.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from vllm.distributed.weight_transfer.ipc_engine import IPCWeightTransferEngine
 from vllm.distributed.weight_transfer.nccl_engine import NCCLWeightTransferEngine
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
-from mappa_rl.engines.digest import digest
-from mappa_rl.engines.owner import watch_owner
+from mappa_rl.engines.vllm.owner import watch_owner
+from mappa_rl.engines.weights.digest import digest
 
 EXTENSION = f"{__name__}.WorkerExtension"
-IN_PLACE_EXTENSION = "mappa_rl.engines.vllm_in_place.InPlaceExtension"
+IN_PLACE_EXTENSION = "mappa_rl.engines.vllm.in_place.InPlaceExtension"
 watch_owner()
 
 
-class _Digesting(WeightTransferEngine[Any, Any]):
-    """Notes a digest of every tensor that an update hands to the model."""
+class _Digesting(WeightTransferEngine[Any, Any]):  # type: ignore[misc]  # vLLM is untyped
+    """Records a digest of every tensor that an update passes to the model."""
 
     digests: dict[str, str]
 
@@ -57,10 +57,10 @@ class _Digesting(WeightTransferEngine[Any, Any]):
 
 
 @dataclass
-class SharedMemoryInitInfo(WeightTransferInitInfo):
+class SharedMemoryInitInfo(WeightTransferInitInfo):  # type: ignore[misc]  # vLLM is untyped
     """``segment``: name of the POSIX shared memory segment that the trainer writes to.
 
-    ``in_place``: it is laid out like the model, which shall compute with the weights in it.
+    ``in_place``: the segment is laid out like the model, which computes with the weights in it.
     """
 
     segment: str
@@ -68,8 +68,8 @@ class SharedMemoryInitInfo(WeightTransferInitInfo):
 
 
 @dataclass
-class SharedMemoryUpdateInfo(WeightTransferUpdateInfo):
-    """One bucket: where in the segment each tensor begins, in bytes, and how to read it."""
+class SharedMemoryUpdateInfo(WeightTransferUpdateInfo):  # type: ignore[misc]  # vLLM is untyped
+    """One bucket: names, dtype and shapes of its tensors, and their offsets in the segment in bytes."""
 
     names: list[str]
     dtype: str
@@ -77,7 +77,9 @@ class SharedMemoryUpdateInfo(WeightTransferUpdateInfo):
     offsets: list[int]
 
 
-class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemoryUpdateInfo]):
+class SharedMemoryEngine(
+    WeightTransferEngine[SharedMemoryInitInfo, SharedMemoryUpdateInfo]  # type: ignore[misc]  # vLLM is untyped
+):
     """Reads weights where the trainer, on the same machine, wrote them."""
 
     init_info_cls = SharedMemoryInitInfo
@@ -85,22 +87,26 @@ class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemory
     _segment: SharedMemory | None = None
 
     def init_transfer_engine(self, init_info: SharedMemoryInitInfo) -> None:
+        """Open the trainer's segment; an earlier one is closed."""
         self.shutdown()
         self._segment = SharedMemory(init_info.segment)
 
     def start_weight_update(self) -> None:
+        """Begin a layer-by-layer reload."""
         initialize_layerwise_reload(self.model)
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
+        """Load one bucket and wait for the device."""
         self.receive_weights(self.parse_update_info(update_info))
         if self.device.type != "cpu":
             torch.accelerator.synchronize()
 
     def receive_weights(self, update_info: SharedMemoryUpdateInfo) -> None:
+        """Load one bucket into the model."""
         self.model.load_weights(self.read(update_info))
 
     def read(self, update_info: SharedMemoryUpdateInfo) -> Iterator[tuple[str, Tensor]]:
-        """The named tensors of a bucket, where they lie in the segment."""
+        """Yield the named tensors of a bucket as views of the segment."""
         assert self._segment is not None, "init_transfer_engine comes first"
         dtype = getattr(torch, update_info.dtype)
         places = zip(update_info.names, update_info.shapes, update_info.offsets, strict=True)
@@ -110,9 +116,11 @@ class SharedMemoryEngine(WeightTransferEngine[SharedMemoryInitInfo, SharedMemory
             yield name, flat.view(shape)
 
     def finish_weight_update(self) -> None:
+        """Finish the reload: pack, fuse and split the layers."""
         finalize_layerwise_reload(self.model, self.model_config)
 
     def shutdown(self) -> None:
+        """Close the segment. May be called twice."""
         if self._segment is not None:
             self._segment.close()
             self._segment = None
@@ -123,9 +131,9 @@ def _count(shape: list[int]) -> int:
 
 
 def repack_tied_head(model: torch.nn.Module) -> None:
-    """Pack the output layer again where it is the embedding's weights and a packed copy is computed with.
+    """Pack the output layer again if it shares the embedding's weights and computes with a packed copy.
 
-    On a CPU the copy is made when the layer is processed, and a reload processes the embedding alone.
+    On a CPU processing a layer makes the copy, and a reload processes only the embedding.
     """
     head: Any = getattr(model, "lm_head", None)
     if hasattr(head, "cpu_linear"):
@@ -137,20 +145,22 @@ _LARGE = 256 * 2**10  # bytes; the digest of less is mostly Python, which gains 
 
 
 class ReloadEngine(_Digesting, SharedMemoryEngine):
-    """Has the model load the weights, and takes digests of large ones on a thread meanwhile.
+    """Lets the model load the weights while a thread digests the large ones.
 
-    It may, since the segment stays as it is until the update is over.
+    This is safe because the segment does not change until the update is over.
     """
 
     _beside: ThreadPoolExecutor
     _taken: dict[str, Future[str]]
 
     def start_weight_update(self) -> None:
+        """Begin a reload, and start the thread for digests."""
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="digests")
         self._taken = {}
         super().start_weight_update()
 
     def finish_weight_update(self) -> None:
+        """Finish the reload and collect all digests."""
         super().finish_weight_update()
         self._beside.shutdown()
         self.digests |= {name: found.result() for name, found in self._taken.items()}
@@ -164,17 +174,17 @@ class ReloadEngine(_Digesting, SharedMemoryEngine):
             yield name, tensor
 
 
-class _Ipc(_Digesting, IPCWeightTransferEngine):
+class _Ipc(_Digesting, IPCWeightTransferEngine):  # type: ignore[misc]  # vLLM is untyped
     pass
 
 
-class _Nccl(_Digesting, NCCLWeightTransferEngine):
+class _Nccl(_Digesting, NCCLWeightTransferEngine):  # type: ignore[misc]  # vLLM is untyped
     pass
 
 
 IN_PLACE = "mappa-in-place"
 BACKENDS = {"shm": "mappa-shm", "ipc": "mappa-ipc", "nccl": "mappa-nccl"}
-"""What vLLM knows our backends by: its own names are taken by the engines that note no digests."""
+"""Our backends' names in vLLM, whose own names belong to engines without digests."""
 for _name, _class in (("shm", ReloadEngine), ("ipc", _Ipc), ("nccl", _Nccl)):
     WeightTransferEngineFactory.register_engine(BACKENDS[_name], _class)
 
@@ -186,11 +196,11 @@ class WorkerExtension:
     model_runner: Any
 
     def weight_layout(self) -> dict[str, Any] | None:
-        """Size of a segment for the model's weights, and their offsets in it, in bytes; None: it reloads."""
+        """Size of the segment and offsets of the weights in it, in bytes; None: this worker reloads."""
         return None
 
     def received_digests(self) -> dict[str, str]:
-        """Digests of the tensors that the last update handed to the model."""
+        """Digests of the tensors that the last update passed to the model."""
         return dict(self.weight_transfer_engine.digests)
 
     def file_digests(self, path: str) -> dict[str, str]:
@@ -203,8 +213,8 @@ class WorkerExtension:
     def held_digests(self) -> dict[str, str]:
         """Digests of the weights that this worker computes with, under vLLM's own names (layers fused).
 
-        A layer that may keep its weights packed is asked for its products with unit vectors: sums of one
-        term, hence exact, and the kernel's own answer. That costs a matrix product per layer: for tests.
+        For a layer that may keep its weights packed, multiplies by unit vectors: these sums have one term and
+        are exact. That costs a matrix product per layer, so use it only in tests.
         """
         found = {}
         for name, layer in self.model_runner.model.named_modules():

@@ -1,8 +1,8 @@
 """Sending the learner's weights to an engine in another process, in few and large pieces.
 
-The engine's side is ``mappa_rl.engines.vllm_worker``. Three ways, of which ``VLLMOptions.backend`` names one:
-``shm``, shared memory of CPUs (``shared_memory_sender.py``), and vLLM's own senders (``device_sender.py``):
-``ipc``, handles to memory of the GPU that both use, or ``nccl``, between GPUs.
+The engine's side is ``mappa_rl.engines.vllm.worker``. ``VLLMOptions.backend`` names one of three ways:
+``shm``, shared memory of CPUs (``shared_memory.py``), and vLLM's own senders (``device.py``): ``ipc``, for a
+GPU that both use, or ``nccl``, between GPUs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from mappa_rl.engines.digest import combined
+from mappa_rl.engines.weights.digest import combined
 from mappa_rl.errors import EngineError
 
 MOST_TRANSFERS = 16
@@ -25,11 +25,10 @@ SMALLEST_BUCKET = 16 * 2**20  # bytes; below, a transfer costs more than its byt
 
 @dataclass(frozen=True, slots=True)
 class SyncStats:
-    """What updates of engines' weights cost: ``bytes`` sent in ``transfers``.
+    """Cost of updates of engines' weights: ``bytes`` sent in ``transfers``.
 
-    ``seconds`` of wall time until digests were compared, ``moving`` of them until the engine had the weights.
-    ``checksum`` is one over all tensors, by name, as the engine's workers have them; it was compared with the
-    trainer's own, tensor by tensor.
+    ``seconds``: wall time until all digests were compared; ``moving``: wall time until the engine had the
+    weights. ``checksum`` covers all tensors by name; each worker's tensors matched the trainer's.
     """
 
     bytes: int = 0
@@ -49,27 +48,35 @@ class SyncStats:
 
 
 class Receiver(Protocol):
-    """An engine's side of an update; the first four are what vLLM's senders call, and wait for."""
+    """The engine's side of an update; vLLM's senders call the first four methods and wait for them."""
 
-    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None: ...
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        """Connect the workers with the sender that ``init_info`` describes."""
+        ...
 
-    def start_weight_update(self) -> None: ...
+    def start_weight_update(self) -> None:
+        """Prepare the workers for new weights."""
+        ...
 
-    def update_weights(self, update_info: Any) -> None: ...
+    def update_weights(self, update_info: Any) -> None:
+        """Hand one bucket of weights to the workers."""
+        ...
 
-    def finish_weight_update(self, weight_version: str | None = None) -> None: ...
+    def finish_weight_update(self, weight_version: str | None = None) -> None:
+        """Let the workers compute with the new weights."""
+        ...
 
     def ask(self, method: str, **options: Any) -> Future[Any]:
-        """Call a method in every worker without waiting; workers take calls in the order of asking."""
+        """Call a method in every worker without waiting; workers keep the order of the calls."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What one ``Sender.send`` sent, and after how many ``seconds`` the engine had it.
+    """Result of one ``Sender.send``; ``seconds``: time until the engine had the weights.
 
-    ``digests`` are of the learner's tensors in the engine's dtype, ``received`` of those that every worker of
-    the engine computes with, or handed to its model.
+    ``digests``: of the learner's tensors in the engine's dtype, by name. ``received``: for every worker, of
+    the tensors that it computes with or passed to its model.
     """
 
     bytes: int
@@ -80,24 +87,28 @@ class Sent:
 
 
 class Sender(Protocol):
-    """One way of sending. ``connect`` comes first, and again when the engine's process is another one."""
+    """One way to send weights. Call ``connect`` first, and again after a restart of the engine's process."""
 
-    def connect(self, receiver: Receiver) -> None: ...
+    def connect(self, receiver: Receiver) -> None:
+        """Use ``receiver`` from now on."""
+        ...
 
     def send(self, weights: Mapping[str, Tensor]) -> Sent:
-        """Send all weights. They stay readable in ``kept``."""
+        """Send all weights. They remain readable in ``kept``."""
         ...
 
     @property
     def kept(self) -> Mapping[str, Tensor]:
-        """What was sent last, apart from the learner's own tensors."""
+        """A copy of the last weights sent, independent of the learner's tensors."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free the buffers; ``kept`` is empty afterwards."""
+        ...
 
 
 def push(weights: Mapping[str, Tensor], sender: Sender) -> SyncStats:
-    """Send ``weights`` and compare checksums. Raises ``EngineError`` where they differ."""
+    """Send ``weights`` and compare checksums. Raises ``EngineError`` if they differ."""
     started = time.perf_counter()
     sent = sender.send(weights)
     right = sent.digests
@@ -105,7 +116,7 @@ def push(weights: Mapping[str, Tensor], sender: Sender) -> SyncStats:
         wrong = sorted(name for name in {*right, *received} if right.get(name) != received.get(name))
         if wrong:
             raise EngineError(
-                f"Worker {rank} of the engine received other weights than were sent: {wrong[:3]} and "
+                f"Worker {rank} of the engine received weights that differ from those sent: {wrong[:3]} and "
                 f"{max(0, len(wrong) - 3)} more. Memory or transport is faulty: do not use this engine."
             )
     whole = time.perf_counter() - started
@@ -113,7 +124,7 @@ def push(weights: Mapping[str, Tensor], sender: Sender) -> SyncStats:
 
 
 def named_weights(source: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """All weights of a module or state dict, tied ones once, under their first name."""
+    """All weights of a module or state dict by name; tied weights once, under their first name."""
     state = source.state_dict() if isinstance(source, nn.Module) else source
     seen: set[tuple[int, torch.Size]] = set()
     found = {}
@@ -126,7 +137,7 @@ def named_weights(source: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]
 
 
 def buckets(sizes: Mapping[str, int]) -> list[list[str]]:
-    """Deal names with these sizes (bytes) into at most 16 buckets, in their order."""
+    """Split names with these sizes (bytes) into at most 16 buckets, in order."""
     full = max(SMALLEST_BUCKET, -(-sum(sizes.values()) // (MOST_TRANSFERS - 1)))
     out: list[list[str]] = [[]]
     held = 0

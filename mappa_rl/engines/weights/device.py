@@ -1,4 +1,4 @@
-"""Weights to an engine on GPUs, with vLLM's own senders."""
+"""Sends weights to an engine on GPUs, with vLLM's own senders."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mappa_rl.engines.digest import digest
-from mappa_rl.sync import MOST_TRANSFERS, SMALLEST_BUCKET, Receiver, Sent
+from mappa_rl.engines.weights.base import MOST_TRANSFERS, SMALLEST_BUCKET, Receiver, Sent
+from mappa_rl.engines.weights.digest import digest
 
 
 class DeviceSender:
-    """vLLM's own senders between processes with GPUs: ``ipc`` on one GPU, ``nccl`` between several.
+    """Uses the senders of vLLM between processes with GPUs: ``ipc`` on one GPU, ``nccl`` between several.
 
-    ``world`` is the number of the engine's workers. The weights that were sent last stay in main memory, for
-    an engine that has to be started again.
+    ``world`` is the number of the engine's workers. Keeps the last weights in main memory, for a restart of
+    the engine.
     """
 
     def __init__(self, backend: str, dtype: torch.dtype, world: int) -> None:
@@ -27,14 +27,17 @@ class DeviceSender:
         self._kept: dict[str, Tensor] = {}
 
     def connect(self, receiver: Receiver) -> None:
+        """See ``Sender.connect``."""
         self._receiver = receiver
         self._drop()
 
     @property
     def kept(self) -> Mapping[str, Tensor]:
+        """See ``Sender.kept``: copies in main memory."""
         return self._kept
 
     def send(self, weights: Mapping[str, Tensor]) -> Sent:
+        """See ``Sender.send``."""
         assert self._receiver is not None, "connect comes first"
         sizes = {name: tensor.numel() * self._dtype.itemsize for name, tensor in weights.items()}
         total, widest = sum(sizes.values()), max(sizes.values())
@@ -66,11 +69,16 @@ class DeviceSender:
             )
         return nccl_engine.NCCLTrainerWeightTransferEngine.trainer_init(
             nccl_engine.NCCLTrainerInitInfo(
-                rank=0, master_address="127.0.0.1", master_port=get_open_port(),
-                world_size=self._world + 1, packed=True, packed_buffer_size_bytes=bucket,
+                rank=0,
+                master_address="127.0.0.1",
+                master_port=get_open_port(),
+                world_size=self._world + 1,
+                packed=True,
+                packed_buffer_size_bytes=bucket,
             ),
-            client=receiver, source=source,
-        )  # fmt: skip
+            client=receiver,
+            source=source,
+        )
 
     def _drop(self) -> None:
         if self._engine is not None:
@@ -78,19 +86,20 @@ class DeviceSender:
             self._engine = None
 
     def close(self) -> None:
+        """See ``Sender.close``."""
         self._drop()
         self._kept = {}
 
 
 class _Meta:
-    """What vLLM calls a ``ParamMeta``."""
+    """Implements a ``ParamMeta`` of vLLM."""
 
     def __init__(self, name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
         self.name, self.dtype, self.shape = name, dtype, shape
 
 
 class _Source:
-    """What vLLM calls a ``WeightSource``: the weights on the GPU in the engine's dtype, one by one."""
+    """Implements a ``WeightSource`` of vLLM: the weights on the GPU in the engine's dtype, one by one."""
 
     def __init__(self, weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
         self._weights, self._dtype = weights, dtype
@@ -104,7 +113,7 @@ class _Source:
 
 
 class _Counting:
-    """A receiver that counts the updates that go through it."""
+    """A receiver that counts the updates that it passes on."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver, self.updates = receiver, 0

@@ -1,4 +1,4 @@
-"""Digests of tensors, faster than a copy of them: what the trainer sent and what an engine received."""
+"""Fast digests of tensors, to compare what the trainer sent with what an engine received."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ _WIDTH = 1024  # 8-byte words of a row
 
 
 def digest(tensor: Tensor) -> str:
-    """32 hexadecimal digits of a tensor's shape, dtype and bytes. Finds faults, withstands no forgery.
+    """32 hexadecimal digits for a tensor's shape, dtype and bytes. Detects faults, not forgery.
 
-    Digests are comparable for tensors that both lie in main memory, or both on devices. In main memory it is
-    XXH3 (128 bits). On a device bytes are folded there before they are hashed: 8-byte words in rows of 1024,
-    summed modulo 2^64 along every row and along every column; what does not fill a row is hashed as it is.
-    Words that change within one row or within one column always show, so does any single changed byte and
-    any two words exchanged; changes in several rows and columns go unseen only where they cancel in every
-    sum.
+    Compare only digests of two tensors in main memory, or of two tensors on devices. In main memory it is
+    XXH3 (128 bits). On a device the bytes are folded first: 8-byte words in rows of 1024 are summed modulo
+    2^64 along every row and every column; the bytes that do not fill a row are hashed directly. This detects
+    every change within one row or one column, every changed byte and every exchange of two words. It misses
+    changes in several rows and columns only if they cancel in every sum.
     """
     flat = tensor.detach().contiguous().view(-1).view(torch.uint8)
     found = xxhash.xxh3_128(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
@@ -37,6 +36,6 @@ def _folded(flat: Tensor) -> list[Tensor]:
 
 
 def combined(digests: dict[str, str]) -> str:
-    """One digest of all tensors with their names, in no particular order."""
+    """One digest of all tensors and their names; their order does not matter."""
     lines = "\n".join(f"{name} {digests[name]}" for name in sorted(digests))
     return hashlib.blake2b(lines.encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""The engine's side of an update of its weights: vLLM's calls, made from a thread other than its loop's."""
+"""The engine's side of a weight update: calls of vLLM from a thread other than its event loop's."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ from typing import Any
 
 
 class VLLMReceiver:
-    """What a sender of weights talks to; see ``sync.Receiver``. ``llm`` gives vLLM, run by ``loop``."""
+    """Implements ``base.Receiver``. ``llm`` returns the current vLLM engine, which runs on ``loop``."""
 
     def __init__(self, llm: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
         self._llm, self._loop = llm, loop
 
     def ask(self, method: str, **options: Any) -> Future[Any]:
+        """See ``Receiver.ask``."""
         return self._run(self._llm().collective_rpc(method, kwargs=options))
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        """See ``Receiver.init_weight_transfer_engine``."""
         self.ask("init_weight_transfer_engine", init_info=init_info).result()
 
     def start_weight_update(self) -> None:
+        """See ``Receiver.start_weight_update``."""
         self.ask("start_weight_update").result()
 
     def update_weights(self, update_info: Any) -> None:
+        """See ``Receiver.update_weights``."""
         self.ask("update_weights", update_info=update_info).result()
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
+        """See ``Receiver.finish_weight_update``."""
         self._run(self._llm().finish_weight_update(weight_version)).result()
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:

@@ -1,4 +1,4 @@
-"""Weights to an engine on the same machine through shared memory."""
+"""Sends weights to an engine on the same machine through shared memory."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mappa_rl.engines.digest import digest
+from mappa_rl.engines.weights.base import Receiver, Sent, buckets
+from mappa_rl.engines.weights.digest import digest
 from mappa_rl.errors import EngineError
-from mappa_rl.sync import Receiver, Sent, buckets
 
 _ALIGNED = 64  # bytes
 
 
 class SharedMemorySender:
-    """Writes to a segment as large as the weights; the worker reads a bucket while the next is written.
+    """Writes to a segment as large as the weights; the worker reads one bucket while the next is written.
 
-    The segment is laid out as a worker wants it that computes with the weights in it (``vllm_in_place``): it
-    then takes their digests alone. Any other worker loads them.
+    For a worker that computes in place (``vllm.in_place``), the worker chooses the layout of the segment and
+    only digests the weights. Any other worker loads them.
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
@@ -36,15 +36,18 @@ class SharedMemorySender:
         self._views: dict[str, Tensor] = {}
 
     def connect(self, receiver: Receiver) -> None:
+        """See ``Sender.connect``; a segment that exists already is kept."""
         self._receiver = receiver
         if self._segment is not None:
             self._attach()
 
     @property
     def kept(self) -> Mapping[str, Tensor]:
+        """See ``Sender.kept``: views of the segment."""
         return self._views
 
     def send(self, weights: Mapping[str, Tensor]) -> Sent:
+        """See ``Sender.send``. Raises EngineError where shared memory is too small."""
         assert self._receiver is not None, "connect comes first"
         if {name: tensor.shape for name, tensor in weights.items()} != {
             name: view.shape for name, view in self._views.items()
@@ -70,7 +73,7 @@ class SharedMemorySender:
         return Sent(sum(sizes.values()), len(dealt), seconds, digests, digested.result())
 
     def layout(self, names: list[str]) -> dict[str, Any]:
-        """Where these weights lie in the segment: a ``vllm_worker.SharedMemoryUpdateInfo``, as a dict."""
+        """Layout of these weights in the segment: a ``worker.SharedMemoryUpdateInfo`` as a dict."""
         return {
             "names": names,
             "dtype": str(self._dtype).removeprefix("torch."),
@@ -79,7 +82,7 @@ class SharedMemorySender:
         }
 
     def _make(self, weights: Mapping[str, Tensor]) -> None:
-        """A segment with room for these weights. Raises ``EngineError`` where there is none."""
+        """Create a segment for these weights. Raises ``EngineError`` if shared memory is too small."""
         assert self._receiver is not None
         self.close()
         wanted, *_ = self._receiver.ask("weight_layout").result()
@@ -95,8 +98,8 @@ class SharedMemorySender:
         free = disk_usage(shared).free if shared.is_dir() else size
         if free < size:  # writing beyond it would kill the process
             raise EngineError(
-                f"The weights need {size / 2**20:.0f} MiB of shared memory, {shared} has {free / 2**20:.0f} "
-                f"MiB left: raise its size (`docker run --shm-size`, or remount it)."
+                f"The weights need {size / 2**20:.0f} MiB of shared memory, but {shared} has only "
+                f"{free / 2**20:.0f} MiB left: increase its size (`docker run --shm-size`, or remount it)."
             )
         self._segment = SharedMemory(create=True, size=max(1, size))
         for name, tensor in weights.items():
@@ -114,6 +117,7 @@ class SharedMemorySender:
         )
 
     def close(self) -> None:
+        """Remove the segment. May be called twice."""
         self._views, self._offsets, self._in_place = {}, {}, False
         if self._segment is not None:
             segment, self._segment = self._segment, None

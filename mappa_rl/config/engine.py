@@ -1,0 +1,39 @@
+"""What samples the policies' replies."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from mappa_rl.config.base import Count, Section
+
+
+class Engine(Section):
+    """What samples the policies' replies (docs/training.md). All keys except ``name`` are for vllm only."""
+
+    name: Literal["hf", "vllm"] = "hf"
+    """``hf``: transformers, in the learner's process; ``vllm``: vLLM, in separate processes; ``auto``: vllm
+    where it is installed, else hf, which ignores the other keys. A run's config names the chosen one."""
+    dtype: Literal["learner", "fp32", "bf16"] = "learner"
+    """Precision of the engine's weights; ``learner``: the same as ``optim.dtype``."""
+    tensor_parallel: Count = 1
+    """Number of workers, each on its own GPU, over which a model is split."""
+    devices: list[Annotated[int, Field(ge=0)]] = []
+    """CUDA indices of the engine's GPUs; empty: the learner's GPU."""
+    memory_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    """Fraction of a GPU's memory that all engines on it use together."""
+    kv_cache_mb: Count = 256
+    """Size of an engine's key-value cache in MiB, on a CPU only (``memory_fraction`` is for GPUs)."""
+    max_num_seqs: Count = 128
+    """Maximum number of requests that an engine answers at once."""
+    sleep: bool = False
+    """Free the engine's GPU memory while the learner trains; needs a GPU."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _chosen(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("name") != "auto":
+            return data
+        return {**data, "name": "vllm"} if importlib.util.find_spec("vllm") else {"name": "hf"}

@@ -1,0 +1,39 @@
+"""``env.id``: an id, ``module:id`` as in ``gym.make``, a shipped card's name, or a card folder's path."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+import mappa_env  # noqa: F401  (registers the environments)
+from mappa_env.cards import Card
+from mappa_env.errors import OptionError
+from mappa_env.registration import card_of, find_card, id_of
+
+
+def make_env(env_id: str, **options: Any) -> gym.Env[Any, str]:
+    """Make the environment that ``env.id`` names. Raises OptionError, CardError and errors of its parts."""
+    return gym.make(registered(env_id), **options)
+
+
+def env_card(env_id: str) -> Card:
+    """The card that ``env.id`` names; needs neither data nor sandbox. Raises OptionError, CardError."""
+    return find_card(card_of(registered(env_id)))
+
+
+def registered(env_id: str) -> str:
+    """The full id of ``env_id``, ``mappa/<name>``; a card folder is registered first.
+
+    Raises OptionError for a name that is neither an id nor a card, CardError for a malformed card.
+    """
+    module, colon, name = env_id.rpartition(":")
+    if not colon or Path(env_id).is_dir():
+        return id_of(env_id)
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise OptionError(f"env.id={env_id!r}: the module {module!r} cannot be imported: {error}") from error
+    return id_of(name)

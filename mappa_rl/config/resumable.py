@@ -1,0 +1,54 @@
+"""What may differ when a run is resumed: nothing that changes what was measured or learned so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mappa_rl.errors import ConfigError
+
+RESUMABLE = (
+    "run.steps",
+    "run.processes",
+    "run.checkpoint_every",
+    "run.keep_checkpoints",
+    "run.checkpoints_mb",
+    "run.torch_threads",
+    "run.tensorboard",
+    "run.wandb",
+    "run.weave",
+    "run.record_rollouts",
+    "optim.lr",
+    "optim.min_lr_ratio",
+    "optim.max_skipped_updates",
+    "optim.tokens_per_micro_batch",
+    "optim.gradient_checkpointing",
+    "optim.attention",
+    "policies.lr",
+    "engine.tensor_parallel",
+    "engine.devices",
+    "engine.memory_fraction",
+    "engine.kv_cache_mb",
+    "engine.max_num_seqs",
+    "engine.sleep",
+    "rollout.workers",
+    "rollout.lockstep_groups",
+    "rollout.max_episode_s",
+    "rollout.retries",
+    "rollout.max_masked_fraction",
+    "eval.every",
+)
+"""Keys, or beginnings of keys, that ``--resume`` accepts: limits, resources, records and learning rates."""
+
+
+def check_resumable(overrides: Sequence[str]) -> None:
+    """Raise ConfigError for overrides that a resumed run cannot take."""
+    wrong = [text for text in overrides if not _allowed(text.partition("=")[0])]
+    if wrong:
+        raise ConfigError(
+            f"--resume cannot change {', '.join(wrong)}: the run so far was made with another value. It can "
+            f"change {', '.join(RESUMABLE)}. Start a new run to change anything else."
+        )
+
+
+def _allowed(key: str) -> bool:
+    return any(key == each or key.startswith(f"{each}.") for each in RESUMABLE)

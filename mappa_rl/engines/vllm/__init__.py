@@ -1,0 +1,1 @@
+"""Generation with vLLM, in separate processes."""

@@ -1,0 +1,1 @@
+"""Sends the learner's new weights to an engine."""

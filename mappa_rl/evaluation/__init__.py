@@ -1,0 +1,1 @@
+"""Held-out episodes, before and after, with honest intervals."""

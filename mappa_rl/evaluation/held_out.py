@@ -1,0 +1,129 @@
+"""The evaluations of a run: calibration, before, during and after training. Stored results are reused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mappa_env.trace.record import TraceStore
+from mappa_rl import seeds
+from mappa_rl.atomic import replacing
+from mappa_rl.config import Config
+from mappa_rl.errors import ConfigError
+from mappa_rl.evaluation.calibration import Calibration, read_calibration
+from mappa_rl.evaluation.evaluate import Evaluation, evaluate
+from mappa_rl.evaluation.results import load_results, save_evaluation
+from mappa_rl.rollout.jobs import validation_tasks
+from mappa_rl.rollout.sampling import Sampling, evaluation_sampling
+from mappa_rl.rollout.types import RolloutWorker
+from mappa_rl.telemetry.progress import Progress
+
+
+@dataclass(slots=True)
+class HeldOut:
+    """The evaluations of the run in ``out``.
+
+    ``judged`` plays the evaluations that are kept as traces, with the coach; ``plain`` plays the others,
+    without it.
+    """
+
+    config: Config
+    out: Path
+    progress: Progress
+    judged: RolloutWorker
+    plain: RolloutWorker
+    calibration: Calibration = field(default_factory=Calibration)
+
+    def calibrate(self, worker: RolloutWorker) -> None:
+        """Find the warm start's best temperature on training tasks; held-out tasks have no influence on it.
+
+        Rates that ``calibration.json`` holds already are not measured again.
+        """
+        wanted = self.config.eval
+        if not wanted.calibration_temperatures:
+            return
+        temperatures = sorted({*wanted.calibration_temperatures, *wanted.temperatures})
+        known = read_calibration(self.out).only(temperatures)
+        missing = [t for t in temperatures if t not in known.rates]
+        if missing:
+            ids = worker.task_ids[-wanted.calibration_episodes :]
+            rates = dict(known.rates)
+            self.progress.phase("calibration", len(missing), "temperatures")
+            for done, temperature in enumerate(missing, start=1):
+                sampling = self._sampling(temperature)
+                rates[temperature] = evaluate(worker, ids, sampling, seed=seeds.CALIBRATION).rate
+                self.progress.update(done)
+            known = Calibration(dict(sorted(rates.items())))
+            known.write(self.out)
+        self.calibration = known
+
+    @property
+    def best(self) -> float | None:
+        """The warm start's best temperature; None if calibration is off."""
+        return self.calibration.best
+
+    @property
+    def temperatures(self) -> list[float]:
+        """Every temperature that is evaluated; the best one comes last unless it is a fixed one."""
+        fixed = self.config.eval.temperatures
+        return [*fixed, *([self.best] if self.best is not None and self.best not in fixed else [])]
+
+    @property
+    def topics(self) -> list[str]:
+        """Topics of the evaluated tasks."""
+        return sorted({row.topic for rows in load_results(self.out).values() for row in rows})
+
+    def measure(self, phase: str, temperatures: Sequence[float], *, trace: bool = False) -> None:
+        """Evaluate at those ``temperatures`` that have no stored result yet.
+
+        ``trace`` keeps the episodes of the first temperature. Raises ConfigError if there are too few tasks.
+        """
+        known = load_results(self.out)
+        todo = [t for t in temperatures if (phase, t) not in known]
+        if not todo:
+            return
+        total, samples = self.config.eval.episodes, self.config.eval.group_size
+        ids = self.plain.task_ids
+        if samples > 1 and total > samples * len(ids):
+            raise ConfigError(
+                f"eval.episodes={total} with eval.group_size={samples} needs {total // samples} tasks, but "
+                f"there are {len(ids)}; use eval.episodes={samples * len(ids)}."
+            )
+        tasks = [ids[i // samples % len(ids)] for i in range(total)]
+        for temperature in todo:
+            self.progress.phase(f"{phase}, T={temperature:g}", total, "episodes")
+            traced = trace and temperature == temperatures[0]
+            done = evaluate(
+                self.judged if traced else self.plain,
+                tasks,
+                self._sampling(temperature),
+                seed=seeds.EVALUATION,
+                on_done=self.progress.update,
+            )
+            if traced:
+                self._trace(phase, done)
+            save_evaluation(self.out, phase, done, self.config.run.seed, answers=samples > 1)
+            self.progress.note(f"{phase}, T={temperature:g}: success {done.rate:.1%} of {total}")
+
+    def validate(self, worker: RolloutWorker) -> float | None:
+        """Return success on the validation tasks at the first temperature; None without any.
+
+        Held-out tasks have no influence on which checkpoint is the best: choosing one of many by the tasks
+        that are reported would make the report too good.
+        """
+        tasks = validation_tasks(self.config, worker.task_ids)
+        if not tasks:
+            return None
+        sampling = self._sampling(self.config.eval.temperatures[0])
+        return evaluate(worker, tasks, sampling, seed=seeds.VALIDATION).rate
+
+    def _sampling(self, temperature: float) -> Sampling:
+        return evaluation_sampling(self.config, temperature)
+
+    def _trace(self, phase: str, done: Evaluation) -> None:
+        with replacing(self.out / "traces" / f"{phase}.jsonl") as draft:
+            store = TraceStore(draft)
+            for trajectory in done.trajectories:
+                store.append(trajectory)
+            store.close()

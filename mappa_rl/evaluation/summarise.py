@@ -1,0 +1,63 @@
+"""The summary of one run, made from the evaluations in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mappa_rl.config import Config
+from mappa_rl.evaluation.arms import compare
+from mappa_rl.evaluation.calibration import Calibration
+from mappa_rl.evaluation.results import load_results
+from mappa_rl.evaluation.summary import Fault, Summary
+from mappa_rl.evaluation.versions import versions
+from mappa_rl.telemetry.progress import Progress
+from mappa_rl.telemetry.stopwatch import KINDS
+
+
+def summarise(
+    out: Path,
+    config: Config,
+    *,
+    episodes: int,
+    progress: Progress,
+    calibration: Calibration | None = None,
+    faults: Sequence[Fault] = (),
+) -> Summary:
+    """Write and return the summary of one run, from the evaluations in its folder.
+
+    ``progress`` followed its phases. Raises RunError if the episodes
+    before and after do not pair up.
+    """
+    found = load_results(out)
+    calibration = calibration or Calibration()
+    paired = [t for phase, t in found if phase == "before" and ("after", t) in found]
+    arms, samples = {}, config.eval.group_size
+    for temperature in sorted(paired, reverse=True):
+        before, after = found["before", temperature], found["after", temperature]
+        if temperature in config.eval.temperatures:
+            arms[f"{config.env.id} T={temperature}"] = compare(before, after, samples=samples)
+        if temperature == calibration.best:
+            arms[f"{config.env.id} best T={temperature}"] = compare(before, after, best=True, samples=samples)
+    summary = Summary(
+        arms=arms,
+        seeds=[config.run.seed],
+        episodes=episodes,
+        wall_seconds=sum(progress.seconds.values()),
+        phases=progress.seconds,
+        paces=progress.paces,
+        work=_ordered(progress.watch.seconds),
+        busy=_ordered(progress.watch.busy),
+        fractions=progress.watch.fractions(),
+        calibration={str(t): rate for t, rate in calibration.rates.items()},
+        versions=versions(),
+        faults=list(faults),
+        config=config.model_dump(mode="json"),
+    )
+    summary.write(out)
+    return summary
+
+
+def _ordered(cells: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Phase -> kind -> seconds, with the kinds in their usual order."""
+    return {phase: {kind: spent[kind] for kind in KINDS if kind in spent} for phase, spent in cells.items()}

@@ -1,0 +1,1 @@
+"""Samples and advantages in, one optimizer step out: exact and resumable."""

@@ -1,0 +1,1 @@
+"""Runs episodes, in lockstep or asynchronously: jobs, sampling, environments, batches, records."""

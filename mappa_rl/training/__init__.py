@@ -1,0 +1,1 @@
+"""The run itself: preflight, build the parts, the loop, one step."""

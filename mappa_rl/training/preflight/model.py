@@ -1,0 +1,127 @@
+"""The model, its warm start and the engine that samples from it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from mappa_env.cards import Card
+from mappa_env.scripted import load_script
+from mappa_rl.config import Config
+from mappa_rl.errors import ConfigError
+from mappa_rl.models.pretrained import model_folder
+from mappa_rl.models.shape import Shape, shape_of
+from mappa_rl.training.preflight.problem import Problem, problems_of
+
+LARGE = 500_000_000
+"""Models of at least this size need a GPU."""
+
+
+def known_shape(config: Config) -> Shape | None:
+    """The shape of the model, the largest one of several; None where a model is not on this machine."""
+    kinds = {config.model.kind, *config.policies.models.values()}
+    try:
+        shapes = [shape_of(config.model.model_copy(update={"kind": kind})) for kind in sorted(kinds)]
+    except ConfigError:
+        return None
+    return max(shapes, key=lambda shape: shape.parameters)
+
+
+def model_problems(config: Config, card: Card | None) -> list[Problem]:
+    """What keeps the policies from starting: no model, no warm start."""
+    kinds = dict.fromkeys([config.model.kind, *config.policies.models.values()])
+    found = [
+        problem
+        for kind in kinds
+        if kind != "tiny" or kind in config.policies.models.values()
+        for problem in problems_of("model", partial(model_folder, kind))
+    ]
+    return found + warm_start_problems(config, card)
+
+
+def engine_problems(config: Config) -> list[Problem]:
+    """An engine that is not installed, or cannot do what its settings ask for on this machine."""
+    from mappa_rl.engines.make import check_engine
+
+    return problems_of("engine", lambda: check_engine(config))
+
+
+def placement_problems(config: Config) -> list[Problem]:
+    """Learner and engine on GPUs that they cannot share, or that are not there."""
+    import torch
+
+    processes, engine = config.run.processes, config.engine
+    if not torch.cuda.is_available():  # the engine's own check refuses `devices` then
+        return []
+    count, last = torch.cuda.device_count(), processes - 1
+    found = []
+    if processes > count:
+        found.append(
+            f"run.processes={processes} needs a GPU for each process, but there are {count}: use "
+            f"run.processes={count} or less."
+        )
+    if missing := [device for device in engine.devices if device >= count]:
+        found.append(f"engine.devices={engine.devices}: there is no GPU {missing[0]}, only 0 to {count - 1}.")
+    if taken := [device for device in engine.devices if device < processes]:
+        found.append(
+            f"engine.devices={engine.devices} and the learner both use GPU {taken[0]}: run.processes="
+            f"{processes} takes the GPUs 0 to {last}. List GPUs from {processes} on, or none with "
+            "engine.sleep=true, which makes one process and its engine take turns on a GPU."
+        )
+    if engine.name == "vllm" and not engine.devices and processes > 1 and config.policies.map != "lora":
+        found.append(
+            f"engine.devices is empty, so the engine shares the learner's first GPU, but run.processes="
+            f"{processes}: vLLM takes whole weights from its own GPU (CUDA IPC) only of a learner of one "
+            f"process. List GPUs from {processes} on in engine.devices, or use run.processes=1 or "
+            "policies.map=lora, whose adapters are sent as files."
+        )
+    return [Problem("engine", message) for message in found]
+
+
+def gpu_problems(config: Config) -> list[Problem]:
+    """A large model without a GPU."""
+    import torch
+
+    shape = known_shape(config)
+    if shape is None or shape.parameters < LARGE or torch.cuda.is_available():
+        return []
+    return [
+        Problem(
+            "model",
+            f"model.kind={config.model.kind} has {shape.parameters / 1e9:.1f} billion parameters and needs a "
+            "GPU, but torch finds none: use a machine with a GPU, or a smaller model.",
+        )
+    ]
+
+
+def warm_start_problems(config: Config, card: Card | None) -> list[Problem]:
+    """Whether the policies have something to start from."""
+    start, tiny = config.warmstart, config.model.kind == "tiny"
+    if start.path:
+        if (Path(start.path) / "config.json").is_file():
+            return []
+        return [
+            Problem(
+                "warmstart",
+                f"warmstart.path={start.path!r} is not a model folder (config.json is missing): name the "
+                "warmstart folder of a run.",
+            )
+        ]
+    if card is not None and card.scripted is None and (start.steps or tiny):
+        return [
+            Problem(
+                "warmstart",
+                f"the card {card.id} has no scripted team to imitate: start from a pretrained model with "
+                "model.kind=<folder or Hugging Face id> warmstart.steps=0.",
+            )
+        ]
+    if tiny and not start.steps:
+        return [
+            Problem(
+                "warmstart", "a randomly initialised model needs a warm start: set warmstart.steps above 0."
+            )
+        ]
+    if card is not None and card.scripted is not None and start.steps:
+        script = card.scripted
+        return problems_of("warmstart", lambda: load_script(script))
+    return []

@@ -1,0 +1,142 @@
+"""Memory and disk that a run needs, against what is free on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mappa_rl.config import Config
+from mappa_rl.disk import free_disk
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.models.shape import Shape
+from mappa_rl.training.preflight.model import LARGE
+from mappa_rl.training.preflight.problem import Problem
+
+if TYPE_CHECKING:
+    from mappa_rl.training.preflight.memory import Memory
+
+ASSUMED_GPU = 80 * 10**9
+"""Bytes of a GPU, where there is none to ask."""
+MEMORY_FILE = Path("/proc/meminfo")
+
+
+MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one run takes. ``on_gpu``: ``memory`` is that of each GPU; ``shared``: vLLM runs on it too."""
+
+    memory: Memory
+    checkpoint: int
+    disk: int
+    """Bytes of one checkpoint, and of all that are there at once."""
+    on_gpu: bool
+    shared: bool
+
+
+def footprint(config: Config, shape: Shape, policies: PolicyMap, *, plays: bool = True) -> Footprint:
+    """The memory of each process, with a GPU of its own where the model is large, and the run's disk.
+
+    ``plays`` False: nothing is generated.
+    """
+    # Not at the top: torch, which it needs, costs commands two seconds.
+    from mappa_rl.training.preflight.memory import checkpoint_bytes, estimate
+
+    on_gpu, engine = shape.parameters >= LARGE, config.engine
+    shared = plays and on_gpu and engine.name == "vllm" and not engine.devices
+    memory = estimate(
+        config,
+        shape,
+        policies,
+        processes=config.run.processes,
+        device="cuda" if on_gpu else "cpu",
+        engine_bytes=int(engine.memory_fraction * _gpu_bytes()) if shared else 0,
+        generates=plays and (shared or engine.name == "hf"),
+    )
+    one, most = checkpoint_bytes(config, shape, policies), config.run.checkpoints_mb * MB
+    disk = one * (config.run.keep_checkpoints + 1)
+    return Footprint(memory, one, min(disk, most or disk), on_gpu, shared)
+
+
+def resource_problems(
+    config: Config, need: Footprint, out: Path, runs: int = 1, parallel: int = 1
+) -> list[Problem]:
+    """Where ``runs`` runs, ``parallel`` at a time, need more memory or disk than is free."""
+    found, free = [], free_memory()
+    host = need.memory.host if need.on_gpu else need.memory.peak + need.memory.host
+    wanted = host * config.run.processes * min(runs, parallel)
+    if free is not None and wanted > free:
+        found.append(
+            Problem(
+                "memory",
+                f"about {gigabytes(wanted)} GB are needed and {gigabytes(free)} GB are free: lower "
+                "optim.tokens_per_micro_batch, rollout.episodes_per_step, the model's size or --parallel.",
+            )
+        )
+    gpu = free_gpu_memory() if need.on_gpu else None
+    if gpu is not None and need.memory.peak > gpu:
+        found.append(
+            Problem(
+                "memory",
+                f"about {gigabytes(need.memory.peak)} GB are needed on a GPU and {gigabytes(gpu)} GB are "
+                "free: lower optim.tokens_per_micro_batch or engine.memory_fraction, or use optim.offload.",
+            )
+        )
+    most = config.run.checkpoints_mb * MB
+    if most and 2 * need.checkpoint > most:
+        found.append(
+            Problem(
+                "disk",
+                f"run.checkpoints_mb={config.run.checkpoints_mb} is less than two checkpoints need, about "
+                f"{2 * need.checkpoint / MB:,.0f} MB: the old one goes when the new one is complete.",
+            )
+        )
+    room = free_disk(out)
+    if need.disk * runs > room:
+        found.append(
+            Problem(
+                "disk",
+                f"about {gigabytes(need.disk * runs)} GB of checkpoints are needed and {gigabytes(room)} GB "
+                f"are free in {out}: lower run.keep_checkpoints, or choose another folder with out=.",
+            )
+        )
+    return found
+
+
+def process_problems(config: Config) -> list[Problem]:
+    """Several processes, where the work is that of one."""
+    count = config.run.processes
+    if count == 1:
+        return []
+    return [
+        Problem("processes", f"run.processes={count}, but a replay learns in one process: run.processes=1.")
+    ]
+
+
+def free_memory() -> int | None:
+    """Bytes of main memory that are available; None where the system does not say."""
+    try:
+        lines = MEMORY_FILE.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def free_gpu_memory() -> int | None:
+    """Bytes that are free on the first GPU; None without one."""
+    import torch
+
+    return torch.cuda.mem_get_info(0)[0] if torch.cuda.is_available() else None
+
+
+def gigabytes(size: int) -> str:
+    """``size`` bytes in GB, with three decimals below 0.1."""
+    return f"{size / 1e9:,.1f}" if size >= 1e8 else f"{size / 1e9:.3f}"
+
+
+def _gpu_bytes() -> int:
+    import torch
+
+    return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else ASSUMED_GPU

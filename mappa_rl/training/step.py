@@ -1,0 +1,156 @@
+"""One training step: run episodes, turn rewards into advantages, update every policy."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mappa_env.types import Trajectory
+from mappa_rl.algos import Advantages, Algorithm, CriticAlgorithm
+from mappa_rl.algos.aggregation import shares_of
+from mappa_rl.algos.filters import choose
+from mappa_rl.algos.importance import apply_importance_weights
+from mappa_rl.coach.bias import CoachBias
+from mappa_rl.coach.corrections import corrected_action_stats, corrected_turns, demonstrations
+from mappa_rl.config import Config
+from mappa_rl.errors import ConfigError
+from mappa_rl.learner.batch import Batch
+from mappa_rl.learner.critic import ValueLoss, ValueTargets
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.losses import Objective
+from mappa_rl.learner.parallel import SharedLearner
+from mappa_rl.learner.samples import training_samples
+from mappa_rl.rollout.batches import Batches
+from mappa_rl.rollout.metrics import check_masked, coach_troubles, rollout_stats, service_stats
+from mappa_rl.rollout.policies import Policies
+from mappa_rl.rollout.records import Recorded
+from mappa_rl.rollout.types import Collected
+from mappa_rl.telemetry.progress import Progress
+from mappa_rl.training.build import Parts
+from mappa_rl.types import Floats, Sample
+
+
+def train_step(
+    config: Config,
+    parts: Parts,
+    batches: Batches,
+    step: int,
+    progress: Progress,
+    bias: CoachBias,
+    record: Callable[[Recorded, Sequence[Trajectory]], None],
+) -> dict[str, float]:
+    """One training step; on policy everything random in it follows from (run seed, step).
+
+    ``record`` receives the episodes before they are learned from. Returns metrics. Raises RunError if more
+    actions than ``rollout.max_masked_fraction`` have no valid reward.
+    """
+    started = time.perf_counter()
+    collected = batches.take(step)
+    played = collected.played
+    _note_masked(played, step, progress)
+    note_coach(played, step, progress)
+    values = rollout_stats(played) | service_stats(played.trajectories) | corrected_action_stats(collected)
+    check_masked(played, config.rollout.max_masked_fraction, step)
+    collected, bias_stats = bias.step(step, collected)
+    recorded = as_recorded(config, parts.policies, step, collected)
+    record(recorded, collected.trajectories)
+    rolled_out = time.perf_counter()
+    with progress.watch.at("learner"):
+        if config.engine.sleep:
+            parts.policies.sleep()
+        learner_stats = learn(config, parts, recorded)
+        if config.engine.sleep:
+            parts.policies.wake()
+    learned = time.perf_counter()
+    sync_stats = batches.update(step)
+    ended = time.perf_counter()
+    return {
+        **values,
+        **bias_stats,
+        **learner_stats,
+        **sync_stats,
+        "time/learn": learned - rolled_out,
+        "time/sync": ended - learned,
+        "time/step": ended - started,
+        "tokens_per_s": collected.tokens / (ended - started),
+    }
+
+
+def as_recorded(config: Config, policies: Policies, step: int, collected: Collected) -> Recorded:
+    """Everything that a step learns from."""
+    corrected = corrected_turns(collected, policies) if config.sft.corrections_coef else []
+    return Recorded(step, collected.rollouts, corrected, collected.tokens)
+
+
+def learn(config: Config, parts: Parts, recorded: Recorded) -> dict[str, float]:
+    """Update every trainable policy on its own samples; advantages are normalised within the policy.
+
+    Returns metrics named ``<stat>/<policy>``. Raises ConfigError for an algorithm that breaks its contract.
+    """
+    values: dict[str, float] = {}
+    algo = config.algo
+    objective = Objective(algo)
+    corrected_actions = demonstrations(recorded.corrected, config.sft.corrections_coef)
+    for policy, all_samples in training_samples(parts.policies.map, recorded.rollouts).items():
+        learner = parts.learners[policy]
+        samples, filter_stats = choose(all_samples, algo, config.rollout)
+        reference = parts.references[policy].logprobs(samples) if parts.references else None
+        weighted = apply_importance_weights(samples, learner, algo)
+        found, value_targets = _advantages(parts.algorithm, learner, weighted.samples, reference)
+        advantages = weighted.weigh(found.advantages)
+        shares = shares_of(algo.aggregation, samples, found.weights, config.rollout.max_new_tokens)
+        batch = Batch(weighted.samples, advantages, found.weights, reference, value_targets, shares)
+        update_stats = learner.step(batch, objective, corrected_actions.get(policy))
+        stats = {
+            **filter_stats,
+            **{name: value for name, value in found.stats.items() if name != "reward"},
+            **advantage_stats(advantages, found.weights),
+            **update_stats,
+            **weighted.stats,
+        }
+        values |= {f"{name}/{policy}": value for name, value in stats.items()}
+    return values
+
+
+def note_coach(collected: Collected, step: int, progress: Progress) -> None:
+    """Report how many calls to the coach were retried or failed."""
+    if line := coach_troubles(collected.trajectories):
+        progress.note(f"step {step}: {line}")
+
+
+def _note_masked(collected: Collected, step: int, progress: Progress) -> None:
+    """Report the three most frequent reasons why episodes are masked."""
+    masked = Counter(reason[:200] for reason in collected.reasons if reason)
+    for reason, count in masked.most_common(3):
+        progress.note(f"step {step}: masked {count} of {len(collected.rollouts)} episodes: {reason}")
+
+
+def _advantages(
+    algorithm: Algorithm,
+    learner: Learner | SharedLearner,
+    samples: Sequence[Sample],
+    reference: Sequence[Floats] | None,
+) -> tuple[Advantages, ValueTargets | None]:
+    """The algorithm's advantages, and for a critic what its values should become."""
+    if not isinstance(algorithm, CriticAlgorithm):
+        return algorithm.token_advantages(samples, reference), None
+    values = learner.values(samples)
+    found = algorithm.token_advantages(samples, reference, values)
+    if found.returns is None:
+        raise ConfigError(
+            f"{type(algorithm).__name__} has a critic, so its token_advantages() must set returns."
+        )
+    loss = ValueLoss(algorithm.vf_coef, algorithm.value_clip)
+    return found, ValueTargets(values, found.returns, loss)
+
+
+def advantage_stats(advantages: Sequence[Floats], weights: Sequence[Floats]) -> dict[str, float]:
+    """``advantage_mean``, ``advantage_std`` and ``advantage_abs`` over tokens with a nonzero weight."""
+    values = np.concatenate([a[w != 0] for a, w in zip(advantages, weights, strict=True)] or [np.zeros(0)])
+    if not len(values):
+        return {}
+    found = {"mean": values.mean(), "std": values.std(), "abs": np.abs(values).mean()}
+    return {f"advantage_{name}": float(value) for name, value in found.items()}

@@ -1,0 +1,38 @@
+"""One process of a distributed run: ``torchrun -m mappa_rl.training.worker RUN``, by ``mappa-rl train``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import torch
+
+from mappa_rl.config import load_config
+from mappa_rl.config.run_folder import CONFIG
+from mappa_rl.training.build import follow
+from mappa_rl.training.exhausted import resumable
+from mappa_rl.training.stopping import LIMIT_S, SIGNALS, Stopping, exit_status, signal_of
+from mappa_rl.training.trainer import train
+from mappa_rl.warmstart.warmstart import start_folder
+
+
+def main(out: Path) -> None:
+    """Rank 0 runs the training in ``out``, which is checked; the other ranks follow it. Raises RunError."""
+    config = load_config(out / CONFIG)
+    if os.environ["RANK"] == "0":
+        try:
+            with Stopping(limit_s=LIMIT_S) as stopping, resumable(out):
+                train(config, out, resume=True, checked=True, stopping=stopping)
+        except KeyboardInterrupt as stop:
+            sys.exit(exit_status(signal_of(stop)))
+    else:
+        for number in SIGNALS:  # rank 0 needs this process to save the run, and releases it then
+            signal.signal(number, signal.SIG_IGN)
+        torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
+        follow(config, start_folder(config, out))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

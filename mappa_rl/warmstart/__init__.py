@@ -1,0 +1,1 @@
+"""Imitation of a scripted team before reinforcement."""
