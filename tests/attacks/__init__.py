@@ -1,4 +1,4 @@
-"""Attacks on the sandbox: hostile programs, each proven to work unconfined and asserted to fail confined."""
+"""Attacks on the sandbox: hostile programs. Each must succeed unconfined and fail in the sandbox."""
 
 import pytest
 

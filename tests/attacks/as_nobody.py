@@ -1,8 +1,8 @@
-"""Run a command as an unprivileged user who can read this interpreter and this project, wherever they lie.
+"""Runs a command as an unprivileged user who can read this interpreter and this project.
 
-``python as_nobody.py COMMAND...``, as root. Folders on the way that are closed to others (mode 0700, like
-root's home) are covered by empty ones, in a mount namespace of our own, in which only what is needed appears.
-Nothing is copied and no mode is changed. Exits with CLOSED where even that does not help.
+Usage, as root: ``python as_nobody.py COMMAND...``. In its own mount namespace, it covers parent folders that
+are closed to others (mode 0700, like root's home) with empty ones that contain only what is needed. Copies
+nothing and changes no mode. Exits with CLOSED if the files are still not readable.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def needed() -> list[Path]:
-    """The project, and the interpreter with its packages."""
+    """The paths of the project, and of the interpreter with its packages."""
     project = Path(__file__).resolve().parents[2]
     prefixes = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
     return sorted({project, *prefixes, Path(sys.prefix), Path(sys.executable).resolve().parent})
 
 
 def uncover(paths: Iterable[Path]) -> None:
-    """Give every one of ``paths`` a way from the root that is open to all. Raises OSError."""
+    """Make ``paths`` reachable for every user. Raises OSError."""
     _check(_libc.unshare(_NEWNS), "unshare")
     _check(_libc.mount(b"none", b"/", None, _REC | _PRIVATE, None), "make mounts private")
     handles = {path: os.open(path, os.O_PATH) for path in paths}

@@ -1,4 +1,4 @@
-"""An attack, and the two things that are asserted of it: it works unconfined, and it fails confined."""
+"""Attacks, and the two assertions about each: it succeeds unconfined, and it fails in the sandbox."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from attacks.levels import LEVELS, Sandboxes
 from attacks.residue import RESIDUE
 from attacks.scene import HOST_KEY, Scene
 from mappa_env.sandbox import Limits, Result
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 LIMITS = Limits(wall_s=120, cpu_s=60, disk_mb=64)
-"""Wide: what is under attack is the wall around the code, not its budget."""
+"""Wide limits: the attacks target the isolation, not the limits."""
 
 LIBC = '''
 import ctypes, os
@@ -39,12 +39,12 @@ def reach(number, *arguments):
     print({-1: "EPERM", -13: "EACCES", -38: "ABSENT"}.get(found, f"GOT {found}"), flush=True)
     return found
 '''
-"""Put before code that makes system calls by number."""
+"""Prelude for code that makes system calls by number."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One finished attack as the host sees it."""
+    """A finished attack, as the host sees it."""
 
     scene: Scene
     result: Result
@@ -55,8 +55,8 @@ class Run:
         return self.result.stdout
 
     def owner(self, name: str) -> int | None:
-        """The user of this machine that a file of the workspace belongs to."""
-        root = self.workspace.home.root
+        """The host's user id of the owner of a file in the workspace."""
+        root = self.workspace.storage.root
         try:
             path = os.path.join(f"/proc/self/fd/{root}" if isinstance(root, int) else root, name)
             return os.lstat(path).st_uid
@@ -65,31 +65,31 @@ class Run:
 
     @property
     def names(self) -> set[str]:
-        """Paths in the workspace, as the host's scan names them."""
+        """The workspace's paths in the host's scan."""
         return set(self.workspace.scan().entries)
 
 
-def told(run: Run) -> bool:
-    """It says so, or says what it cannot know. Only stdout: a traceback would quote the attack's source."""
+def printed_secret(run: Run) -> bool:
+    """It printed success or the secret. Only stdout counts: a traceback would quote the attack's source."""
     return any(word in run.stdout for word in ("GOT", run.scene.token, HOST_KEY))
 
 
 def touched(run: Run) -> bool:
-    """It changed what lies outside."""
+    """It changed something outside the workspace."""
     return run.scene.touched
 
 
 @dataclass(frozen=True)
 class Attack:
-    """``code`` is a ``string.Template`` over the scene's names; ``got`` says from host facts and stdout
-    whether it succeeded. ``then`` runs next, in another workspace, and is the one that is judged.
-    ``here``: a question of the same form for the unconfined run, where the harm shows in another way.
-    ``unproven`` says why there is no unconfined run. ``cage``: that one gets namespaces of its own.
+    """``code`` is a ``string.Template`` over the scene's names; ``got`` decides from host facts and stdout
+    whether the attack succeeded. ``then``, if given, runs next in another workspace and is judged instead.
+    ``here`` replaces ``got`` for the unconfined run if the harm shows differently there. ``unproven`` says
+    why there is no unconfined run. ``cage``: the unconfined run gets its own namespaces.
     """
 
     name: str
     code: str
-    got: Callable[[Run], bool] = told
+    got: Callable[[Run], bool] = printed_secret
     then: str = ""
     here: Callable[[Run], bool] | None = None
     unproven: str = ""
@@ -98,9 +98,9 @@ class Attack:
 
 
 def table(sources: str, *, prelude: str = "", **common: Any) -> list[Attack]:
-    """Attacks written one under the other: ``### name``, then the source that follows ``prelude``.
+    """Parse attacks from one text: each is ``### name`` and its source, which follows ``prelude``.
 
-    ``common``: fields of all.
+    ``common``: fields that all of them share.
     """
     _, *sections = re.split(r"^### (\w+)\n", sources, flags=re.MULTILINE)
     return [
@@ -127,7 +127,7 @@ def battery(attacks: Sequence[Attack]) -> tuple[Callable[..., None], Callable[..
 
 
 def prove(attack: Attack) -> None:
-    """Unconfined, the attack gets through: otherwise its failure in the sandbox would say nothing."""
+    """Assert that the attack succeeds unconfined; otherwise its failure would prove nothing."""
     scene = Scene(os.getuid())
     try:
         with Workspace() as workspace:
@@ -136,7 +136,7 @@ def prove(attack: Attack) -> None:
                 with Workspace() as other:
                     run = unconfined(attack.then, scene, other, cage=attack.cage)
             if "ABSENT" in run.stdout:
-                pytest.skip("this kernel has no such thing")
+                pytest.skip("this kernel does not support it")
             if os.getuid() != 0 and not (attack.here or attack.got)(run):
                 pytest.skip("needs root")
             assert (attack.here or attack.got)(run), run.result
@@ -145,7 +145,7 @@ def prove(attack: Attack) -> None:
 
 
 def contain(attack: Attack, level: str, sandboxes: Sandboxes) -> None:
-    """The attack fails at ``level``, or is the documented residue of it; and the sandbox works on."""
+    """Assert that the attack fails at ``level`` or is documented residue, and the sandbox still works."""
     sandbox = sandboxes[level]
     leak = RESIDUE.get(attack.name) if level == "landlock" else None
     scene = Scene(sandboxes.actor(level))
@@ -169,7 +169,7 @@ def fill(code: str, scene: Scene) -> str:
 
 
 def unconfined(code: str, scene: Scene, workspace: Workspace, *, cage: bool = False) -> Run:
-    """Run ``code`` as this very user, with descriptors to inherit and nothing in the way."""
+    """Run ``code`` as this user without a sandbox, with inheritable descriptors."""
     before = workspace.scan()
     bare = () if re.search(r"import (numpy|pandas|joblib)|from sklearn", code) else ("-S",)  # site is slow
     inherited = [os.open(path, os.O_RDONLY) for path in (scene.secret, scene.root)]
@@ -177,9 +177,13 @@ def unconfined(code: str, scene: Scene, workspace: Workspace, *, cage: bool = Fa
     try:
         done = subprocess.run(
             [*(_cage() if cage else ()), sys.executable, "-E", "-s", *bare, "-c", fill(code, scene)],
-            cwd=workspace.path, stdin=subprocess.DEVNULL, capture_output=True, timeout=120,
-            pass_fds=inherited, start_new_session=True,
-        )  # fmt: skip
+            cwd=workspace.path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=120,
+            pass_fds=inherited,
+            start_new_session=True,
+        )
     finally:
         for descriptor in inherited:
             os.close(descriptor)
@@ -197,16 +201,16 @@ def unconfined(code: str, scene: Scene, workspace: Workspace, *, cage: bool = Fa
 
 @functools.cache
 def _cage() -> tuple[str, ...]:
-    """Namespaces in which an attack may succeed without harm; what it leaves running ends with it."""
+    """Namespaces in which an attack can succeed without harm; its processes end with them."""
     user = () if os.getuid() == 0 else ("--user", "--map-root-user")
     command = ("unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "--ipc", "--uts")
     try:
         subprocess.run([*command, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no namespaces to try it in: {error}")
+        pytest.skip(f"needs namespaces for the unconfined run: {error}")
     return command
 
 
 def wider(**changes: Any) -> Limits:
-    """The usual limits but for ``changes``."""
+    """The usual limits with ``changes``."""
     return replace(LIMITS, **changes)

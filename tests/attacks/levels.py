@@ -1,4 +1,4 @@
-"""The sandboxes under attack: one per level and test process."""
+"""The sandboxes under attack, one per level and test process."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LEVELS = ("full", "landlock")
 
 
 class Sandboxes:
-    """``sandboxes["full"]``: started when first asked for. Skips the test where the machine cannot have it.
+    """``sandboxes["full"]`` starts on first use. Skips the test if the machine does not support the level.
 
-    The reason to skip is looked up here, apart from the sandbox: one that is broken must fail.
+    Support is checked here, independently of the sandbox, because a broken sandbox must fail the test.
     """
 
     def __init__(self) -> None:
@@ -29,18 +29,18 @@ class Sandboxes:
             pytest.fail(self._broken[level])
         if level not in self._open:
             if not {"full": _namespaces, "landlock": _landlock}[level]():
-                pytest.skip(f"this machine cannot offer {level}")
+                pytest.skip(f"this machine does not support {level}")
             sandbox = make_sandbox({"name": "local", "level": level})
             try:
                 self._actors[level] = _actor(sandbox)
             except AssertionError as error:
-                self._broken[level] = str(error)  # told to every test, without a new start for each
+                self._broken[level] = str(error)  # reported by every test, without starting again
                 raise
             self._open[level] = sandbox
         return self._open[level]
 
     def actor(self, level: str) -> int:
-        """The user of this machine that code runs as at ``level``."""
+        """The host's user id for code at ``level``."""
         return self[level] and self._actors[level]
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ def _actor(sandbox: Sandbox) -> int:
     with sandbox.open_workspace() as workspace:
         result = sandbox.run(workspace, "open('mine', 'w')", Limits())
         assert result.status == "ok", result
-        root = workspace.home.root
+        root = workspace.storage.root
         folder = f"/proc/self/fd/{root}" if isinstance(root, int) else root
         return os.stat(os.path.join(folder, "mine")).st_uid
 
@@ -64,5 +64,5 @@ def _namespaces() -> bool:
 
 
 def _landlock() -> bool:
-    """Landlock's version is asked for by its first system call, the same number on every machine."""
+    """Query Landlock's version; the system call has the same number on every architecture."""
     return ctypes.CDLL(None).syscall(444, None, 0, 1) >= 1

@@ -1,4 +1,4 @@
-"""What the host puts in an attack's way: a secret, a folder anybody may write to, a process, open ports."""
+"""Targets that the host provides for attacks: a secret, a world-writable folder, a process, open ports."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from attacks.numbers import NUMBERS
 
 PUBLIC = [Path("/", *parts.split("/")) for parts in ("tmp", "var/tmp", "dev/shm", "run", "home", "", "mnt")]
 HOST_KEY = secrets.token_hex(12)
-os.environ["SERVICE_API_KEY"] = HOST_KEY  # before any sandbox starts, so that one could inherit it
+os.environ["SERVICE_API_KEY"] = HOST_KEY  # set before any sandbox starts, so it could be inherited
 
 
 def open_to_all() -> str:
-    """A temporary folder that every user of the machine can reach."""
+    """A temporary folder that every user can reach."""
     candidates = (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm")
     for folder in map(Path, candidates):
         if all(each.stat().st_mode & 0o1 for each in (folder, *folder.parents)) and os.access(
@@ -32,14 +32,14 @@ def open_to_all() -> str:
 
 
 class Scene:
-    """A fresh one per attack. ``actor``: the user that confined code runs as, who may do all it wants here.
+    """The targets of one attack. ``actor``: the user that confined code runs as.
 
-    Only the sandbox can stand between the code and these: file modes allow everything.
+    File modes allow the actor everything here, so only the sandbox can stop an attack.
     """
 
     def __init__(self, actor: int) -> None:
         self.actor = actor
-        self.token = f"7q{secrets.token_hex(12)}"  # no word of any language: running it shows it
+        self.token = f"7q{secrets.token_hex(12)}"  # random, so that only a successful attack can print it
         self.root = Path(tempfile.mkdtemp(prefix="scene-", dir=open_to_all()))
         self.secret = self.root / "secret.txt"
         self.secret.write_text(f"{self.token}\n" + "x" * secrets.randbelow(9000))
@@ -63,7 +63,7 @@ class Scene:
         self._before = self.state()
 
     def state(self) -> list[tuple[object, ...]]:
-        """Everything an attack could change in the folder, but no access times."""
+        """Everything in the folder that an attack could change, except access times."""
         found: list[tuple[object, ...]] = []
         for path in sorted(self.root.rglob("*")):
             info = path.lstat()
@@ -77,7 +77,7 @@ class Scene:
         return self.state() != self._before
 
     def left_behind(self) -> bool:
-        """Whether files of this scene's name lie in public folders; they are removed."""
+        """Remove files with this scene's name from public folders; returns whether there were any."""
         found = [path for folder in PUBLIC for path in folder.glob(f"{self.names()['unique']}*")]
         for path in found:
             path.unlink()
@@ -85,12 +85,17 @@ class Scene:
 
     @functools.cached_property
     def decoy(self) -> subprocess.Popen[bytes]:
-        """A process of the actor's own user, with the token in its memory and environment."""
+        """A process of the actor's user, with the token in its memory and environment."""
         user = self.actor if os.getuid() == 0 else None
         return subprocess.Popen(
-            ["sleep", "600"], env={"TOKEN": self.token}, user=user, group=user, cwd="/",
-            stdin=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+            ["sleep", "600"],
+            env={"TOKEN": self.token},
+            user=user,
+            group=user,
+            cwd="/",
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
 
     @functools.cached_property
     def door(self) -> Door:
@@ -111,22 +116,27 @@ class Scene:
 
 
 class _Names(Mapping[str, object]):
-    """Values for ``$name`` in the source of attacks; processes and ports exist once they are named."""
+    """Values for ``$name`` in the source of attacks; creates processes and ports on first use."""
 
     def __init__(self, scene: Scene) -> None:
         door = "tcp", "tcp6", "udp", "abstract", "path"
         self._values = {
-            "actor": lambda: scene.actor, "secret": lambda: scene.secret, "folder": lambda: scene.root,
-            "size": lambda: scene.secret.stat().st_size, "drop": lambda: scene.drop,
+            "actor": lambda: scene.actor,
+            "secret": lambda: scene.secret,
+            "folder": lambda: scene.root,
+            "size": lambda: scene.secret.stat().st_size,
+            "drop": lambda: scene.drop,
             "link": lambda: scene.link,
-            "victim": lambda: scene.victim, "empty": lambda: scene.empty,
+            "victim": lambda: scene.victim,
+            "empty": lambda: scene.empty,
             "token": lambda: scene.token,
             "exit": lambda: 60 if NUMBERS["ptrace"] == 101 else 93,
-            "host": lambda: os.uname().nodename, "decoy": lambda: scene.decoy.pid,
+            "host": lambda: os.uname().nodename,
+            "decoy": lambda: scene.decoy.pid,
             "unique": lambda: f"attack-{scene.token[:8]}",
             **{name: functools.partial(lambda name: getattr(scene.door, name), name) for name in door},
             **{f"nr_{name}": functools.partial(int, number) for name, number in NUMBERS.items()},
-        }  # fmt: skip
+        }
 
     def __getitem__(self, name: str) -> object:
         return self._values[name]()
@@ -139,7 +149,7 @@ class _Names(Mapping[str, object]):
 
 
 class Door:
-    """Listeners of every kind; ``knocked`` names those that somebody reached."""
+    """Listeners of every kind; ``knocked`` names those that received a connection or data."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -155,11 +165,11 @@ class Door:
         Path(f"{path}.post").chmod(0o777)
 
     def _open(self, name: str, family: int, kind: int, address: object) -> int:
-        """The port; 0 where there is none."""
+        """The port; 0 if there is none."""
         try:
             listener = socket.socket(family, kind)
             listener.bind(address)
-        except OSError:  # no IPv6 here
+        except OSError:  # no IPv6 on this machine
             return 0
         if kind == socket.SOCK_STREAM:
             listener.listen()

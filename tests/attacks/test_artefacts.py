@@ -1,4 +1,4 @@
-"""Artefacts: files that hurt whoever opens them. The host previews and copies; it never loads or runs."""
+"""Artefacts: files that attack whoever opens them. The host previews and copies, but never loads or runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attacks.harness import LIMITS, Attack, fill, table
 from attacks.levels import LEVELS, Sandboxes
 from attacks.scene import Scene
 from mappa_env.errors import WorkspaceError
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 LOADERS = {
     "pickle_reduce": "import pickle\npickle.load(open('model.pkl', 'rb'))",
@@ -28,7 +28,7 @@ LOADERS = {
     "python_path_file": "import site\nsite.addsitedir('.')",
     "notes_of_yaml": "import yaml\nyaml.unsafe_load(open('x.yaml'))",
 }
-"""Artefact -> how somebody careless would open it."""
+"""Artefact -> how a careless reader would open it."""
 
 ATTACKS = table("""
 ### pickle_reduce
@@ -68,7 +68,7 @@ open('model.py', 'w').write("open('$drop/$unique', 'w')")
 open('x.pth', 'w').write("import os; open('$drop/$unique', 'w')")
 ### notes_of_yaml
 open('x.yaml', 'w').write("!!python/object/apply:builtins.open ['$drop/$unique', 'w']")
-""")  # fmt: skip
+""")
 
 BOMBS = table("""
 ### pickle_that_grows
@@ -114,11 +114,11 @@ open('x.pkl', 'w').write('id,target\\n1,2\\n')
 ### name_says_table
 import pickle
 open('x.csv', 'wb').write(pickle.dumps(list(range(1000))))
-""")  # fmt: skip
+""")
 
 
 def open_all(workspace: Workspace) -> None:
-    """What the host does with artefacts; every look at one is quick and of bounded size."""
+    """Do all that the host does with artefacts; each operation must be fast and of bounded size."""
     for name in workspace.scan().entries:
         started = time.process_time()
         with suppress(WorkspaceError):

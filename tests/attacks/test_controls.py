@@ -1,4 +1,4 @@
-"""Controls: honest work that must pass. A sandbox that refuses everything would pass every other test."""
+"""Controls: honest work that must succeed. A sandbox that refuses everything would pass all other tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from attacks.harness import Attack, table, wider
 from attacks.levels import LEVELS, Sandboxes
 
-WORK = table("""
+WORK = table(
+    """
 ### tables
 t = pandas.DataFrame({'a': range(50), 'b': [x % 3 for x in range(50)]})
 t.to_csv('t.csv', index=False)
@@ -108,6 +109,36 @@ with sqlite3.connect('x.db') as db:
     db.execute('create table t (x)')
     db.execute('insert into t values (1)')
 print(db.execute('select * from t').fetchall())
+### database_with_a_log
+import sqlite3
+with sqlite3.connect('x.db') as db:
+    print(db.execute('pragma journal_mode=wal').fetchall())
+    db.execute('create table t (x)')
+    db.execute('insert into t values (1)')
+print(sqlite3.connect('x.db').execute('select * from t').fetchall())
+### locks
+import fcntl, threading, time
+mine, yours = open('lock', 'w'), open('lock', 'w')
+fcntl.flock(mine, fcntl.LOCK_EX)
+started = time.monotonic()
+if os.fork() == 0:
+    fcntl.flock(yours, fcntl.LOCK_EX)
+    print(time.monotonic() - started >= 0.2)
+    os._exit(0)
+time.sleep(0.2)
+fcntl.flock(mine, fcntl.LOCK_UN)
+os.wait()
+fcntl.flock(yours, fcntl.LOCK_UN)  # the child held it for both
+thread = threading.Thread(target=time.sleep, args=(0.3,))
+thread.start()
+fcntl.flock(mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
+try:
+    fcntl.flock(yours, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print(False)
+except BlockingIOError:
+    pass
+fcntl.lockf(mine, fcntl.LOCK_EX)
+thread.join()
 ### mapped_arrays
 x = numpy.memmap('x.bin', dtype='f4', mode='w+', shape=(10,))
 x[:] = 2
@@ -165,15 +196,17 @@ print(down(15000))
 print('\\u20ac \\u65e5\\u672c \\U0001f600')
 open('\\u65e5\\u672c.txt', 'w').write('\\u20ac')
 print(open('\\u65e5\\u672c.txt').read())
-""", prelude="import os, sys\nimport numpy, pandas\n")  # fmt: skip
+""",
+    prelude="import os, sys\nimport numpy, pandas\n",
+)
 
 AT_FULL_ONLY = {"processes"}
-"""``multiprocessing`` needs locks in /dev/shm, which all actions would share at ``landlock``."""
+"""``multiprocessing`` needs locks in /dev/shm, which at ``landlock`` all actions would share."""
 
 
 LESS_WHEN_ROOT = {"programs", "permission_asked_before"}
-"""At ``landlock`` root's actions have a user of their own to be counted by, and another that opens files:
-access() asks for the first, and programs started by code may read no interpreter below a closed folder."""
+"""At ``landlock``, root's actions have one user id for process counts and another for opening files. access()
+checks the first, and programs that the code starts cannot read an interpreter below a closed folder."""
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -1,4 +1,4 @@
-"""Deception: changes that should go unnoticed, claims without a deed, facts that code would like to set."""
+"""Deception: hidden changes, false claims, and facts that code tries to forge."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from attacks.harness import LIMITS, unconfined, wider
 from attacks.levels import LEVELS, Sandboxes
 from attacks.scene import Scene
 from mappa_env.types import FileChange
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
-Trail = dict[str, FileChange]
+FileHistory = dict[str, FileChange]
 
 
 @dataclass(frozen=True)
 class Trick:
     code: str
-    seen: Callable[[Trail], bool]
+    seen: Callable[[FileHistory], bool]
 
 
-def only(**ops: str) -> Callable[[Trail], bool]:
-    """The trail holds these changes (``given_csv="modified"``) and no others."""
+def only(**ops: str) -> Callable[[FileHistory], bool]:
+    """The file history has these changes (``given_csv="modified"``) and no others."""
     expected = {name.replace("_", ".", 1): op for name, op in ops.items()}
-    return lambda trail: {path: change.op for path, change in trail.items()} == expected
+    return lambda history: {path: change.op for path, change in history.items()} == expected
 
 
 KEEP_TIMES = """
@@ -58,7 +58,7 @@ TRICKS = {
         "os.rename('x', 'other.csv')",
         only(given_csv="modified", other_csv="modified"),
     ),
-    "deleted_and_written_anew": Trick(
+    "deleted_and_written_again": Trick(
         "import os\nos.unlink('given.csv')\nopen('given.csv', 'w').write('a,c\\n1,2\\n')",
         only(given_csv="modified"),
     ),
@@ -85,7 +85,7 @@ TRICKS = {
     ),
     "written_and_undone": Trick(
         "open('given.csv', 'w').write('zzz')\nopen('given.csv', 'w').write('a,b\\n1,2\\n')",
-        lambda trail: set(trail) <= {"given.csv"},
+        lambda history: set(history) <= {"given.csv"},
     ),
     "read_only": Trick("print(open('given.csv').read())", only()),
     "claimed_only": Trick(
@@ -95,12 +95,12 @@ TRICKS = {
     ),
     "claimed_size": Trick(
         "open('model.pkl', 'w').write('x')\nprint('Saved model.pkl (10 MB)')",
-        lambda trail: trail["model.pkl"].size == 1,
+        lambda history: history["model.pkl"].size == 1,
     ),
     "hole_instead_of_content": Trick(
         "import os\nos.truncate(os.open('model.pkl', os.O_CREAT | os.O_WRONLY), 4 << 20)",
-        lambda trail: (
-            trail["model.pkl"].sha256 == "bb9f8df61474d25e71fa00722318cd387396ca1736605e1248821cc0de3d3af8"
+        lambda history: (
+            history["model.pkl"].sha256 == "bb9f8df61474d25e71fa00722318cd387396ca1736605e1248821cc0de3d3af8"
         ),
     ),
     "written_at_exit": Trick(
@@ -110,7 +110,7 @@ TRICKS = {
     "written_by_child_after_the_end": Trick(
         "import os, time\nif os.fork() == 0:\n    time.sleep(0.05)\n"
         "    open('given.csv', 'a').write('x')\n    os._exit(0)\nos._exit(0)",
-        lambda trail: set(trail) <= {"given.csv"},
+        lambda history: set(history) <= {"given.csv"},
     ),
     "written_through_second_name": Trick(
         "import os\nos.link('given.csv', 'second.csv')\nopen('second.csv', 'r+').write('a,c')",
@@ -121,7 +121,7 @@ TRICKS = {
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", TRICKS)
-def test_the_trail_tells_what_happened(name: str, level: str, sandboxes: Sandboxes) -> None:
+def test_the_file_history_says_what_happened(name: str, level: str, sandboxes: Sandboxes) -> None:
     with sandboxes[level].open_workspace() as workspace:
         workspace.put("given.csv", b"a,b\n1,2\n")
         workspace.put("other.csv", b"x,y\n3,4\n")
@@ -129,11 +129,11 @@ def test_the_trail_tells_what_happened(name: str, level: str, sandboxes: Sandbox
         assert result.status == "ok", result
         assert TRICKS[name].seen({change.path: change for change in result.files}), result
         after = sandboxes[level].run(workspace, "pass", LIMITS)
-        assert after.files == ()  # nothing went on behind our back
+        assert after.files == ()  # nothing changed afterwards
 
 
 def test_canary_times_can_be_forged() -> None:
-    """A trail of sizes and times alone would be deceived."""
+    """A file history of only sizes and times could be deceived."""
     scene = Scene(0)
     with Workspace() as workspace:
         workspace.put("given.csv", b"a,b\n1,2\n")
@@ -148,7 +148,7 @@ def test_canary_times_can_be_forged() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_times_are_the_hosts(level: str, sandboxes: Sandboxes) -> None:
-    """Processor time and memory are the kernel's figures, whatever the code says or hides in children."""
+    """CPU time and memory are the kernel's figures, whatever the code prints or hides in children."""
     code = """
 import os, resource, time
 time.time = time.monotonic = time.perf_counter = lambda: 0.0

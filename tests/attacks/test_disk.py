@@ -1,4 +1,4 @@
-"""Disk: big, sparse, hidden and many files, and the quota of neighbours."""
+"""Disk: big, sparse, hidden and numerous files, and the quota of neighbours."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ QUOTA = wider(disk_mb=8, wall_s=60.0)
 
 
 def grew(run: Run) -> bool:
-    """More than the quota stays; at ``landlock``, where nothing stops it in time, and nobody says so."""
+    """More than the quota remains; at ``landlock``, which reacts late, also unreported."""
     over = run.workspace.scan().disk_bytes > (QUOTA.disk_mb + 1) << 20
     return over and (run.result.isolation != "landlock" or run.result.status != "disk_limit")
 
 
 ATTACKS = [
-    *table("""
+    *table(
+        """
 ### one_file
 f = open('x', 'wb')
 while f.tell() < 60 << 20:
@@ -65,8 +66,13 @@ try:
 except (OSError, ValueError):
     pass
 open('x', 'wb').write(b'1' * (60 << 20))
-""", prelude="import os\n", limits=QUOTA, got=grew),
-    *table("""
+""",
+        prelude="import os\n",
+        limits=QUOTA,
+        got=grew,
+    ),
+    *table(
+        """
 ### deleted_but_open
 held = []
 for number in range(9):
@@ -78,8 +84,12 @@ print('GOT' if sum(f.tell() for f in held) > 50 << 20 else '')
 ### sparse
 os.truncate(os.open('x', os.O_CREAT | os.O_WRONLY), 1 << 40)
 print('GOT')
-""", prelude="import os\n", limits=QUOTA),
-    *table("""
+""",
+        prelude="import os\n",
+        limits=QUOTA,
+    ),
+    *table(
+        """
 ### entries
 for number in range(5100):
     os.close(os.open('x%d' % number, os.O_CREAT | os.O_WRONLY))
@@ -89,8 +99,13 @@ open('x', 'w')
 for number in range(5100):
     os.link('x', 'x%d' % number)
 print('GOT')
-""", prelude="import os\n", limits=QUOTA, unproven="a folder takes as many as one writes; it is slow to try"),
-    *table("""
+""",
+        prelude="import os\n",
+        limits=QUOTA,
+        unproven="a plain folder has no such limit, and trying it is slow",
+    ),
+    *table(
+        """
 ### in_attributes
 import os
 held = 0
@@ -103,8 +118,11 @@ for number in range(100):
     except OSError:
         pass
 print('GOT' if held > 16 << 20 else '', held)
-""", limits=QUOTA, unproven="how much fits into attributes differs between file systems"),
-]  # fmt: skip
+""",
+        limits=QUOTA,
+        unproven="the size limit of attributes differs between file systems",
+    ),
+]
 
 test_canary, test_contained = battery(ATTACKS)
 
@@ -130,7 +148,7 @@ def test_the_quota_counts_over_actions(level: str, sandboxes: Sandboxes) -> None
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_full_workspace_voids_nothing(level: str, sandboxes: Sandboxes) -> None:
-    """What is there already may exceed what the next action is allowed; it must still be told the truth."""
+    """Existing files may exceed the next action's quota; the action must still get a correct result."""
     with sandboxes[level].open_workspace() as workspace:
         fill = "for number in range(4): open('x%d' % number, 'wb').write(b'1' * (6 << 20))"
         assert sandboxes[level].run(workspace, fill, LIMITS).status == "ok"

@@ -1,4 +1,4 @@
-"""Exhaustion: processes, threads, descriptors; everything that the machine has only so much of."""
+"""Exhaustion of processes, threads, descriptors and other limited resources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def many(run: Run) -> bool:
 
 
 ATTACKS = [
-    *table("""
+    *table(
+        """
 ### processes
 try:
     for _ in range(60):
@@ -88,7 +89,8 @@ except OSError:
     pass
 time.sleep(1)
 print('alive ' * children)
-""", prelude="""
+""",
+        prelude="""
 import os, time
 first = os.getpid()
 reader, writer = os.pipe()
@@ -104,8 +106,13 @@ def open_gate():
     os.close(writer)
     time.sleep(0.2)
     os._exit(0)
-""", limits=FEW, got=many, unproven=_BOMB),
-    *table("""
+""",
+        limits=FEW,
+        got=many,
+        unproven=_BOMB,
+    ),
+    *table(
+        """
 ### descriptors
 held = [os.open('/dev/null', os.O_RDONLY) for _ in range(500)]
 print('GOT', len(held))
@@ -130,7 +137,9 @@ if (x := _libc.semget(0, 200, 0o1600)) >= 0:
 ### keys
 for number in range(50):
     reach($nr_add_key, b'user', b'$unique%d' % number, b'x' * 1000, 1000, -1)
-""", prelude=LIBC),
-]  # fmt: skip
+""",
+        prelude=LIBC,
+    ),
+]
 
 test_canary, test_contained = battery(ATTACKS)

@@ -90,14 +90,29 @@ import os, subprocess
 os.environ.update(LD_PRELOAD='$secret', PYTHONPATH='$folder', BASH_ENV='$secret')
 print(subprocess.run(['/bin/sh', '-c', '. $secret'], capture_output=True).stderr)
 """),
-]  # fmt: skip
+]
 
 test_canary, test_contained = battery(ATTACKS)
 
 SHADOWS = (
-    "json", "numpy", "pandas", "sklearn", "random", "os", "site", "sitecustomize", "usercustomize", "csv",
-    "encodings", "codecs", "traceback", "mappa_env", "inside", "linecache", "threading",
-)  # fmt: skip
+    "json",
+    "numpy",
+    "pandas",
+    "sklearn",
+    "random",
+    "os",
+    "site",
+    "sitecustomize",
+    "usercustomize",
+    "csv",
+    "encodings",
+    "codecs",
+    "traceback",
+    "mappa_env",
+    "inside",
+    "linecache",
+    "threading",
+)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -123,7 +138,8 @@ print(helper.VALUE, json.dumps(1), numpy.ones(1), pandas.DataFrame().empty)
     assert (second.status, second.stdout) == ("ok", "42 1 [1.] True\n"), second
 
 
-DAMAGE = table("""
+DAMAGE = table(
+    """
 ### all_modules_removed
 import sys
 sys.modules.clear()
@@ -205,13 +221,15 @@ exec('(' * 500 + ')' * 500)
 eval('-' * 100000 + '1')
 ### source_of_one_line
 exec('x = [' + '1,' * 500000 + ']')
-""", prelude="import os, sys, threading, time, traceback\n")  # fmt: skip
+""",
+    prelude="import os, sys, threading, time, traceback\n",
+)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("attack", DAMAGE, ids=lambda attack: attack.name)
 def test_damage_stays_in_the_action(attack: object, level: str, sandboxes: Sandboxes) -> None:
-    """An interpreter may be ruined by its own code, in any way; the next action gets another one."""
+    """Code may damage its own interpreter in any way; the next action gets another one."""
     with sandboxes[level].open_workspace() as workspace:
         result = sandboxes[level].run(workspace, attack.code, LIMITS)
         assert result.status in ("ok", "error", "killed", "memory", "output_limit"), result

@@ -1,7 +1,7 @@
-"""Kernel: every dangerous family of system calls, foreign calling conventions, privileges regained.
+"""Kernel: every dangerous family of system calls, foreign calling conventions, regained privileges.
 
-Calls get arguments that cannot harm: what counts is whether the kernel is reached at all. Forbidden is EPERM,
-EACCES or ENOSYS; any other answer, even another error, means that the code behind the call has run.
+Calls get harmless arguments: what counts is whether they reach the kernel's code. EPERM, EACCES or ENOSYS
+mean refusal; any other answer, even another error, means that the code behind the call has run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from attacks.harness import LIBC, LIMITS, Attack, Run, battery, fill, table, unc
 from attacks.levels import LEVELS, Sandboxes
 from attacks.numbers import NUMBERS
 from attacks.scene import Scene
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 REACH = {
     "acct": "b'/nowhere'",
@@ -76,12 +76,19 @@ REACH = {
 }
 """Call -> arguments."""
 
-NEW = {"mnt": 0x20000, "cgroup": 0x2000000, "uts": 0x4000000, "ipc": 0x8000000, "user": 0x10000000,
-       "pid": 0x20000000, "net": 0x40000000}  # fmt: skip
+NEW = {
+    "mnt": 0x20000,
+    "cgroup": 0x2000000,
+    "uts": 0x4000000,
+    "ipc": 0x8000000,
+    "user": 0x10000000,
+    "pid": 0x20000000,
+    "net": 0x40000000,
+}
 
 
 def became_root(run: Run) -> bool:
-    """Files that it creates belong to the host's root, and did not before."""
+    """Its new files belong to the host's root, unlike before."""
     return run.owner("after") == 0 != run.owner("before")
 
 
@@ -100,11 +107,11 @@ for name, source in {CALLS}.items():
     os.waitpid(child, 0)
     print(flush=True)
 """
-"""All of them in one action, each in a child of its own."""
+"""Makes all calls in one action, each in its own child."""
 
 
 def answers(run: Run) -> dict[str, str]:
-    """Call -> the words that came of it."""
+    """Call -> its printed result."""
     return dict(line.partition(" ")[::2] for line in run.stdout.splitlines() if line)
 
 
@@ -129,7 +136,8 @@ def test_calls_do_not_reach_the_kernel(level: str, sandboxes: Sandboxes) -> None
 
 
 ATTACKS = [
-    *table("""
+    *table(
+        """
 ### clone_as_sibling
 if reach($nr_clone, 0x8000 | 17, 0, 0, 0, 0) == 0:
     os._exit(0)
@@ -199,8 +207,11 @@ print('GOT' if done.stdout == 'in\\n' else '')
 import stat
 os.mknod('zero', stat.S_IFCHR | 0o600, os.makedev(1, 5))
 print('GOT', open('zero', 'rb').read(4))
-""", prelude=LIBC),
-    *table("""
+""",
+        prelude=LIBC,
+    ),
+    *table(
+        """
 ### set_uid_root
 try:
     os.chmod('.', 0o777)
@@ -213,18 +224,26 @@ try:
 except OSError:
     pass
 open('after', 'w')
-""", prelude="import os\n", got=became_root),
+""",
+        prelude="import os\n",
+        got=became_root,
+    ),
     Attack("set_groups", "import os\nos.setgroups([0])\nprint('GOT')"),
-    Attack("capabilities_by_program", LIBC + """
+    Attack(
+        "capabilities_by_program",
+        LIBC
+        + """
 import subprocess, sys
 code = 'import os; os.chown("made", 12345, 12345); print("GOT")'
 open('made', 'w')
 print(subprocess.run([sys.executable, '-S', '-c', code], capture_output=True, text=True).stdout)
-"""),
-]  # fmt: skip
+""",
+    ),
+]
 
 if platform.machine() == "x86_64":
-    ATTACKS += table("""
+    ATTACKS += table(
+        """
 ### calls_of_32_bit_programs
 import mmap
 page = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
@@ -233,6 +252,8 @@ getpid = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buff
 print('GOT' if getpid() == os.getpid() else '')
 ### calls_of_x32_programs
 reach(0x40000000 + 39)
-""", prelude=LIBC)  # fmt: skip
+""",
+        prelude=LIBC,
+    )
 
 test_canary, test_contained = battery(ATTACKS)

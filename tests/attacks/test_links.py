@@ -1,6 +1,6 @@
-"""Links and special files: traps for the host that walks, reads, copies and removes a workspace.
+"""Links and special files: traps for a host that walks, reads, copies and removes a workspace.
 
-Confined code can hardly set them; so the host is also shown every trap as unconfined code sets it.
+Confined code can hardly create them, so the host also handles every trap as unconfined code creates it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from attacks.harness import LIMITS, Attack, fill, table, unconfined
 from attacks.levels import LEVELS, Sandboxes
 from attacks.scene import Scene
 from mappa_env.errors import WorkspaceError
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
-TRAPS = table("""
+TRAPS = table(
+    """
 ### link_to_file
 os.symlink('$secret', 'x')
 ### link_to_folder
@@ -98,8 +99,10 @@ import shutil
 above = os.path.dirname(os.getcwd())
 shutil.rmtree(above + '/tmp', ignore_errors=True)
 os.symlink('$drop', above + '/tmp')
-""", prelude="import os\n")  # fmt: skip
-"""``given.csv`` and ``below/given.csv`` are there from the beginning."""
+""",
+    prelude="import os\n",
+)
+"""``given.csv`` and ``below/given.csv`` exist from the start."""
 
 
 def prepared(workspace: Workspace) -> Workspace:
@@ -109,7 +112,7 @@ def prepared(workspace: Workspace) -> Workspace:
 
 
 def handle(workspace: Workspace, scene: Scene) -> None:
-    """All that the host ever does with a workspace: nothing of it may block, leak or reach outside."""
+    """Do all that the host ever does with a workspace. Nothing may block, leak or reach outside."""
     for name in workspace.scan().entries:
         for look in (workspace.read, workspace.preview):
             with suppress(WorkspaceError):
@@ -124,7 +127,7 @@ def handle(workspace: Workspace, scene: Scene) -> None:
 
 
 def in_time(work: Callable[[], None]) -> None:
-    """Run ``work``, which must not block; its exception is ours."""
+    """Run ``work``, which must not block, and raise its exception."""
     raised: list[BaseException] = []
 
     def run() -> None:

@@ -1,6 +1,8 @@
-"""Memory: one process, many, shared, hidden in files, pipes and sockets, again and again."""
+"""Memory: in one process or many, shared, hidden in files, pipes and sockets, and repeatedly."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 
@@ -8,11 +10,12 @@ from attacks.harness import LIBC, battery, table, wider
 from attacks.levels import LEVELS, Sandboxes
 
 MIB = 256
-"""What an action may hold; every attack asks for more than twice as much."""
+"""The memory limit; every attack requests more than twice as much."""
 _COUNTED = "what it asks for is written in it: unconfined it would only fill the machine"
 
 ATTACKS = [
-    *table("""
+    *table(
+        """
 ### one_block
 x = bytearray(700 << 20)
 x[::4096] = b'1' * len(x[::4096])
@@ -78,8 +81,12 @@ t = threading.Thread(target=down, args=(0,))
 t.start()
 t.join()
 print('GOT')
-""", limits=wider(memory_mb=MIB), unproven=_COUNTED),
-    *table("""
+""",
+        limits=wider(memory_mb=MIB),
+        unproven=_COUNTED,
+    ),
+    *table(
+        """
 ### in_children
 import os, time
 for _ in range(6):
@@ -154,8 +161,12 @@ for n in range(4):
         os._exit(0)
 for _ in range(4):
     os.wait()
-""", limits=wider(memory_mb=MIB), unproven=_COUNTED),
-    *table("""
+""",
+        limits=wider(memory_mb=MIB),
+        unproven=_COUNTED,
+    ),
+    *table(
+        """
 ### shared_memory_folder
 import os
 for folder in ('/dev/shm', '/tmp'):
@@ -197,8 +208,11 @@ if (x := _libc.shmget(0, 300 << 20, 0o1600)) >= 0:
 if _libc.mq_open(b'/$unique', 0o102, 0o600, 0) >= 0:
     print('GOT')
     _libc.mq_unlink(b'/$unique')
-""", prelude=LIBC),
-    *table("""
+""",
+        prelude=LIBC,
+    ),
+    *table(
+        """
 ### in_pipes
 import fcntl, os
 held = 0
@@ -273,10 +287,66 @@ except OSError:
     pass
 if count > 4000:
     print('GOT', count)
-""", limits=wider(memory_mb=MIB), unproven="what a user may hold in all is bounded unconfined too"),
-]  # fmt: skip
+""",
+        limits=wider(memory_mb=MIB),
+        unproven="a user's total is limited without the sandbox too",
+    ),
+]
 
 test_canary, test_contained = battery(ATTACKS)
+
+
+IN_ALL = """
+import os, time
+kept = bytearray(b'1' * (200 << 20))
+for _ in range(6):
+    if os.fork() == 0:
+        {}
+        time.sleep(60)
+        os._exit(0)
+time.sleep(60)
+"""
+"""Six processes, each of which fills half the limit in its own way."""
+_BOUND = 1.4
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "fill",
+    ["x = b'1' * (500 << 20)", "x = [b'1' * (1 << 20) for _ in range(500)]", "kept[::4096] = kept[::4096]"],
+)
+def test_several_processes_hardly_exceed_the_limit_together(
+    fill: str, level: str, sandboxes: Sandboxes
+) -> None:
+    """Without a cgroup, other work on the machine delays the checks: so the bound is loose, and tried thrice.
+
+    The same attacks exceeded it by 45 to 196 % when the checks came at fixed times. See docs/sandbox.md for
+    what is measured.
+    """
+    limit, peaks = 1000, []
+    while len(peaks) < 3 and min(peaks, default=math.inf) >= _BOUND * limit:
+        with sandboxes[level].open_workspace() as workspace:
+            result = sandboxes[level].run(workspace, IN_ALL.format(fill), wider(memory_mb=limit))
+        assert result.status == "memory", result
+        peaks.append(result.peak_rss / 2**20)
+    assert limit < min(peaks) < _BOUND * limit, peaks
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = bytearray(10 << 30)",
+        "import mmap\nx = mmap.mmap(-1, 700 << 20, flags=0x22)",
+        "import numpy\nx = [numpy.zeros(60 << 20, 'u1') for _ in range(20)]",
+        "x = bytearray(1)\nwhile True: x.extend(x)",
+        "x = [bytes(1 << 18) for _ in range(10_000)]",
+    ],
+)
+def test_a_request_that_the_kernel_refused_is_named(code: str, level: str, sandboxes: Sandboxes) -> None:
+    with sandboxes[level].open_workspace() as workspace:
+        result = sandboxes[level].run(workspace, code, wider(memory_mb=MIB))
+    assert result.status == "memory", result
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -1,4 +1,4 @@
-"""Names: odd bytes, imitations, huge, deep and many; and what the trail then says about them."""
+"""Names: odd bytes, lookalikes, very long, deep or many names, and their form in the file history."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from attacks.harness import LIMITS, Attack, table, unconfined
 from attacks.levels import LEVELS, Sandboxes
 from attacks.scene import Scene
 from mappa_env.sandbox import Result
-from mappa_env.trail import MAX_ENTRIES, MAX_PATH
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.snapshot import MAX_ENTRIES, MAX_PATH
+from mappa_env.workspace.workspace import Workspace
 
-ATTACKS = table("""
+ATTACKS = table(
+    """
 ### bytes_that_are_no_text
 open(b'\\xff\\xfe\\x80.csv', 'w').write('x')
 ### line_breaks
@@ -68,14 +69,16 @@ open('GIVEN.CSV', 'w').write('y')
 ### python_of_the_host
 for name in ('conftest.py', 'sitecustomize.py', 'setup.py', '__init__.py', 'numpy.py', 'x.pth', '.env'):
     open(name, 'w').write('raise SystemExit("executed")')
-""", prelude="import os\n")  # fmt: skip
+""",
+    prelude="import os\n",
+)
 
 UNLISTED = {"longer_than_a_path_may_be", "many_folders"}
-"""Folders alone are no change, and what lies too deep is only counted."""
+"""Folders alone are not a change, and entries that are too deep are only counted."""
 
 
 def check(name: str, result: Result, workspace: Workspace) -> None:
-    """The trail is printable, bounded and tells every name apart; what it names can be read."""
+    """The file history is printable and bounded, and its names are distinct and readable."""
     paths = [change.path for change in result.files]
     assert paths or name in UNLISTED, result
     assert len(set(paths)) == len(paths) <= MAX_ENTRIES + 1

@@ -1,4 +1,4 @@
-"""Network: every family of sockets, the host's own ports, names, and what needs no socket() call."""
+"""Network: every socket family, the host's ports, name resolution, and access without socket()."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from attacks.harness import Run, battery, table
 
 
 def knocked(run: Run) -> bool:
-    """A listener of the host was reached."""
+    """It reached a listener of the host."""
     return bool(run.scene.door.knocked)
 
 
 ATTACKS = [
-    *table("""
+    *table(
+        """
 ### connect_tcp
 import socket
 socket.create_connection(('127.0.0.1', $tcp), 5)
@@ -72,7 +73,9 @@ s.sendto(bytes.fromhex('000101000001000000000000076578616d706c6503636f6d00000100
 ### connect_by_program
 import subprocess
 subprocess.run(['bash', '-c', 'echo > /dev/tcp/127.0.0.1/$tcp'], timeout=9)
-""", got=knocked),
+""",
+        got=knocked,
+    ),
     *table("""
 ### listen_tcp
 import socket
@@ -142,6 +145,6 @@ try:
 except OSError as error:
     print('ABSENT' if error.errno == 97 else error)
 """),
-]  # fmt: skip
+]
 
 test_canary, test_contained = battery(ATTACKS)

@@ -1,4 +1,4 @@
-"""Output: floods, bytes that are no text, terminal controls, pipes that are never closed."""
+"""Output: floods, bytes that are not text, terminal control characters, pipes that stay open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ FLOODS = {
     "flood_of_small_writes",
 }
 
-ATTACKS = table("""
+ATTACKS = table(
+    """
 ### flood
 while True:
     os.write(1, b'x' * 65536)
@@ -82,12 +83,46 @@ class Bad:
 sys.stdout = sys.stderr = Bad()
 raise ValueError
 ### own_output_read_back
+os.write(1, b'earlier output')
+for change in (lambda: os.fchmod(1, 0o600), lambda: os.chmod('/proc/self/fd/1', 0o600)):
+    try:
+        change()
+    except OSError:
+        pass
+for path in ('/proc/self/fd/1', '/proc/thread-self/fd/1', '/dev/stdout', '/dev/fd/1'):
+    for mode in (os.O_RDONLY, os.O_RDWR):
+        try:
+            os.read(os.open(path, mode | os.O_NONBLOCK), 100)
+        except OSError:
+            pass
 try:
-    pipe = os.open('/proc/self/fd/1', os.O_RDONLY | os.O_NONBLOCK)
-    os.write(1, b'x' * 100)
-    os.read(pipe, 100)
+    os.read(1, 100)
 except OSError:
     pass
+### output_out_of_band
+import socket
+out = socket.socket(fileno=os.dup(1))
+out.send(b'x')
+try:
+    out.send(b'y', socket.MSG_OOB)
+except OSError:
+    out.send(b'y')
+time.sleep(0.5)
+out.send(b'z')
+### who_reads
+import socket, struct
+out = socket.socket(fileno=os.dup(1))
+for option in (17, 31, 59, 77):  # SO_PEERCRED, SO_PEERSEC, SO_PEERGROUPS, SO_PEERPIDFD
+    try:
+        print('GOT', out.getsockopt(socket.SOL_SOCKET, option, 100))
+    except OSError:
+        pass
+### who_writes
+import array, socket
+out = socket.socket(fileno=os.dup(1))
+for _ in range(50):
+    out.sendmsg([b'.'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0, 2]))])
+out.shutdown(socket.SHUT_WR)
 ### pipes_made_nonblocking
 import fcntl
 for number in (1, 2):
@@ -125,11 +160,14 @@ atexit.register(lambda: os.write(1, b'x' * 100000))
 ### printing_after_the_end
 import threading
 threading.Thread(target=lambda: (time.sleep(0.3), os.write(1, b'late'))).start()
-""", prelude="import os, sys, time\n", limits=SMALL)  # fmt: skip
+""",
+    prelude="import os, sys, time\n",
+    limits=SMALL,
+)
 
 
 def bounded(text: str) -> bool:
-    """Kept head and tail, a mark between them, and text that can be stored."""
+    """It has head, mark and tail, and is encodable text."""
     return len(text.encode()) <= 3 * 16 * 1024 + 100
 
 
@@ -145,6 +183,10 @@ EXACT: dict[str, Callable[[Result], bool]] = {
     "just_below_the_cap": lambda result: result.truncated == 15 * 65536 - 16 * 1024,
     "lone_surrogates": lambda result: result.stdout == "???\n",
     "imitated_truncation": lambda result: result.truncated == 0,
+    "own_output_read_back": lambda result: result.stdout == "earlier output",
+    "output_out_of_band": lambda result: result.stdout == "xyz",
+    "who_reads": lambda result: result.stdout == "",
+    "who_writes": lambda result: result.stdout == "." * 50,
     "streams_replaced": lambda result: result.status == "ok",
     "stream_that_raises": lambda result: result.status == "error",
     "late_output": lambda result: result.truncated == 100000 - 16 * 1024,
@@ -156,7 +198,7 @@ EXACT: dict[str, Callable[[Result], bool]] = {
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_output(attack: Attack, level: str, sandboxes: Sandboxes) -> None:
-    """Nothing to prove unconfined: these are attacks on the one who listens."""
+    """There is no unconfined run, because these attacks target the reader of the output."""
     with sandboxes[level].open_workspace() as workspace:
         result = sandboxes[level].run(workspace, attack.code, attack.limits)
         check(attack.name, result)

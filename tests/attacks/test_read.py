@@ -1,4 +1,4 @@
-"""Read: the host's files, other workspaces, secrets of the environment, what descriptors and memory hold."""
+"""Read: the host's files, other workspaces, and secrets in the environment, descriptors and memory."""
 
 from __future__ import annotations
 
@@ -162,23 +162,32 @@ for fd in range(300):
         continue
     print(os.read(file, 50))
 """),
-    Attack("environment_of_libc", LIBC + """
+    Attack(
+        "environment_of_libc",
+        LIBC
+        + """
 environ = ctypes.POINTER(ctypes.c_char_p).in_dll(_libc, 'environ')
 i = 0
 while environ[i]:
     print(environ[i])
     i += 1
-"""),
-    Attack("environment_on_the_stack", LIBC + """
+""",
+    ),
+    Attack(
+        "environment_on_the_stack",
+        LIBC
+        + """
 environ = ctypes.POINTER(ctypes.c_void_p).in_dll(_libc, 'environ')
 reader, writer = os.pipe()
 page = ctypes.addressof(ctypes.c_char.from_address(environ[0])) & ~4095
 for page in range(page - 65536, page + 65536, 4096):
     if _libc.write(writer, ctypes.c_void_p(page), 4096) == 4096:
         print(os.read(reader, 4096))
-"""),
+""",
+    ),
     Attack("tasks_and_their_answers", f"if open({str(TASKS)!r}, 'rb').read(100): print('GOT')"),
-    *table(f"""
+    *table(
+        f"""
 ### sources_of_the_project
 import sys
 for module in list(sys.modules.values()):
@@ -190,15 +199,19 @@ import gc, os, socket
 for thing in gc.get_objects():
     if isinstance(thing, socket.socket) and os.path.exists('/proc/self/fd/%d' % thing.fileno()):
         print('GOT', thing)
-for fd in range(300):
+for fd in (0, *range(3, 300)):  # 1 and 2 are sockets to the host's capture: test_output.py
     try:
         print('GOT', socket.socket(fileno=os.dup(fd)))
     except OSError:
         pass
-""", unproven="there is no server that the unconfined run was forked from"),
+""",
+        unproven="no server forks the unconfined run",
+    ),
     Attack(
-        "memory_of_earlier_actions", "plant = 'PLANTED-' + '$token'\nprint(len(plant))",
-        then=LIBC + """
+        "memory_of_earlier_actions",
+        "plant = 'PLANTED-' + '$token'\nprint(len(plant))",
+        then=LIBC
+        + """
 import re
 found, (reader, writer) = set(), os.pipe()
 pattern = re.compile(b"PLA" + b"NTED-([0-9a-f]{24})")
@@ -218,8 +231,9 @@ except OSError:
     look(end - (1 << 26), end)
     look(id(found) - (1 << 21), id(found) + (1 << 21))
 print(*(word.decode() for word in found))
-""", unproven="two interpreters share no memory: only a server that forks could leak it",
+""",
+        unproven="two interpreters share no memory; only a forking server could leak it",
     ),
-]  # fmt: skip
+]
 
 test_canary, test_contained = battery(ATTACKS)

@@ -1,4 +1,4 @@
-"""The documented residue of ``landlock`` is the asserted one, and every row of it is an attack."""
+"""The documented residue of ``landlock`` equals the asserted one, and every row of it is an attack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CATEGORIES = sorted(Path(__file__).parent.glob("test_*.py"))
 
 
 def rows() -> str:
-    """The table as docs/security.md must hold it."""
+    """The expected table in docs/security.md."""
     lines = [f"| `{name}` | {what} | {why} |" for name, (what, why) in RESIDUE.items()]
     return "\n".join(["| attack | what leaks | why |", "|---|---|---|", *lines])
 
@@ -21,8 +21,8 @@ def rows() -> str:
 def test_the_document_holds_the_table() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     found = re.search(r"<!-- residue: begin[^>]*-->\n(.*)\n<!-- residue: end -->", text, re.DOTALL)
-    assert found, "docs/security.md has lost the marks around its residue table"
-    assert found[1] == rows(), f"docs/security.md must hold:\n{rows()}"
+    assert found, "docs/security.md lacks the marks around its residue table"
+    assert found[1] == rows(), f"docs/security.md must contain:\n{rows()}"
 
 
 def test_every_row_is_an_attack() -> None:

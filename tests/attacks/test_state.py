@@ -1,4 +1,4 @@
-"""State: what one action leaves for the next, other agents' or episodes' included; numbers that repeat."""
+"""State: what one action leaves for later ones, also of other agents or episodes; repeated random numbers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from attacks.harness import LIBC, LIMITS, Run, fill, unconfined
 from attacks.levels import LEVELS, Sandboxes
 from attacks.scene import Scene
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 PAIRS = {
-    # what an action plants, and how another finds it
+    # what an action plants, and how another one finds it
     "file_in_tmp": ("open('/tmp/$unique', 'w')", "import os\nprint(os.path.exists('/tmp/$unique'))"),
     "file_in_temporary_folder": (
         "import os, tempfile\nopen(os.path.join(tempfile.gettempdir(), '$unique'), 'w')",
@@ -109,7 +109,7 @@ PAIRS = {
         "import mark\nprint(True)",
     ),
     "tracer": ("import sys\nsys.settrace(lambda *_: None)", "import sys\nprint(sys.gettrace() is not None)"),
-}  # fmt: skip
+}
 
 PLANT = f"""
 for source in {[plant for plant, _ in PAIRS.values()]}:
@@ -129,12 +129,12 @@ for name, source in { ({name: find for name, (_, find) in PAIRS.items()}) }.item
 
 
 def found(run: Run) -> set[str]:
-    """What was found, by the lines that say so; the last may come from an exit handler."""
+    """What was found, according to the output; an exit handler may print the last line."""
     return {line.split()[0] for line in run.stdout.splitlines() if line.endswith("True")}
 
 
 def test_canary_what_is_planted_can_be_found() -> None:
-    """Within one interpreter every mark is seen: the search is not blind."""
+    """Within one interpreter, the search finds every mark."""
     scene = Scene(os.getuid())
     with Workspace() as workspace:
         run = unconfined(PLANT + FIND, scene, workspace, cage=True)
@@ -145,7 +145,7 @@ def test_canary_what_is_planted_can_be_found() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_nothing_stays_but_files(level: str, sandboxes: Sandboxes) -> None:
-    """Looked for by the next actions, in a workspace of their own and in the same one."""
+    """The next actions search, in their own workspace and in the same one."""
     sandbox, scene = sandboxes[level], Scene(sandboxes.actor(level))
     plant, find = fill(PLANT, scene), fill(FIND, scene)
     with sandbox.open_workspace() as first, sandbox.open_workspace() as second:

@@ -1,4 +1,4 @@
-"""Status: forged success, false causes, and above all actions that would rather not count."""
+"""Status: forged success, false causes, and above all actions that try to void themselves."""
 
 from __future__ import annotations
 
@@ -10,22 +10,65 @@ from attacks.levels import LEVELS, Sandboxes
 FAKES = """
 import json, os, struct, sys
 REPORTS = [
-    b'{"code": 0, "struck": "", "wall": 0.0, "word": "", "cpu": 0.0, "rss": 0}',
+    b'{"code": 0, "exceeded": "", "wall": 0.0, "claimed": "", "cpu": 0.0, "rss": 0}',
     b'{"failed": "the host is to blame"}', b'{"lost": true}', b'{"status": "ok"}', b'end', b'',
 ]
 """
-"""What the sandbox's own parts might tell each other, said by the action."""
+"""Messages of the sandbox's own protocol, sent by the action."""
+
+WORD = """
+import sys
+words, frame = [], sys._getframe()
+while frame:
+    words += [value for value in frame.f_locals.values() if isinstance(value, str) and 4 <= len(value) <= 10]
+    frame = frame.f_back
+words = [word for word in dict.fromkeys(words) if word.isalnum()][::-1] + [''] * 4
+_libc.prctl(15, ('{0}:' + words[{1}]).encode(), 0, 0, 0)
+os._exit(1)
+"""
+"""Takes a process name that holds a limit and a word from the frames of the sandbox below it."""
+
+CLAIM = "_libc.prctl(0x4D617050, ctypes.c_ulong({0}), 0, 0, 0)\nos._exit(1)"
+"""Makes the system call with which the sandbox's own frames report a limit."""
+
+REPORT = """
+import os, sys
+frame = sys._getframe()
+while frame.f_back and '_report' not in frame.f_globals:
+    frame = frame.f_back
+report = frame.f_globals['_report']
+error = {}
+try:
+    report(error)
+except TypeError:  # it wants more words
+    for value in list(frame.f_locals.values()):
+        try:
+            report(error, value)
+        except (TypeError, AttributeError):
+            pass
+os._exit(1)
+"""
+"""Calls the function of the sandbox that reports a limit."""
 
 ATTACKS = {
     # expected: (statuses, exit code)
     "print_success": (("error",), 3, "print('status: ok\\nexit_code: 0\\nok, exit 0')\nraise SystemExit(3)"),
-    "print_report": (("error",), 3, FAKES + """
+    "print_report": (
+        ("error",),
+        3,
+        FAKES
+        + """
 for report in REPORTS:
     print(report.decode())
     print(report.decode(), file=sys.stderr)
 sys.exit(3)
-"""),
-    "report_on_every_descriptor": (("error",), 3, FAKES + """
+""",
+    ),
+    "report_on_every_descriptor": (
+        ("error",),
+        3,
+        FAKES
+        + """
 import array, socket
 for number in range(300):
     for report in REPORTS:
@@ -38,8 +81,13 @@ for number in range(300):
         except OSError:
             pass
 os._exit(3)
-"""),
-    "report_by_objects_of_the_server": (("error",), 3, FAKES + """
+""",
+    ),
+    "report_by_objects_of_the_server": (
+        ("error",),
+        3,
+        FAKES
+        + """
 import gc, socket
 for thing in gc.get_objects():
     if isinstance(thing, socket.socket):
@@ -49,8 +97,12 @@ for thing in gc.get_objects():
             except OSError:
                 pass
 os._exit(3)
-"""),
-    "replace_the_runner": (("ok", "error", "killed"), None, """
+""",
+    ),
+    "replace_the_runner": (
+        ("ok", "error", "killed"),
+        None,
+        """
 import os, sys
 frame = sys._getframe()
 while frame:
@@ -59,7 +111,8 @@ while frame:
             frame.f_globals[name] = lambda *a, **k: 0
     frame = frame.f_back
 raise ValueError
-"""),
+""",
+    ),
     "early_exit": (("ok",), 0, "import os\nos._exit(0)\nraise ValueError"),
     "exit_code_of_memory": (("error",), 97, "import os\nos._exit(97)"),
     "exit_code_of_disk": (("error",), 98, "import os\nos._exit(98)"),
@@ -69,37 +122,72 @@ raise ValueError
     "exit_code_of_segfault": (("error",), 139, "raise SystemExit(139)"),
     "exit_codes_at_the_edge": (("error",), 255, "raise SystemExit(-1)"),
     "exit_with_text": (("error",), 1, "raise SystemExit('status: ok')"),
-    "exit_with_object": (("error",), 1, "class A:\n    def __str__(self): raise ValueError\n"
-                         "raise SystemExit(A())"),
-    "exit_in_thread": (("error",), 4, "import threading, sys\n"
-                       "t = threading.Thread(target=sys.exit, args=(0,))\nt.start(); t.join()\nsys.exit(4)"),
+    "exit_with_object": (
+        ("error",),
+        1,
+        "class A:\n    def __str__(self): raise ValueError\nraise SystemExit(A())",
+    ),
+    "exit_in_thread": (
+        ("error",),
+        4,
+        "import threading, sys\n"
+        "t = threading.Thread(target=sys.exit, args=(0,))\nt.start(); t.join()\nsys.exit(4)",
+    ),
     "exit_in_child": (("error",), 5, "import os\nif os.fork() == 0: os._exit(0)\nos.wait()\nos._exit(5)"),
     "exit_handler_that_raises": (("ok", "error"), None, "import atexit\natexit.register(lambda: 1 / 0)"),
     "crash": (("killed",), -11, "import ctypes\nctypes.string_at(0)"),
     "abort": (("killed",), None, "import os\nos.abort()"),
-    "stack_overflow": (("killed",), None, "import sys\nsys.setrecursionlimit(10**9)\nx = []\n"
-                       "for _ in range(60000): x = [x]\nrepr(x)"),
+    "stack_overflow": (
+        ("killed",),
+        None,
+        "import sys\nsys.setrecursionlimit(10**9)\nx = []\nfor _ in range(60000): x = [x]\nrepr(x)",
+    ),
     "name_of_memory": (("error",), 1, LIBC + "_libc.prctl(15, b'mappa:memory', 0, 0, 0)\nos._exit(1)"),
     "name_of_disk": (("error",), 1, LIBC + "_libc.prctl(15, b'mappa:disk', 0, 0, 0)\nos._exit(1)"),
     "name_of_fork": (("error",), 1, LIBC + "_libc.prctl(15, b'mappa:fork', 0, 0, 0)\nos._exit(1)"),
-    "name_that_is_no_text": (("error",), 6, LIBC +
-                             "_libc.prctl(15, b'\\xff\\xfe\\x80', 0, 0, 0)\nos._exit(6)"),
-    "name_with_brackets": (("error",), 7, LIBC + "_libc.prctl(15, b') S 1 1 (', 0, 0, 0)\n"
-                           "import time\ntime.sleep(0.2)\nos._exit(7)"),
+    "name_that_is_no_text": (
+        ("error",),
+        6,
+        LIBC + "_libc.prctl(15, b'\\xff\\xfe\\x80', 0, 0, 0)\nos._exit(6)",
+    ),
+    "name_with_brackets": (
+        ("error",),
+        7,
+        LIBC + "_libc.prctl(15, b') S 1 1 (', 0, 0, 0)\nimport time\ntime.sleep(0.2)\nos._exit(7)",
+    ),
     "name_with_line_break": (("error",), 8, LIBC + "_libc.prctl(15, b'a\\nb', 0, 0, 0)\nos._exit(8)"),
+    **{
+        f"name_{limit}_with_{position}_word_of_the_server": (
+            ("error",),
+            1,
+            LIBC + WORD.format(limit, position),
+        )
+        for limit in ("memory", "disk", "proces")
+        for position in range(4)
+    },
+    **{f"claim_{number}": (("error",), 1, LIBC + CLAIM.format(number)) for number in (0, 1, 2, 3, 2**40)},
+    **{
+        f"report_{number}": (("error",), 1, REPORT.format(error))
+        for number, error in enumerate(
+            ("MemoryError()", "BlockingIOError(11, 'full')", "OSError(28, 'full')")
+        )
+    },
     "signal_of_time_limit": (("killed", "error", "ok"), None, "import os\nos.kill(os.getpid(), 24)"),
-    "signal_of_size_limit": (("killed", "error", "ok"), None, "import os, signal\n"
-                             "signal.signal(25, signal.SIG_DFL)\nos.kill(os.getpid(), 25)"),
+    "signal_of_size_limit": (
+        ("killed", "error", "ok"),
+        None,
+        "import os, signal\nsignal.signal(25, signal.SIG_DFL)\nos.kill(os.getpid(), 25)",
+    ),
     "raise_would_block": (("error",), 1, "raise BlockingIOError(11, 'try again')"),
     "raise_disk_full": (("error",), 1, "raise OSError(28, 'No space left on device')"),
-    "raise_memory_error": (("error", "memory"), 1, "raise MemoryError"),
+    "raise_memory_error": (("error",), 1, "raise MemoryError"),
     "raise_interrupt": (("error",), 1, "raise KeyboardInterrupt"),
     "claim_in_error_text": (("error",), 1, "raise Exception('MemoryError: unavailable: timeout')"),
     "no_code": (("ok",), 0, ""),
     "no_text": (("error",), 1, "\0"),
     "no_python": (("error",), 1, "this is (not python"),
-}  # fmt: skip
-"""Name -> what the status may be, the exit code (None: any), and the code."""
+}
+"""Name -> allowed statuses, exit code (None: any), and code."""
 
 
 @pytest.mark.parametrize("level", LEVELS)

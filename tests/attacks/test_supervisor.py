@@ -1,4 +1,4 @@
-"""Supervisor: requests that no sane host would send, and code that goes for the server that forked it."""
+"""Supervisor: strange requests, and code that attacks the server that forked it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from attacks.harness import LIBC, LIMITS, battery, table, wider
 from attacks.levels import LEVELS, Sandboxes
 
-ATTACKS = table("""
+ATTACKS = table(
+    """
 ### server_by_parent_number
 for _ in range(3):
     parent = os.getppid()
@@ -73,7 +74,10 @@ for pid in (os.getppid(), 1):
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
     os.killpg(0, number)
-""", prelude=LIBC, unproven="the unconfined run's parent is the test itself")  # fmt: skip
+""",
+    prelude=LIBC,
+    unproven="the unconfined run's parent is the test itself",
+)
 
 _, test_contained = battery(ATTACKS)
 
@@ -102,7 +106,7 @@ ODD = {
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", ODD)
 def test_any_text_is_a_request(name: str, level: str, sandboxes: Sandboxes) -> None:
-    """The server never looks at code: what only reading it can break, breaks in the action."""
+    """The server never reads code, so code that breaks its reader breaks only the action."""
     code, status = ODD[name]
     with sandboxes[level].open_workspace() as workspace:
         result = sandboxes[level].run(workspace, code, LIMITS)
@@ -115,7 +119,7 @@ def test_any_text_is_a_request(name: str, level: str, sandboxes: Sandboxes) -> N
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_hostile_actions_side_by_side(level: str, sandboxes: Sandboxes) -> None:
-    """One kills, one floods, one forks, one fills: the honest ones between them get what is theirs."""
+    """Hostile actions kill, flood, fork and fill; the honest ones between them get correct results."""
     hostile = [
         "import os\nos.kill(-1, 9)",
         "import os\nos.abort()",
@@ -142,7 +146,7 @@ def test_hostile_actions_side_by_side(level: str, sandboxes: Sandboxes) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_nothing_is_left_of_any_action(level: str, sandboxes: Sandboxes) -> None:
-    """No zombie and no process below the sandbox but its servers: as many as before."""
+    """The sandbox has as many descendants as before: only its servers, and no zombies."""
 
     def below() -> int:
         return len(psutil.Process().children(recursive=True))

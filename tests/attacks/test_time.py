@@ -1,6 +1,6 @@
-"""Time: spin, sleep, ignore signals, stop, hang at every place where code can hang.
+"""Time: spin, sleep, ignore signals, stop, and hang wherever code can hang.
 
-The attacks of a level run together, so that their limits pass together.
+The attacks of a level run concurrently, so that their time limits elapse together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ WALL = wider(wall_s=3.0, memory_mb=1024)
 CPU = wider(cpu_s=1.0, wall_s=60.0)
 
 ATTACKS = [
-    *table("""
+    *table(
+        """
 ### sleep
 time.sleep(3600)
 ### sleep_in_child
@@ -105,8 +106,12 @@ while True:
         os.wait()
         os._exit(0)
     time.sleep(0.05)
-""", prelude="import os, signal, sys, time\nprint('begun', flush=True)\n", limits=WALL),
-    *table("""
+""",
+        prelude="import os, signal, sys, time\nprint('begun', flush=True)\n",
+        limits=WALL,
+    ),
+    *table(
+        """
 ### spin
 while True:
     pass
@@ -141,17 +146,43 @@ if os.fork() == 0:
         spin()
     os._exit(0)
 time.sleep(100)
+### spin_until_told
+signal.signal(signal.SIGXCPU, lambda *_: os._exit(0))
+while True:
+    pass
+### spin_until_told_early
+import resource
+signal.signal(signal.SIGXCPU, lambda *_: None)
+resource.setrlimit(resource.RLIMIT_CPU, (1, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+while time.process_time() < 1.5:
+    pass
+os._exit(0)
+### spin_in_children_that_nobody_waits_for
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(6):
+    if os.fork() == 0:
+        while time.process_time() < 0.6:
+            pass
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError:  # it has ended
+        pass
+os._exit(0)
 ### spin_in_threads
 import threading
 for _ in range(3):
     threading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()
-""", prelude="import os, signal, sys, time\nprint('begun', flush=True)\n", limits=CPU),
-]  # fmt: skip
+""",
+        prelude="import os, signal, sys, time\nprint('begun', flush=True)\n",
+        limits=CPU,
+    ),
+]
 
 
 @functools.cache
 def outcomes(sandbox: Sandbox) -> Mapping[str, Result]:
-    """First those that sleep, then those that spin: these would keep those from getting going."""
+    """Start the sleeping attacks first, because spinning ones would delay their start."""
 
     def run(attack: Attack) -> Result:
         with sandbox.open_workspace() as workspace:
@@ -168,7 +199,7 @@ def outcomes(sandbox: Sandbox) -> Mapping[str, Result]:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("attack", ATTACKS, ids=attrgetter("name"))
 def test_ends_in_time(attack: Attack, level: str, sandboxes: Sandboxes) -> None:
-    """No attack ends by itself: that it ends shows that the sandbox ended it. What it said is kept."""
+    """No attack ends by itself, so the sandbox must have ended it. Its output is kept."""
     result = outcomes(sandboxes[level])[attack.name]
     assert (result.status, result.stdout) == ("timeout", "begun\n"), result
     assert result.wall_s < attack.limits.wall_s + 20

@@ -1,11 +1,12 @@
-"""Write: files, links and attributes outside of the workspace, and the runtime that all actions share."""
+"""Write: files, links and attributes outside the workspace, and the runtime that all actions share."""
 
 from __future__ import annotations
 
 from attacks.harness import LIBC, Attack, battery, table, touched
 
 ATTACKS = [
-    *table("""
+    *table(
+        """
 ### write_new_file
 open('$drop/$unique', 'w').write('here')
 ### write_existing_file
@@ -87,13 +88,21 @@ subprocess.run(['/bin/sh', '-c', 'echo more >> $victim'])
 ### write_by_sqlite
 import sqlite3
 sqlite3.connect('$drop/$unique').execute('create table t (x)').connection.commit()
-""", got=touched),
-    Attack("exchange_files", LIBC + """
+""",
+        got=touched,
+    ),
+    Attack(
+        "exchange_files",
+        LIBC
+        + """
 open('x', 'w').write('planted')
 syscall($nr_renameat2, -100, b'x', -100, b'$victim', 2)
-""", got=touched),
+""",
+        got=touched,
+    ),
     Attack("write_raw", LIBC + "_libc.write(_libc.open(b'$victim', 1), b'changed', 7)", got=touched),
-    *table("""
+    *table(
+        """
 ### leave_in_tmp
 import os
 for folder in ('/tmp', '/var/tmp', '/dev/shm', '/run', '/home', '/', '/mnt', '..'):
@@ -101,7 +110,9 @@ for folder in ('/tmp', '/var/tmp', '/dev/shm', '/run', '/home', '/', '/mnt', '..
         open(folder + '/$unique', 'w').write('here')
     except OSError:
         pass
-""", got=lambda run: run.scene.left_behind()),
+""",
+        got=lambda run: run.scene.left_behind(),
+    ),
     *table("""
 ### runtime_library
 import os
@@ -175,6 +186,6 @@ for name in set(os.listdir('/dev')) - {'null', 'zero', 'full', 'random', 'urando
     except OSError:
         pass
 """),
-]  # fmt: skip
+]
 
 test_canary, test_contained = battery(ATTACKS)

@@ -1,4 +1,4 @@
-"""Whatever comes in: a clear error or a low score with its reason; nothing hangs, nothing is lost."""
+"""Any bad input gives a clear error or a low score with a reason, without hanging or losing anything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gymnasium as gym
 import pettingzoo
 import pytest
 
-import mappa_env  # noqa: F401
+from mappa_env import team_env
 from mappa_env.errors import DataError, DataMissingError, EpisodeError, OptionError, UnknownTaskError
 from mappa_env.scripted import make_team
 from mappa_env.trace.record import read
@@ -35,8 +35,8 @@ def play(env: gym.Env[Any, str], texts: list[str]) -> list[Any]:
 
 def test_unknown_task_ids_name_the_nearest() -> None:
     env = gym.make(ID, sandbox="null")
-    known = env.unwrapped.episode.tasks.ids[0]  # type: ignore[attr-defined]
-    with pytest.raises(UnknownTaskError, match=r"holds [0-9]+ ids.* Did you mean 'train-arith"):
+    known = team_env(env).task_ids[0]
+    with pytest.raises(UnknownTaskError, match=r"has [0-9]+ ids.* Did you mean 'train-arith"):
         env.reset(options={"task_id": known[:-1]})
     with pytest.raises(UnknownTaskError, match="unknown task id 'nonsense'"):
         env.reset(options={"task_id": "nonsense"})
@@ -48,11 +48,6 @@ def test_unknown_task_ids_name_the_nearest() -> None:
         vector.reset(options={"task_id": "nonsense"})
     _, info = env.reset(seed=0, options={"task_id": known})  # an error leaves the environment usable
     assert info["task_id"] == known
-
-
-def test_other_reset_options_are_ignored() -> None:
-    env = gym.make(ID, sandbox="null")
-    assert env.reset(seed=1, options={"options": 1})[0] == env.reset(seed=1)[0]
 
 
 def test_missing_data_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,14 +87,23 @@ def test_render_modes_are_checked() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "\x00", "\ud800\udfff", "\u202e\x1b]0;x\x07", "x" * 10_000_000, "\\boxed{" * 50_000,
-        "```python\n" * 50_000, "<think>" * 50_000, "```python\nprint('a\x00b')\n```",
+        "",
+        "\x00",
+        "\ud800\udfff",
+        "\u202e\x1b]0;x\x07",
+        "x" * 10_000_000,
+        "\\boxed{" * 50_000,
+        "```python\n" * 50_000,
+        "<think>" * 50_000,
+        "```python\nprint('a\x00b')\n```",
         "```python\n\ud800\n```",
-        "```python\nprint('\\ud800')\n```", "```python\n" + "x = 1\n" * 200_000 + "```",
-        "\\boxed{10^{10^{10}}}", "\\boxed{" + "(" * 3000 + "}",
+        "```python\nprint('\\ud800')\n```",
+        "```python\n" + "x = 1\n" * 200_000 + "```",
+        "\\boxed{10^{10^{10}}}",
+        "\\boxed{" + "(" * 3000 + "}",
     ],
     ids=lambda text: ascii(text[:24]),
-)  # fmt: skip
+)
 def test_any_text_through_a_whole_episode(text: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     env = gym.make(ID, record=str(path))
@@ -109,7 +113,7 @@ def test_any_text_through_a_whole_episode(text: str, tmp_path: Path) -> None:
     assert info["outcome/success"] is False
     assert info["outcome/score"] == 0.0
     for _, reward, _, _, info in steps:
-        assert 0.0 <= reward <= 5.0
+        assert 0.0 <= reward <= 6.0  # an agent to whom nothing usable was handed on, and that stops
         assert info["coach/status"] in ("ok", "abstain")
     (trajectory,) = read(path)
     assert trajectory.outcome is not None
@@ -144,7 +148,7 @@ def test_odd_files_in_the_workspace(env_id: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("TOP-SECRET")
     path = tmp_path / "trace.jsonl"
-    env = gym.make(env_id, sandbox="process", record=str(path))  # the only one that lets code make them
+    env = gym.make(env_id, sandbox="process", record=str(path))  # the only one in which code can create them
     work = odd_files(secret)
     again = "```python\nimport json\nprint(json.dumps([1]))\n```"
     texts = ["plan: 1", work, again] if env_id == ID else [work, again, "done"]
@@ -187,7 +191,7 @@ def expert_episode() -> Trajectory:
 def dsbench(kind: str, fault: str = "") -> Trajectory:
     env = gym.make("mappa/DSBench-v0")
     env.reset(seed=2)
-    episode = env.unwrapped.episode  # type: ignore[attr-defined]
+    episode = team_env(env).episode
     team = make_team("dsbench", kind, agent="analyst_0" if fault else "", fault=fault)
     team.reset(episode.task, 2)
     while not episode.over:

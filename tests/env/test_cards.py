@@ -1,4 +1,4 @@
-"""Cards: every shipped one reads; a malformed one is a CardError and nothing else."""
+"""Cards: every shipped one can be read; a malformed one raises CardError and nothing else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -15,15 +16,15 @@ from hypothesis import strategies as st
 
 import envs_registry
 from mappa_env.cards import Card, read_card
-from mappa_env.errors import CardError
-from mappa_env.registration import find_card, shipped
+from mappa_env.errors import CardError, OptionError
+from mappa_env.registration import find_card, register_card, shipped
 
 MATHCHAT = yaml.safe_load((envs_registry.ROOT / "mathchat" / "card.yaml").read_text())
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A card folder of a user's own; tests rewrite its card.yaml."""
+    """A user's card folder, whose card.yaml the tests rewrite."""
     target = tmp_path_factory.mktemp("cards") / "mine"
     shutil.copytree(envs_registry.ROOT / "mathchat", target)
     return target
@@ -50,6 +51,44 @@ def test_a_card_extends_a_shipped_one_from_anywhere(tmp_path: Path) -> None:
     assert card.team == find_card("mathchat").team
 
 
+def test_a_missing_folder_is_named() -> None:
+    with pytest.raises(CardError, match=r"there is no folder .*nope"):
+        register_card("nope")
+
+
+def test_only_agents_with_tools_need_a_tool_prompt(tmp_path: Path) -> None:
+    raw = {key: value for key, value in MATHCHAT.items() if key not in ("extends", "coach", "probe")}
+    for length in ("full", "compact"):
+        prompts = tmp_path / "prompts" / length
+        prompts.mkdir(parents=True)
+        (prompts / "solver.jinja").write_text("{{ task.prompt }}")
+    without = {**raw, "id": "NoTools-v0", "coach": {}, "team": [{"name": "solver_0"}]}
+    assert set(read_card(write(tmp_path, without)).prompts) == {("full", "solver"), ("compact", "solver")}
+    env_id = register_card(tmp_path)
+    env = gym.make(env_id, coach="off", sandbox="null")
+    env.reset(seed=0)
+    assert env.step("```python\nprint(1)\n```")[2]
+    env.close()
+    assert read_card(tmp_path).lengths == ("full", "compact")
+    with pytest.raises(OptionError, match=r"prompts='brief' must be one of full, compact"):
+        gym.make(env_id, coach="off", sandbox="null", prompts="brief")
+    with_tools = {**without, "team": [{"name": "solver_0", "tools": ["python"]}]}
+    with pytest.raises(CardError, match=r"tool\.jinja"):
+        read_card(write(tmp_path, with_tools))
+
+
+def test_a_length_other_than_full_is_whole_or_absent(tmp_path: Path) -> None:
+    team = [{"name": "planner_0"}, {"name": "solver_0"}]
+    write(tmp_path, {"extends": "mathchat", "id": "Mine-v0", "team": team, "coach": {}, "scripted": None})
+    for name in ("full", "compact"):
+        (tmp_path / "prompts" / name).mkdir(parents=True)
+    (tmp_path / "prompts" / "full" / "planner.jinja").write_text("{{ task.prompt }}")
+    with pytest.raises(CardError, match=r"prompts/compact/planner\.jinja"):  # begun, not whole
+        read_card(tmp_path)
+    (tmp_path / "prompts" / "compact").rmdir()
+    assert read_card(tmp_path).lengths == ("full",)  # the extended card has no planner
+
+
 def test_own_tasks_lie_beside_the_card(folder: Path) -> None:
     card = read_card(write(folder, {**MATHCHAT, "tasks": {"loader": "jsonl"}}))
     assert card.loader_options == {"folder": str(folder / "tasks")}
@@ -67,13 +106,15 @@ def test_own_tasks_lie_beside_the_card(folder: Path) -> None:
         ({"team": [{"name": "solver_0"}, {"name": "solver_0"}]}, "distinct names"),
         ({"team": [{"name": "critic_0"}]}, "critic.jinja"),
         ({"coach": {"truth": ["nobody_0"]}}, "not in the team"),
-        ({"coach": {"rubric": "../../secrets"}}, "does not lie within"),
-        ({"probe": "/etc/passwd"}, "does not lie within"),
+        ({"coach": {"rubric": "../../secrets"}}, "is not in"),
+        ({"probe": "../mine.py:Probe"}, "there is no file"),
         ({"limits": {"wall_s": -1}}, "must be a positive"),
         ({"limits": {"wall": 3}}, "Did you mean 'wall_s'"),
         ({"limits": {"memory_mb": 1.5}}, "positive int,"),
+        ({"scripted": "mathchatt"}, r"scripted='mathchatt' is not a script; .* Did you mean 'mathchat'\?"),
+        ({"scripted": "unlike"}, r"or none\.$"),
         ({"tasks": None}, "'tasks' must be a mapping"),
-        ({"extends": "mine"}, "circle"),
+        ({"extends": "mine"}, "circular"),
         ({"extends": "nowhere"}, "does not exist"),
     ],
 )
@@ -101,7 +142,7 @@ VALUES = st.recursive(
 
 
 def paths(raw: Any) -> list[tuple[Any, ...]]:
-    """Every place in a nested value."""
+    """Every path in a nested value."""
     items = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
     return [()] + [(key, *rest) for key, value in items for rest in paths(value)]
 

@@ -1,4 +1,4 @@
-"""Actions as text: fences, tool calls, thinking, boxes; any text parses, in linear time."""
+"""Parsing actions: fences, tool calls, thinking, boxes; any text parses in linear time."""
 
 from __future__ import annotations
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from paths import ROOT
 
 
 def test_the_readme_shows_the_example_and_its_real_output() -> None:
@@ -20,9 +19,3 @@ def test_the_readme_shows_the_example_and_its_real_output() -> None:
         [sys.executable, "-W", "ignore", str(example)], capture_output=True, text=True, check=True
     )
     assert ran.stdout == shown[1]
-
-
-def test_every_document_that_is_linked_exists() -> None:
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"

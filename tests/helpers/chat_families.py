@@ -1,6 +1,6 @@
 """Tokenizers of well-known chat families: their marks, special tokens, kind of vocabulary and turn rules.
 
-The templates are written anew. They render system, user and assistant messages as the published ones do
+These are our own templates. They render system, user and assistant messages as the published ones do
 (``test_chat_families`` compares, where a package with the published ones is installed); what is said there of
 tools and images is left out. Vocabularies are trained on a few of the environment's texts, so ids are not
 those of the models.
@@ -101,9 +101,13 @@ class Family:
         )
         made.add_tokens([AddedToken(text, special=False, normalized=False) for text in self.plain])
         tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=made, bos_token=self.bos, eos_token=self.eos, pad_token=self.specials[0],
-            clean_up_tokenization_spaces=False, padding_side="left",
-        )  # fmt: skip
+            tokenizer_object=made,
+            bos_token=self.bos,
+            eos_token=self.eos,
+            pad_token=self.specials[0],
+            clean_up_tokenization_spaces=False,
+            padding_side="left",
+        )
         tokenizer.chat_template = self.template
         return tokenizer
 
@@ -113,30 +117,53 @@ FAMILIES = {
     for family in (
         Family("qwen3", _QWEN3, _QWEN, "<|im_end|>", plain=_THINK, published="qwen3", strips=True),
         Family(
-            "qwen3-thinking", _QWEN3.replace("assistant\n' }}", "assistant\n<think>\n' }}"), _QWEN,
-            "<|im_end|>", plain=_THINK, strips=True,
+            "qwen3-thinking",
+            _QWEN3.replace("assistant\n' }}", "assistant\n<think>\n' }}"),
+            _QWEN,
+            "<|im_end|>",
+            plain=_THINK,
+            strips=True,
         ),
         Family("qwen2.5", _QWEN25, _QWEN, "<|im_end|>", plain=_THINK[2:4], published="qwen2_5"),
         Family(
-            "llama-3", _LLAMA3,
-            ("<|finetune_right_pad_id|>", "<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>",
-             "<|end_header_id|>", "<|eot_id|>"),
-            "<|eot_id|>", "<|begin_of_text|>", published="llama3_2",
+            "llama-3",
+            _LLAMA3,
+            (
+                "<|finetune_right_pad_id|>",
+                "<|begin_of_text|>",
+                "<|end_of_text|>",
+                "<|start_header_id|>",
+                "<|end_header_id|>",
+                "<|eot_id|>",
+            ),
+            "<|eot_id|>",
+            "<|begin_of_text|>",
+            published="llama3_2",
         ),
         Family(
-            "r1-distill", _R1_DISTILL, ("<｜▁pad▁｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
-            "<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>",
-            ("<｜User｜>", "<｜Assistant｜>", *_THINK[:2]), published="deepseek_r1_distill", strips=True,
+            "r1-distill",
+            _R1_DISTILL,
+            ("<｜▁pad▁｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
+            "<｜end▁of▁sentence｜>",
+            "<｜begin▁of▁sentence｜>",
+            ("<｜User｜>", "<｜Assistant｜>", *_THINK[:2]),
+            published="deepseek_r1_distill",
+            strips=True,
         ),
         Family(
             "mistral", _MISTRAL, ("<unk>", "<s>", "</s>", "[INST]", "[/INST]"), "</s>", "<s>", pieces="first"
         ),
         Family(
-            "gemma", _GEMMA, ("<unk>", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"), "<eos>",
-            "<bos>", pieces="never", published="gemma",
+            "gemma",
+            _GEMMA,
+            ("<unk>", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"),
+            "<eos>",
+            "<bos>",
+            pieces="never",
+            published="gemma",
         ),
     )
-}  # fmt: skip
+}
 
 
 def _byte_level(texts: Sequence[str], vocab_size: int, family: Family) -> Tokenizer:
@@ -147,9 +174,11 @@ def _byte_level(texts: Sequence[str], vocab_size: int, family: Family) -> Tokeni
     )
     made.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=[AddedToken(t, special=True) for t in family.specials],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False,
-    )  # fmt: skip
+        vocab_size=vocab_size,
+        special_tokens=[AddedToken(t, special=True) for t in family.specials],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
     made.train_from_iterator(texts, trainer)
     return made
 

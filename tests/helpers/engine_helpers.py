@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from mappa_rl.config import Config, load_config
 from mappa_rl.engines import Generation, Request
 
 VOCAB, STOP, MAX_LEN = 64, 1, 1024
@@ -19,21 +21,47 @@ needs_vllm = pytest.mark.skipif(
 )
 
 
-def make_model(seed: int = 0, tied: bool = True) -> Qwen3ForCausalLM:
+def make_model(seed: int = 0, tied: bool = True, layers: int = 2) -> Qwen3ForCausalLM:
     """Heads of 32, the narrowest that vLLM's CPU kernels know."""
     torch.manual_seed(seed)
     config = Qwen3Config(
-        vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        head_dim=32, intermediate_size=80, initializer_range=0.25, max_position_embeddings=MAX_LEN,
+        vocab_size=VOCAB,
+        hidden_size=48,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        intermediate_size=80,
+        initializer_range=0.25,
+        max_position_embeddings=MAX_LEN,
         tie_word_embeddings=tied,
-    )  # fmt: skip
+    )
     return Qwen3ForCausalLM(config).eval()
+
+
+def vllm_config(*overrides: str) -> Config:
+    """A config with a small vLLM engine for ``make_model``."""
+    sizes = ["engine.kv_cache_mb=32", "engine.max_num_seqs=16"]
+    lengths = [f"model.max_len={MAX_LEN}", f"rollout.max_context={MAX_LEN}"]
+    return load_config("demo", ["engine.name=vllm", *sizes, *lengths, *overrides])
+
+
+def make_request(
+    ids: Sequence[int],
+    seed: int,
+    max_tokens: int,
+    temperature: float = 1.0,
+    stop_ids: tuple[int, ...] = (),
+    top_p: float = 1.0,
+) -> Request:
+    """At temperature 1, from the whole distribution and without a stop, unless the test says otherwise."""
+    return Request(ids, seed, max_tokens, temperature, stop_ids, top_p)
 
 
 def make_requests(n: int = 24, temperature: float = 1.0, max_tokens: int = 20) -> list[Request]:
     rng = np.random.default_rng(7)
     return [
-        Request(
+        make_request(
             tuple(rng.integers(2, VOCAB, rng.integers(1, 60)).tolist()), i, max_tokens, temperature, (STOP,)
         )
         for i in range(n)

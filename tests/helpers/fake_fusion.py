@@ -26,7 +26,9 @@ Answer = dict[str, Any]
 
 
 class FakeFusion:
-    """``with FakeFusion() as server``: a fake server at ``server.url``. The switches:
+    """``with FakeFusion() as server``: a fake server at ``server.url``.
+
+    ``python`` runs the code, as user ``set_uid`` if given, which only root can do. The switches:
 
     ``refuse``: statuses to answer ``/run_code`` with, one per request, before any runs.
     ``broken``: every ``/run_code`` gets HTTP 500.
@@ -34,12 +36,14 @@ class FakeFusion:
     ``hangs_up``: the code runs, and the connection is closed without an answer.
     ``late``: the code is killed as soon as it has printed a line; TimeLimitExceeded is the answer.
     ``never_starts``: TimeLimitExceeded without having run anything.
+    ``deaf``: whatever the code prints is lost.
     ``edit``: changes the finished answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, python: str = sys.executable, set_uid: int | None = None) -> None:
+        self._python, self._uid = python, set_uid
         self.refuse: list[int] = []
-        self.broken = self.stall = self.hangs_up = self.late = self.never_starts = False
+        self.broken = self.stall = self.hangs_up = self.late = self.never_starts = self.deaf = False
         self.edit: Callable[[Answer], None] = lambda answer: None
         self.bodies: list[Mapping[str, Any]] = []
         self.authorization: list[str | None] = []
@@ -77,6 +81,9 @@ class FakeFusion:
             self.most_at_once = max(self.most_at_once, self._now)
         try:
             answer = self._run(body)
+        except OSError as error:  # the real one formats None, which its traceback printer returns
+            message = f"exception on running code {body['code']}: {error} None"
+            answer = {"status": "SandboxError", "message": message, "run_result": None, "files": {}}
         finally:
             with self._lock:
                 self._now -= 1
@@ -85,32 +92,36 @@ class FakeFusion:
 
     def _run(self, body: Mapping[str, Any]) -> Answer:
         with tempfile.TemporaryDirectory(prefix="fake-fusion-", ignore_cleanup_errors=True) as folder:
-            for name, content in body.get("files", {}).items():
-                if content is None or "IGNORE_THIS_FILE" in name:
-                    continue
-                path = os.path.join(folder, name)  # absolute and ".." lead where they say, as on the real one
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "wb") as file:
-                    file.write(base64.b64decode(content))
-            with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".py", delete=False) as script:
-                script.write(body["code"])
-            result = self._command([sys.executable, script.name], folder, body)
+            script = lay(folder, body)
+            result = self._command([self._python, script], folder, body)
             return {
                 "status": {"Error": "SandboxError", "TimeLimitExceeded": "Failed"}.get(
                     result["status"], "Failed" if result["return_code"] else "Success"
                 ),
-                "message": "", "compile_result": None, "run_result": result, "executor_pod_name": None,
+                "message": "",
+                "compile_result": None,
+                "run_result": result,
+                "executor_pod_name": None,
                 "files": _fetch(folder, body.get("fetch_files", [])),
-            }  # fmt: skip
+            }
 
     def _command(self, command: list[str], folder: str, body: Mapping[str, Any]) -> Answer:
         late = {"status": "TimeLimitExceeded", "execution_time": body["run_timeout"], "return_code": None}
         if self.never_starts:
             return {**late, "stdout": "", "stderr": ""}
+        if self._uid is not None:
+            for above, folders, names in os.walk(folder):
+                for name in (".", *folders, *names):
+                    os.chmod(os.path.join(above, name), 0o777)
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            command,
+            cwd=folder,
+            user=self._uid,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,
-        )  # fmt: skip
+        )
         if self.late:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -128,9 +139,26 @@ class FakeFusion:
             out, err = process.communicate()
             return {**late, "stdout": _decoded(out), "stderr": _decoded(err)}
         return {
-            "status": "Finished", "execution_time": 0.1, "return_code": process.returncode,
-            "stdout": _decoded(out[:CUT]), "stderr": _decoded(err[:CUT]),
-        }  # fmt: skip
+            "status": "Finished",
+            "execution_time": 0.1,
+            "return_code": process.returncode,
+            "stdout": "" if self.deaf else _decoded(out[:CUT]),
+            "stderr": _decoded(err[:CUT]),
+        }
+
+
+def lay(folder: str, body: Mapping[str, Any]) -> str:
+    """Write the files of a request to ``folder``; return the path of its program."""
+    for name, content in body.get("files", {}).items():
+        if content is None or "IGNORE_THIS_FILE" in name:
+            continue
+        path = os.path.join(folder, name)  # absolute and ".." lead where they say, as on the real one
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(content))
+    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".py", delete=False) as script:
+        script.write(body["code"])
+    return script.name
 
 
 def _unprocessable(body: Any) -> str:

@@ -162,21 +162,28 @@ def envelope(fake: FakeServer, text: str | None, **changes: Any) -> dict[str, An
         return {
             "candidates": [{"content": content, "finishReason": changes.get("finish", "STOP"), "index": 0}],
             "usageMetadata": {
-                "promptTokenCount": prompt, "cachedContentTokenCount": cached, "candidatesTokenCount": output,
-                "thoughtsTokenCount": thoughts, "totalTokenCount": prompt + output + thoughts,
+                "promptTokenCount": prompt,
+                "cachedContentTokenCount": cached,
+                "candidatesTokenCount": output,
+                "thoughtsTokenCount": thoughts,
+                "totalTokenCount": prompt + output + thoughts,
             },
-            "modelVersion": version, "responseId": f"r{len(fake.calls)}",
-        }  # fmt: skip
-    message = {"role": "assistant", "content": text, "reasoning": "let me see"}
+            "modelVersion": version,
+            "responseId": f"r{len(fake.calls)}",
+        }
+    message = {"role": "assistant", "content": text, "refusal": None, "reasoning": "let me see"}
     return {
-        "id": f"chatcmpl-{len(fake.calls)}", "object": "chat.completion", "model": version,
+        "id": f"chatcmpl-{len(fake.calls)}",
+        "object": "chat.completion",
+        "model": version,
         "choices": [{"index": 0, "message": message, "finish_reason": changes.get("finish", "stop")}],
         "usage": {
-            "prompt_tokens": prompt, "completion_tokens": output + thoughts,
+            "prompt_tokens": prompt,
+            "completion_tokens": output + thoughts,
             "prompt_tokens_details": {"cached_tokens": cached},
             "completion_tokens_details": {"reasoning_tokens": thoughts},
         },
-    }  # fmt: skip
+    }
 
 
 def _json(value: Any, status: int = 200, **headers: str) -> tuple[int, dict[str, str], bytes]:
@@ -250,6 +257,15 @@ def blocked(fake: FakeServer, call: Call) -> Any:
             {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "modelVersion": fake.model_version}
         )
     return _json(envelope(fake, None, finish="content_filter"))
+
+
+def refusing(fake: FakeServer, call: Call) -> Any:
+    """The model itself declines: Gemini by a reason to finish, OpenAI by a message of its own."""
+    if fake.kind == "gemini":
+        return _json(envelope(fake, None, finish="SAFETY"))
+    found = envelope(fake, None)
+    found["choices"][0]["message"]["refusal"] = "I cannot judge this."
+    return _json(found)
 
 
 def out_of_tokens(fake: FakeServer, call: Call) -> Any:

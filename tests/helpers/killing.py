@@ -2,7 +2,8 @@
 
 ``python killing.py OUT PLAN`` carries a run out. PLAN is JSON: ``overrides``; and either ``times``, a file
 for the seconds that every call of every phase took, or ``phase``, ``call`` (from 0) and ``after_s``: the
-moment, counted from the beginning of that call, at which the process sends itself SIGKILL; or ``resume``.
+moment, counted from the beginning of that call, at which the process sends itself ``signal``, by default
+SIGKILL; or ``resume``.
 """
 
 from __future__ import annotations
@@ -20,18 +21,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tiny_run import TINY
+
 HERE = Path(__file__).resolve().parent
 PHASES = ("rollout", "learner", "weight sync", "checkpoint")
 STEPS = 6
-TINY = [
-    "warmstart.episodes=60", "warmstart.steps=20", "warmstart.warmup_steps=2",
-    "model.hidden=32", "model.layers=1", "model.mlp=64",
-    "rollout.episodes_per_step=8", "rollout.max_new_tokens=16",
-    "env.sandbox=calculator", f"env.coach={HERE / 'length_coach.py'}:LengthCoach",
-    "eval.episodes=9", "eval.calibration_temperatures=[]",
-    f"run.steps={STEPS}", "run.checkpoint_every=2", "run.tensorboard=false",
-]  # fmt: skip
-ASYNC = ["rollout.staleness=1", "algo.correction=tis"]
+SMALL = [
+    *TINY,
+    "warmstart.episodes=60",
+    "warmstart.steps=20",
+    "warmstart.warmup_steps=2",
+    "rollout.max_new_tokens=16",
+    f"env.coach={HERE / 'length_coach.py'}:LengthCoach",
+    "eval.episodes=9",
+    f"run.steps={STEPS}",
+    "run.checkpoint_every=2",
+]
+ASYNC = ["rollout.staleness=1", "algo.importance_sampling=tis"]
 
 
 class Moment(NamedTuple):
@@ -64,6 +70,8 @@ def forked(out: Path, plan: dict[str, Any]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         carry_out(out, plan)
         code = 0
+    except SystemExit as stopped:
+        code = int(stopped.code or 0)
     finally:
         sys.stderr.flush()
         os._exit(code)
@@ -75,14 +83,14 @@ Runner = Callable[[Path, dict[str, Any]], int]
 def run_whole(out: Path, overrides: Sequence[str] = (), runner: Runner = spawned) -> dict[str, list[float]]:
     """An uninterrupted run; seconds of every call, by phase."""
     times = out.with_name(f"{out.name}-times.json")
-    code = runner(out, {"overrides": [*TINY, *overrides], "times": str(times)})
+    code = runner(out, {"overrides": [*SMALL, *overrides], "times": str(times)})
     assert code == 0, f"the run ended with {code}"
     found: dict[str, list[float]] = json.loads(times.read_text())
     return found
 
 
 def run_killed(out: Path, moment: Moment, overrides: Sequence[str] = (), runner: Runner = spawned) -> None:
-    code = runner(out, {"overrides": [*TINY, *overrides], **moment._asdict()})
+    code = runner(out, {"overrides": [*SMALL, *overrides], **moment._asdict()})
     assert code == -signal.SIGKILL, f"the run ended with {code} before {moment}"
 
 
@@ -90,8 +98,10 @@ def resume(out: Path) -> None:
     """As a user does."""
     done = subprocess.run(
         [sys.executable, "-m", "mappa_rl.cli", "train", "--resume", str(out)],
-        capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 
@@ -99,7 +109,7 @@ def outcome(out: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, bytes]
     """Metrics without the clocks', and the weights at the end, policy by policy."""
     from safetensors.numpy import load_file
 
-    from mappa_rl.sinks import read_metrics
+    from mappa_rl.telemetry.sinks import read_metrics
 
     clocks = ("time/", "tokens_per_s")
     rows = [{k: v for k, v in row.items() if not k.startswith(clocks)} for row in read_metrics(out)]
@@ -113,8 +123,36 @@ def outcome(out: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, bytes]
     return rows, weights
 
 
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def run_stopped(
+    out: Path,
+    moment: Moment,
+    number: signal.Signals,
+    overrides: Sequence[str] = (),
+    runner: Runner = spawned,
+) -> float:
+    """A signal that a run can hear: it saves itself and ends. Returns the seconds from signal to end."""
+    heard = out.with_name(f"{out.name}-heard")
+    plan = {"overrides": [*SMALL, *overrides], **moment._asdict(), "signal": number, "heard": str(heard)}
+    code = runner(out, plan)
+    ended = time.time()
+    assert code == 128 + number, f"the run ended with {code} after {number.name} at {moment}"
+    return ended - float(heard.read_text())
+
+
+def saved_steps(out: Path) -> tuple[int, int]:
+    """The last complete step by the run's metrics, and the step of its newest checkpoint."""
+    from mappa_rl.learner.checkpoint import Checkpoints
+    from mappa_rl.telemetry.sinks import read_metrics
+
+    latest = Checkpoints(out / "checkpoints", keep=1).latest()
+    rows = read_metrics(out)
+    return rows[-1]["step"] if rows else 0, int(latest.name.removeprefix("step-")) if latest else 0
+
+
+def _die(plan: dict[str, Any]) -> None:
+    if "heard" in plan:
+        Path(plan["heard"]).write_text(str(time.time()))
+    os.kill(os.getpid(), plan.get("signal", signal.SIGKILL))
 
 
 def _hooked(
@@ -124,7 +162,8 @@ def _hooked(
     def called(*args: Any, **options: Any) -> Any:
         mine = plan.get("phase") == phase and plan["call"] == len(times[phase])
         if mine:  # a call of microseconds is over before a timer begins: kill before it
-            threading.Timer(plan["after_s"], _die).start() if plan["after_s"] > 0.001 else _die()
+            die = functools.partial(_die, plan)
+            threading.Timer(plan["after_s"], die).start() if plan["after_s"] > 0.001 else die()
         started = time.perf_counter()
         done = method(*args, **options)
         times[phase].append(time.perf_counter() - started)
@@ -135,26 +174,32 @@ def _hooked(
 
 def carry_out(out: Path, plan: dict[str, Any]) -> None:
     """See above; in the process that calls."""
-    from mappa_rl import batches
-    from mappa_rl.checkpoint import Checkpoints
     from mappa_rl.config import load_config
-    from mappa_rl.learner import Learner
-    from mappa_rl.policies import Policies
-    from mappa_rl.trainer import train
+    from mappa_rl.learner.checkpoint import Checkpoints
+    from mappa_rl.learner.learner import Learner
+    from mappa_rl.rollout import batches
+    from mappa_rl.rollout.policies import Policies
+    from mappa_rl.training.stopping import Terminated
+    from mappa_rl.training.trainer import train
 
     if plan.get("resume"):
         train(load_config(out / "config.yaml"), out, resume=True)
         return
     times: dict[str, list[float]] = {phase: [] for phase in PHASES}
     config = load_config("demo", [f"out={out}", *plan["overrides"]])
-    kind: Any = batches.StreamedBatches if config.streamed else batches.OwnBatches
+    kind: Any = batches.AsyncBatches if config.is_async else batches.OnPolicyBatches
     hooks: list[tuple[Any, str, str]] = [
-        (kind, "take", "rollout"), (Learner, "step", "learner"),
-        (Policies, "sync", "weight sync"), (Checkpoints, "save", "checkpoint"),
-    ]  # fmt: skip
+        (kind, "take", "rollout"),
+        (Learner, "step", "learner"),
+        (Policies, "sync", "weight sync"),
+        (Checkpoints, "save", "checkpoint"),
+    ]
     for owner, name, phase in hooks:
         setattr(owner, name, _hooked(getattr(owner, name), phase, plan, times))
-    train(config, out)
+    try:
+        train(config, out)
+    except KeyboardInterrupt as stop:
+        sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
     if "times" in plan:
         Path(plan["times"]).write_text(json.dumps(times))
 

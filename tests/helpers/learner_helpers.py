@@ -9,19 +9,81 @@ import numpy as np
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from mappa_rl.types import Floats, Sample, Span
+from mappa_rl.config import Algo, Optim
+from mappa_rl.distributed import world
+from mappa_rl.learner.batch import Batch
+from mappa_rl.learner.forward import Reference, Scorer
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.losses import Objective
+from mappa_rl.learner.lr_schedule import Schedule
+from mappa_rl.learner.minibatches import Minibatches
+from mappa_rl.types import Demonstrations, Floats, Sample, Span, StepStats
 
 VOCAB = 64
 
 
 def make_model(seed: int = 0, layers: int = 2) -> Any:
     config = Qwen3Config(
-        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=layers, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=8, intermediate_size=48, max_position_embeddings=128,
-        initializer_range=0.3, tie_word_embeddings=True, attn_implementation="sdpa",
-    )  # fmt: skip
+        vocab_size=VOCAB,
+        hidden_size=32,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        intermediate_size=48,
+        max_position_embeddings=128,
+        initializer_range=0.3,
+        tie_word_embeddings=True,
+        attn_implementation="sdpa",
+    )
     torch.manual_seed(seed)
     return Qwen3ForCausalLM(config).float()
+
+
+def make_optim(**options: Any) -> Optim:
+    """Stage 2 and one minibatch unless the test says otherwise."""
+    return Optim(**{"zero_stage": 2, "minibatches": 1, **options})
+
+
+def constant(lr: float, warmup: int = 0) -> Schedule:
+    return Schedule(lr, "constant", warmup=warmup, total=0, floor=0.0)
+
+
+def make_learner(
+    model: Any, schedule: Schedule | float, *, critic: bool = False, seed: int = 0, **options: Any
+) -> Learner:
+    """A learner at temperature 1; ``options`` are keys of the ``optim`` section."""
+    if isinstance(schedule, float):
+        schedule = constant(schedule)
+    return Learner(model, make_optim(**options), schedule, temperature=1.0, critic=critic, seed=seed)
+
+
+def make_reference(model: Any, **options: Any) -> Reference:
+    return Reference(model, make_optim(**options), temperature=1.0)
+
+
+def make_scorer(model: Any, temperature: float = 1.0, *, chunk: int | None = None, **options: Any) -> Scorer:
+    return Scorer(model, make_optim(**options), temperature=temperature, chunk=chunk)
+
+
+def take_step(
+    learner: Any,
+    samples: Sequence[Sample],
+    advantages: Sequence[Floats],
+    weights: Sequence[Floats],
+    *,
+    objective: Objective | None = None,
+    demonstrations: Demonstrations | None = None,
+    **targets: Any,
+) -> StepStats:
+    """One step with PPO's objective unless given; ``targets`` are further fields of the batch.
+
+    With several processes: one update, to which each gives all of its samples.
+    """
+    batch = Batch(samples, advantages, weights, **targets)
+    part = None if world()[1] == 1 else Minibatches([[list(range(len(samples)))]], learner.draw(batch).random)
+    stats: StepStats = learner.step(batch, objective or Objective(Algo()), demonstrations, part)
+    return stats
 
 
 def make_sample(
@@ -45,7 +107,7 @@ def make_sample(
     for span in spans:
         mask[span.start : span.end] = True
     logprobs = np.where(mask, -rng.uniform(2, 6, at), 0).astype(np.float32)
-    return Sample(rng.integers(0, VOCAB, at), mask, logprobs, tuple(spans), policy, agent, part).check()
+    return Sample(rng.integers(0, VOCAB, at), mask, logprobs, tuple(spans), policy, agent, part)
 
 
 def make_batch(count: int = 12, seed: int = 0) -> tuple[list[Sample], list[Floats], list[Floats]]:
@@ -103,4 +165,4 @@ def gradient_of(learner: Any, *batch: Any, **options: Any) -> tuple[Any, list[to
         return 0.0
 
     learner._apply = apply
-    return learner.step(*batch, **options), caught
+    return take_step(learner, *batch, **options), caught

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mappa_env.sandbox import Limits, Result, Sandbox
@@ -12,6 +13,8 @@ STORY = [
     "import os\nos.rename('c', 't'); os.rename('d/a', 'c'); os.rename('t', 'd/a')",
     "import os\nos.link('c', 'e')\nos.chmod('d/moved', 0o640)\nopen(b'\\xff\\n', 'w').write('raw')\n1 / 0",
     "import os\nprint(oct(os.stat('d/moved').st_mode), sorted(os.listdir(b'.')))\nos.unlink(b'\\xff\\n')",
+    "import os\nos.chmod('d/moved', 0o600)\nos.rename('d/moved', 'd/again')\nopen('e', 'a').write('x')\n"
+    "print(open('c').read(), oct(os.stat('d/again').st_mode), os.path.samefile('c', 'e'))",
     "import random, sys\nprint(random.random(), hash('x'), open('c').read(), sys.argv)\nexit(3)",
     "import os, shutil\nprint('gone', flush=True)\nfor n in os.listdir('.'): "
     "(shutil.rmtree if os.path.isdir(n) else os.unlink)(n)\nos.kill(os.getpid(), 15)",
@@ -21,13 +24,16 @@ STORY = [
 ]
 
 
-def tell(sandbox: Sandbox) -> list[tuple[Any, ...]]:
-    """What each action of the story came to, in a workspace of ``sandbox``."""
+def tell(sandbox: Sandbox, story: Sequence[str] = STORY) -> list[tuple[Any, ...]]:
+    """What each action of a story came to, in a workspace of ``sandbox``."""
     with sandbox.open_workspace() as workspace:
         workspace.put("given.csv", b"1,2")
-        return [_told(sandbox.run(workspace, code, Limits(wall_s=120), seed=5)) for code in STORY]
+        return [_observed(sandbox.run(workspace, code, Limits(wall_s=120), seed=5)) for code in story]
 
 
-def _told(result: Result) -> tuple[Any, ...]:
-    files = [(change.path, change.op, change.size, change.sha256, change.kind) for change in result.files]
+def _observed(result: Result) -> tuple[Any, ...]:
+    files = [
+        (change.path, change.op, change.size, change.sha256, change.kind, change.links)
+        for change in result.files
+    ]
     return result.status, result.exit_code, result.stdout, result.stderr, files

@@ -17,12 +17,14 @@ from typing import Any
 
 import gymnasium as gym
 
-import mappa_env  # noqa: F401  (registers the environments)
+from mappa_env import team_env
 from mappa_env.coach.base import BaseCoach, at_once
 from mappa_env.sandbox.base import Limits, Result
 from mappa_env.types import Evidence, Verdict
 from mappa_rl.engines.base import Generation, Request
-from mappa_rl.policies import Policies, Policy, PolicyMap
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.rollout.asynchronous import AsyncRollout
+from mappa_rl.rollout.policies import Policies, Policy
 
 TEXT = "```python\nprint(6 * 7)\n```"
 """Every action of every agent: those who may, run it."""
@@ -132,6 +134,18 @@ def policies(engine: SimulatedEngine, env_id: str = "mappa/MathChat-v0") -> Poli
     return Policies(members, [Policy("shared", None, chat, engine)])  # type: ignore[arg-type]
 
 
+def async_rollout(
+    make_env: Callable[[], Any],
+    members: Policies,
+    *,
+    in_flight: int = 128,
+    max_episode_s: float = 0.0,
+    retries: int = 0,
+) -> AsyncRollout:
+    """Without a limit on time and without a second try unless the test says otherwise."""
+    return AsyncRollout(make_env, members, in_flight=in_flight, max_episode_s=max_episode_s, retries=retries)
+
+
 class SimulatedSandbox:
     """``run`` waits, then raises the fault that it has, or answers with its status."""
 
@@ -141,7 +155,7 @@ class SimulatedSandbox:
 
     def run(self, workspace: Any, code: str, limits: Limits, *, seed: int = 0) -> Result:
         env = self._env
-        step = len(env.unwrapped.episode.actions)
+        step = len(team_env(env).episode.actions)
         time.sleep(env.latency_s("sandbox", env.seed, step))
         fault = env.faults("sandbox", env.seed, step)
         if isinstance(fault, Exception):
@@ -202,7 +216,7 @@ class SimulatedEnv(gym.Wrapper[Any, str, Any, str]):
     ) -> None:
         super().__init__(gym.make(env_id, sandbox="null", judging=judging, prompts="compact"))
         self.latency_s, self.faults, self.seed = latency_s, faults, 0
-        episode = self.unwrapped.episode
+        episode = team_env(self).episode
         episode._execution.sandbox = SimulatedSandbox(self, episode._execution.sandbox)
         episode._coach = SimulatedCoach(self, episode.card)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,14 @@ import numpy as np
 from mappa_env.trace.record import TraceStore
 from mappa_env.types import ActionRecord, Outcome, Task, ToolResult, Trajectory, Verdict
 from mappa_rl.config import Config, load_config
-from mappa_rl.launch import write_config
-from mappa_rl.results import Result, save_results
-from mappa_rl.sinks import Metrics
-from mappa_rl.summary import Summary, demonstrated_faults, summarise
+from mappa_rl.config.run_folder import write_config
+from mappa_rl.evaluation.calibration import Calibration
+from mappa_rl.evaluation.faults import demonstrated_faults
+from mappa_rl.evaluation.results import Result, save_results
+from mappa_rl.evaluation.summarise import summarise
+from mappa_rl.evaluation.summary import Summary
+from mappa_rl.telemetry.progress import Progress
+from mappa_rl.telemetry.sinks import Metrics
 
 TOPICS = ("linear", "counting", "sequence", "number_theory")
 AGENTS = ("solver_0", "coder_0", "verifier_0")
@@ -30,8 +35,12 @@ def make_run(
     shaping: str = "process",
     best: float = 0.4,
     finished: bool = True,
+    more: Sequence[str] = (),
 ) -> Config:
-    """A run's folder. ``gain`` is what training adds to success; ``best`` the best temperature."""
+    """A run's folder. ``gain`` is what training adds to success; ``best`` the best temperature.
+
+    ``more`` are further overrides.
+    """
     overrides = [
         f"run.seed={seed}",
         f"env.shaping={shaping}",
@@ -39,6 +48,7 @@ def make_run(
         f"eval.episodes={episodes}",
         "eval.temperatures=[1.0]",
         "rollout.episodes_per_step=128",
+        *more,
     ]
     config = load_config("demo", overrides)
     config = write_config(config, out)
@@ -65,13 +75,14 @@ def make_run(
 
 
 def summary(out: Path, config: Config, best: float = 0.4) -> Summary:
+    progress = Progress("")
+    progress.seconds |= {"demonstrations": 12.0, "warm start": 95.5, "training": 141.0}
     return summarise(
         out,
         config,
         episodes=config.run.steps * config.rollout.episodes_per_step,
-        phases={"demonstrations": 12.0, "warm start": 95.5, "training": 141.0},
-        best=best,
-        calibration={1.0: 0.3, best: 0.5},
+        progress=progress,
+        calibration=Calibration({1.0: 0.3, best: 0.5}),
         faults=demonstrated_faults("mathchat", TOPICS),
     )
 

@@ -9,15 +9,15 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-import mappa_env  # noqa: F401  (registers the environments)
-from mappa_env import plugins
+from mappa_env import team_env
 from mappa_env.cards import Card
-from mappa_env.coach import GROUP, BaseCoach, make_coach
+from mappa_env.coach import COACHES, BaseCoach, make_coach
 from mappa_env.errors import CoachStopped, OptionError
 from mappa_env.registration import find_card
 from mappa_env.types import Evidence, Verdict
+from paths import ROOT
 
-DOCS = Path(__file__).parents[2] / "docs" / "coach.md"
+DOCS = ROOT / "docs" / "coach.md"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_the_documented_example_judges(mine: Path, judging: str) -> None:
     coach = {"name": f"{mine}:Brief", "limit": 10}
     env: Any = gym.make("mappa/MathChat-v0", coach=coach, judging=judging, sandbox="calculator")
     play(env)
-    verdicts = [action.verdict for action in env.unwrapped.trajectory.actions]
+    verdicts = [action.verdict for action in team_env(env).trajectory.actions]
     assert {verdict.score for verdict in verdicts} <= {10.0, 2.0}
     assert {verdict.coach for verdict in verdicts} == {"brief"}
     env.close()
@@ -63,18 +63,21 @@ def test_environments_share_the_class_of_a_file_until_it_changes(mine: Path, car
         ("{mine}:Verdict", "'score'"),
         (
             "{mine}:NoCoach",
-            "judge, judge_many, judge_later, blame, wait, close, name, deterministic, corrects, labels ",
+            "judge(), judge_many(), judge_later(), blame(), wait(), close(), name, deterministic, corrects, "
+            "labels missing",
         ),
         ("{mine}:NotFresh", "fresh=False"),
-        ("{mine}:NoJudge", "is no coach: judge missing"),
-        ("{mine}:NUMBER", "no class"),
+        ("{mine}:NoJudge", "is not a coach: judge() is missing"),
+        ("{mine}:NUMBER", "not a class"),
+        ("{mine}:NoCard", "NoCard' must take the card first, then its options."),
         ("rubirc", "Did you mean 'rubric'"),
     ],
 )
-def test_what_is_no_coach_is_refused_when_made(mine: Path, card: Card, spec: Any, says: str) -> None:
+def test_what_is_not_a_coach_is_refused_when_made(mine: Path, card: Card, spec: Any, says: str) -> None:
     with mine.open("a") as file:
         file.write("class NoJudge(BaseCoach): ...\n")
         file.write("NUMBER = 3\nclass NoCoach:\n    def __init__(self, card): ...\n")
+        file.write("class NoCard(BaseCoach):\n    def __init__(self): ...\n")
         file.write("class NotFresh(BaseCoach):\n    def judge(self, evidence): ...\n")
     if isinstance(spec, str):
         spec = {"name": spec}
@@ -89,13 +92,15 @@ def test_a_package_brings_a_coach_by_name(
     info = tmp_path / "theirs-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{GROUP}]\ntheirs = theirs:Kind\nbroken = theirs:Nothing\n")
+    (info / "entry_points.txt").write_text(
+        f"[{COACHES.group}]\ntheirs = theirs:Kind\nbroken = theirs:Nothing\n"
+    )
     (tmp_path / "theirs.py").write_text(
         "from mappa_env.coach import BaseCoach\nclass Kind(BaseCoach):\n    name = 'theirs'\n"
         "    def judge(self, evidence, *, fresh=False): ...\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    assert plugins.installed(GROUP) == ["broken", "theirs"]
+    assert COACHES.names()[-2:] == ["broken", "theirs"]
     assert make_coach("theirs", card).name == "theirs"
     with pytest.raises(OptionError, match="Nothing"):
         make_coach("broken", card)
@@ -106,21 +111,21 @@ def test_a_package_brings_a_coach_by_name(
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (Verdict("ok", 70.0), "scores are 0-10"),
-        (Verdict("ok", float("nan")), "scores are 0-10"),
+        (Verdict("ok", 70.0), "it must be 0-10"),
+        (Verdict("ok", float("nan")), "it must be 0-10"),
         (Verdict("ok", None), "score None"),
-        (Verdict("abstain", 5.0), "goes with 'ok'"),
-        (7.5, "no Verdict"),
+        (Verdict("abstain", 5.0), "'ok' and 'suspect' need a score"),
+        (7.5, "must return a Verdict"),
     ],
 )
 @pytest.mark.parametrize("judging", ["blocking", "deferred"])
-def test_a_verdict_that_cannot_be_paid_ends_the_run(answer: Any, says: str, judging: str) -> None:
+def test_an_invalid_verdict_ends_the_run(answer: Any, says: str, judging: str) -> None:
     class Wrong(BaseCoach):
         def judge(self, evidence: Evidence, *, fresh: bool = False) -> Verdict:
             return answer  # type: ignore[no-any-return]
 
     env: Any = gym.make("mappa/MathChat-v0", coach="off", judging=judging, sandbox="calculator")
-    env.unwrapped.episode._coach = Wrong(env.unwrapped.episode.card)
+    team_env(env).episode._coach = Wrong(team_env(env).card)
     with pytest.raises(CoachStopped, match=says):
         play(env)
     env.close()
@@ -128,5 +133,5 @@ def test_a_verdict_that_cannot_be_paid_ends_the_run(answer: Any, says: str, judg
 
 def play(env: Any) -> None:
     env.reset(seed=0)
-    while not env.unwrapped.episode.over:
-        env.step("plan: 2 + 2" if env.unwrapped.episode.turn == 0 else "2 + 2")
+    while not team_env(env).episode.over:
+        env.step("plan: 2 + 2" if team_env(env).episode.turn == 0 else "2 + 2")

@@ -1,4 +1,4 @@
-"""``mappa-env coach cost``: the forecast against what a run really asked of the fake."""
+"""``mappa-env coach cost``: the forecast against the calls that a real run made to the fake server."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import fake_llm as fakes
 import pytest
 import yaml
 
+import fake_llm as fakes
 from mappa_env.cli import main
 from mappa_env.costs.forecast import forecast
 from mappa_env.costs.run_plan import RunPlan, find, of_recipe, recipes
-from mappa_env.episode import Episode
+from mappa_env.envs.partners import Partners
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
-from mappa_env.partners import Partners
 from mappa_env.registration import find_card
 
 FLASH = "gemini:gemini-3.8-flash"
@@ -47,7 +47,7 @@ def test_the_forecast_is_what_a_run_asks(folder: str, options: dict[str, Any], t
         assert not server.calls
         episode = Episode(card, coach={"name": coach, "ledger": ledger}, **options)
         for seed, kind in enumerate(("expert", "faulty")):
-            team = Partners(card, kind, seat=None, prompts=options.get("prompts", "full"))
+            team = Partners(card, kind, agent=None, prompts=options.get("prompts", "full"))
             episode.reset(seed=seed)
             team.reset(episode)
             while not episode.over:
@@ -66,22 +66,24 @@ def test_the_forecast_is_what_a_run_asks(folder: str, options: dict[str, Any], t
 def test_a_recipe_says_how_many_episodes_are_judged(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     run = {
-        "env": {"id": "mappa/AMC-v0", "coach": FLASH, "task_options": {"a": 1}}, "run": {"steps": 5},
-        "rollout": {"episodes_per_step": 10}, "eval": {"episodes": 7, "temperatures": [1.0, 0.5]},
-    }  # fmt: skip
+        "env": {"id": "mappa/AMC-v0", "coach": FLASH, "task_options": {"a": 1}},
+        "run": {"steps": 5},
+        "rollout": {"episodes_per_step": 10},
+        "eval": {"episodes": 7, "temperatures": [1.0, 0.5]},
+    }
     path.write_text(yaml.safe_dump(run))
     found = find(str(path))
     assert (found.env_id, found.coach, found.training, found.evaluation) == ("mappa/AMC-v0", FLASH, 50, 14)
     assert found.options["task_options"] == {"a": 1}
     assert (of_recipe(path, episodes=3, steps=2).training, of_recipe(path, steps=0).training) == (6, 0)
-    run["env"]["coach_feedback"] = "agents"  # then nothing is played without the coach
+    run["env"]["coach_feedback"] = "agents"  # then every episode needs the coach
     run["eval"] |= {"calibration_temperatures": [0.5, 0.2], "calibration_episodes": 4, "every": 2}
     path.write_text(yaml.safe_dump(run))
     assert find(str(path)).evaluation == 3 * 4 + 7 * (2 * 3 + 2 * 2)
 
 
 @pytest.mark.parametrize("text", ["[1]", "env: 3", "run: {steps: many}", "env: ["])
-def test_what_is_no_recipe_is_refused(tmp_path: Path, text: str) -> None:
+def test_what_is_not_a_recipe_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(OptionError, match=r"mine\.yaml"):
@@ -130,9 +132,26 @@ def test_the_command_needs_neither_key_nor_network(
     assert "episodes: 15 of training" in shown
     if "demo" in recipes():
         assert main(["coach", "cost", "demo", *small]) == 2
-        assert "asks no model" in capsys.readouterr().err
+        assert "does not call a model, so it is free" in capsys.readouterr().err
     assert main(["coach", "cost", "mappa/MathChatt-v0", "--coach", FLASH]) == 2
     assert "neither a recipe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("coach", "words"),
+    [
+        ("gemini", "does not name a model: write gemini:<model> (gemini:gemini-"),
+        ("openai", "does not name a model: write openai:<model>@<base_url>."),
+        ("gemni:flash", "unknown coach 'gemni:flash'. Did you mean 'gemini'?"),
+        ("off", "'off' does not call a model, so it is free."),
+        ("replay:calls.sqlite", "does not call a model, so it is free."),
+    ],
+)
+def test_only_a_coach_that_calls_no_model_costs_nothing(
+    coach: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["coach", "cost", "mappa/MathChat-v0", "--coach", coach]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_defaults_are_the_learners() -> None:

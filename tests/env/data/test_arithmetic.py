@@ -32,7 +32,7 @@ def test_answers_are_exact_and_misconceptions_are_wrong(split):
 
 
 def test_answers_hold_in_the_problem_itself():
-    """Checked from the short text alone, without the expression that the generator gave."""
+    """Checks the answer from the short text alone, without the generator's expression."""
     checked = set()
     for task in every("train"):
         answer, text = int(task.truth["answer"]), task.compact
@@ -51,7 +51,7 @@ def test_answers_hold_in_the_problem_itself():
         elif task.topic == "number_theory":
             assert answer == math.prod(e + 1 for e in numbers[1::2])
         elif task.topic == "modular":
-            dividend, modulus = text.removeprefix("remainder of ").removesuffix("?").split(" by ")
+            dividend, modulus = text.removesuffix("?").split(" mod ")
             assert answer == value_at(dividend, 0) % int(modulus)
         else:
             continue

@@ -1,28 +1,29 @@
-"""The real DSBench layout: a synthetic folder of the same form, and the real texts where a user has them."""
+"""The real DSBench layout: a synthetic folder of the same form, and the real texts if available."""
 
 from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
 from pathlib import Path
 
 import pytest
-from warm_runner import run_warm
 
-from mappa_env.data import adding, dsbench, load_tasks
+from mappa_env.data import adding, load_tasks
+from mappa_env.data.tabular import dsbench
 from mappa_env.errors import DataError, DataMissingError, OptionError, UnknownTaskError
 from mappa_env.grading.submission import grade_submission
 from mappa_env.parsing import parse
 from mappa_env.scripted import make_team
 from mappa_env.types import Task
+from paths import DATA
+from warm_runner import run_warm
 
-REAL = Path(os.environ.get("MAPPA_TEST_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+REAL = DATA
 
 
 def competition(root: Path, name: str, columns: list[str], rows: list[list[object]], sample: str) -> None:
-    """The first two thirds of ``rows`` for training; columns: id, one feature, targets."""
+    """Uses the first two thirds of ``rows`` for training; columns: id, one feature, targets."""
     cut = len(rows) * 2 // 3
     folder, answers = root / "data" / "data_resplit" / name, root / "data" / "answers" / name
     folder.mkdir(parents=True)
@@ -35,7 +36,7 @@ def competition(root: Path, name: str, columns: list[str], rows: list[list[objec
     table(folder / "test.csv", columns[:2], [row[:2] for row in rows[cut:]])
     wanted = [columns[0], *columns[2:]]
     table(folder / sample, wanted, [[row[0], *(0 for _ in columns[2:])] for row in rows[cut:]])
-    # The answers lie in another order than the test table.
+    # The answers are in another order than the test table.
     table(answers / "test_answer.csv", wanted, [[row[0], *row[2:]] for row in reversed(rows[cut:])])
 
 
@@ -77,7 +78,7 @@ def folder(tmp_path: Path) -> Path:
         lines = "\n".join(json.dumps(row) for row in rows)
         (root / "Bench" / f"dsbench_modeling_{part}.json").write_text(lines + "\n")
     (root / "Bench" / "dsbench_modeling_cleaned_prompts.json").write_text(json.dumps(texts))
-    return root  # fmt: skip
+    return root
 
 
 def perfect(task: Task) -> bytes:
@@ -167,9 +168,7 @@ def test_bad_folders_and_options_are_refused(folder: Path, tmp_path: Path) -> No
         dsbench.load(str(folder))
 
 
-@pytest.mark.skipif(
-    not (REAL / "dsbench_modeling_train.json").is_file(), reason="the real texts are not here"
-)
+@pytest.mark.skipif(not (REAL / "dsbench_modeling_train.json").is_file(), reason="the real texts are missing")
 def test_the_real_texts_name_metrics_that_are_offered(tmp_path: Path) -> None:
     cleaned = json.loads((REAL / "dsbench_modeling_cleaned_prompts.json").read_text())
     for part in ("train", "eval"):
@@ -186,6 +185,8 @@ def test_the_real_texts_name_metrics_that_are_offered(tmp_path: Path) -> None:
     assert set(listed["eval"]) <= offered
     left_out = set(listed["train"]) - offered - set(dsbench.METRIC_OF)
     assert left_out == {
-        "playground-series-s3e13", "tweet-sentiment-extraction", "us-patent-phrase-to-phrase-matching",
+        "playground-series-s3e13",
+        "tweet-sentiment-extraction",
+        "us-patent-phrase-to-phrase-matching",
         "google-quest-challenge",
-    }  # fmt: skip
+    }

@@ -12,12 +12,10 @@ from mappa_env.cards import read_card
 from mappa_env.data import load_tasks
 from mappa_env.data.adding import add
 from mappa_env.data.leaks import check_disjoint, normalise, overlap
-from mappa_env.data.store import data_root
 from mappa_env.errors import DataError, DataMissingError, OptionError, UnknownTaskError
+from mappa_env.places import data_root
 from mappa_env.types import Task
-
-DATA = Path(os.environ.get("MAPPA_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
-REGISTRY = Path(__file__).parents[2] / "envs_registry"
+from paths import DATA, REGISTRY
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +27,7 @@ def store(tmp_path, monkeypatch):
 def real(name: str) -> str:
     path = DATA / name
     if not path.is_file():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"{path} is missing")
     return str(path)
 
 
@@ -133,7 +131,7 @@ def test_unknown_names_are_refused_with_the_nearest(tmp_path):
         with pytest.raises(OptionError, match=words):
             call()
     for missing in (str(tmp_path / "none.json"), str(tmp_path)):
-        with pytest.raises(DataMissingError, match="no task file"):
+        with pytest.raises(DataMissingError, match="does not exist or is a folder"):
             load_tasks("amc", missing)
 
 
@@ -161,7 +159,7 @@ def test_a_card_of_ones_own_reads_its_tasks(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([row(1), row(1)], "'t1' is there twice"),
+        ([row(1), row(1)], "'t1' occurs twice"),
         ([row(1, id=7)], "'id' must be a text"),
         ([row(1, id="")], "'id'"),
     ],

@@ -1,4 +1,4 @@
-"""The same seed and the same actions are the same episode through every face."""
+"""The same seed and actions give the same episode in every interface."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mappa_env  # noqa: F401
-from mappa_env.conformance import comparable
+from mappa_env import team_env
 from mappa_env.errors import OptionError
+from mappa_env.testing.conformance import comparable
 from mappa_env.types import Trajectory
 
 ID = "mappa/MathChat-v0"
@@ -36,13 +36,13 @@ def self_play(texts: list[str], seed: int, **options: Any) -> tuple[Trajectory, 
         steps.append((observation, info, reward))
         if over:
             break
-    trajectory: Trajectory = env.unwrapped.trajectory  # type: ignore[attr-defined]
+    trajectory: Trajectory = team_env(env).trajectory
     env.close()
     return trajectory, steps
 
 
 def aec(texts: list[str], seed: int, **options: Any) -> tuple[Trajectory, list[Any]]:
-    """Steps in the shape of ``self_play``: what the next agent sees, what the acting agent earned."""
+    """Steps in the form of ``self_play``: the next agent's observation and the acting agent's reward."""
     env: Any = pettingzoo.make("aec", ID, **options)
     env.reset(seed=seed)
     agent = env.agent_selection
@@ -56,7 +56,7 @@ def aec(texts: list[str], seed: int, **options: Any) -> tuple[Trajectory, list[A
         steps.append((env.observe(after), info, env.rewards[agent]))
         if over:
             break
-    trajectory: Trajectory = env.unwrapped.trajectory
+    trajectory: Trajectory = team_env(env).trajectory
     env.close()
     return trajectory, steps
 
@@ -70,6 +70,7 @@ def test_gymnasium_and_pettingzoo_show_the_same(texts: list[str], seed: int) -> 
     assert steps == others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompts", ["full", "compact"])
 @pytest.mark.parametrize("feedback", ["off", "agents"])
 def test_with_real_code_and_every_way_of_prompting(prompts: str, feedback: str) -> None:
@@ -82,7 +83,7 @@ def test_with_real_code_and_every_way_of_prompting(prompts: str, feedback: str) 
     assert mine.actions[1].tool.stdout == "6\n"
 
 
-def test_messages_of_a_stay_extend_each_other() -> None:
+def test_messages_of_a_segment_extend_each_other() -> None:
     _, steps = self_play(TEXTS, 5)
     first, second = steps[1][1]["messages"], steps[2][1]["messages"]
     assert steps[1][1]["agent"] == steps[2][1]["agent"] == "coder_0"
@@ -96,8 +97,13 @@ def test_the_end_is_an_empty_prompt_and_the_outcome() -> None:
     assert observation == {"prompt": "", "agent": 2, "turn": 0}
     assert (info["agent"], info["acted"], info["messages"]) == ("", "verifier_0", [])
     assert set(info) - set(steps[0][1]) == {
-        "outcome/score", "outcome/success", "outcome/status", "outcome/metrics",
-    }  # fmt: skip
+        "outcome/score",
+        "outcome/success",
+        "outcome/status",
+        "outcome/metrics",
+        "rewards",
+        "rewards_valid",
+    }
 
 
 def test_infos_keep_their_types() -> None:
@@ -109,46 +115,47 @@ def test_infos_keep_their_types() -> None:
         }
 
 
-def test_a_missing_score_is_no_number() -> None:
+def test_a_missing_score_gives_no_valid_reward() -> None:
     _, steps = self_play(TEXTS, 5, coach="off")
     for _, info, reward in steps[1:]:
         assert (reward, info["reward_valid"], info["coach/status"]) == (0.0, False, "abstain")
 
 
-@pytest.mark.parametrize("seat", ["solver_0", "coder_0", "verifier_0"])
-def test_a_seat_earns_what_its_agent_earns(seat: str) -> None:
-    env = gym.make(ID, seat=seat, partners="faulty", sandbox="calculator")
+@pytest.mark.parametrize("agent", ["solver_0", "coder_0", "verifier_0"])
+def test_a_single_agent_gets_the_rewards_of_its_actions(agent: str) -> None:
+    env = gym.make(ID, agent=agent, partners="faulty", sandbox="calculator")
     observation, info = env.reset(seed=3)
-    assert info["agent"] == seat
+    assert info["agent"] == agent
     rewards, over = [], False
     while not over:
-        assert observation["agent"] == ["solver_0", "coder_0", "verifier_0"].index(seat)
+        assert observation["agent"] == ["solver_0", "coder_0", "verifier_0"].index(agent)
         observation, reward, over, _, info = env.step("```python\nprint(6)\n```")
         rewards.append((reward, info["reward_valid"]))
-    actions = env.unwrapped.trajectory.actions  # type: ignore[attr-defined]
-    assert rewards == [(a.reward, a.reward_valid) for a in actions if a.agent == seat]
+    actions = team_env(env).trajectory.actions
+    assert rewards == [(a.reward, a.reward_valid) for a in actions if a.agent == agent]
     env.close()
 
 
 def test_partners_can_be_chosen_one_by_one() -> None:
     partners = {"solver_0": "expert", "coder_0": {"fault": "miscopied_result"}}
-    env = gym.make(ID, seat="verifier_0", partners=partners, sandbox="calculator")
+    env = gym.make(ID, agent="verifier_0", partners=partners, sandbox="calculator")
     assert env.spec is not None
     twin = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
     assert env.reset(seed=1)[0] == twin.reset(seed=1)[0]
-    printed = env.unwrapped.trajectory.actions[1].tool.stdout.strip()  # type: ignore[attr-defined]
-    assert f"result: {printed}" not in env.unwrapped.trajectory.actions[2].action  # type: ignore[attr-defined]
+    printed = team_env(env).trajectory.actions[1].tool.stdout.strip()
+    assert f"result: {printed}" not in team_env(env).trajectory.actions[2].action
     env.close()
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"seat": "coder"}, "Did you mean 'coder_0'"),
-        ({"seat": "coder_0", "partners": "experts"}, "Did you mean 'expert'"),
-        ({"seat": "coder_0", "partners": {"coder_0": "expert"}}, "the partners are solver_0, verifier_0"),
-        ({"seat": "coder_0", "partners": {"solver_0": {"fault": "no_bx"}}}, "has no fault"),
-        ({"partners": "expert"}, "needs a seat="),
+        ({"agent": "coder"}, "Did you mean 'coder_0'"),
+        ({"agent": "coder_0", "partners": "experts"}, "Did you mean 'expert'"),
+        ({"agent": "coder_0", "partners": {"coder_0": "expert"}}, "the partners are solver_0, verifier_0"),
+        ({"agent": "coder_0", "partners": {"solver_0": {"fault": "no_bx"}}}, "has no fault"),
+        ({"partners": "expert"}, "needs agent="),
+        ({"seat": "coder_0"}, "the option 'seat' is now 'agent'"),
         ({"coch": "off"}, "Did you mean 'coach'"),
         ({"recrod": "x"}, "Did you mean 'record'"),
         ({"coach": "of"}, "Did you mean 'off'"),
@@ -168,26 +175,26 @@ def test_wrong_options_name_the_right_ones(options: dict[str, Any], words: str) 
 
 
 def test_rewards_known_only_at_the_end_reach_everybody() -> None:
-    """``shaping="outcome"``: pettingzoo pays every agent once, the seat view pays the seat's last step."""
+    """``shaping="outcome"``: every action has the outcome's reward, and the closing step delivers the sum."""
     env: Any = pettingzoo.make("aec", ID, shaping="outcome", sandbox="calculator", tasks="train")
     env.reset(seed=5)
-    answer = env.unwrapped.episode.task.truth["answer"]
+    answer = team_env(env).episode.task.truth["answer"]
     texts = [*TEXTS[:3], f"\\boxed{{{answer}}}"]
     returns = dict.fromkeys(env.possible_agents, 0.0)
     for agent in env.agent_iter():
         _, reward, over, _, _ = env.last()
         returns[agent] += reward
         env.step(None if over else texts.pop(0))
-    assert returns == {"solver_0": 10.0, "coder_0": 10.0, "verifier_0": 10.0}
-    seat = gym.make(ID, seat="solver_0", shaping="outcome", sandbox="calculator", prompts="compact")
-    seat.reset(seed=5)
-    expr = seat.unwrapped.episode.task.meta["expr"]  # type: ignore[attr-defined]
-    _, reward, over, _, info = seat.step(f"plan: {expr}")
+    assert returns == {"solver_0": 10.0, "coder_0": 20.0, "verifier_0": 10.0}
+    single = gym.make(ID, agent="solver_0", shaping="outcome", sandbox="calculator", prompts="compact")
+    single.reset(seed=5)
+    expr = team_env(single).episode.task.meta["expr"]
+    _, reward, over, _, info = single.step(f"plan: {expr}")
     assert (reward, over, info["reward_valid"]) == (10.0, True, True)
 
 
 def test_pettingzoo_rewards_add_up() -> None:
-    """The sum of ``rewards`` is the sum of ``last()``, and both are what the actions earned."""
+    """The sums of ``rewards`` and of ``last()`` both equal the actions' rewards."""
     trajectory, _ = self_play(TEXTS, 8)
     env: Any = pettingzoo.make("aec", ID)
     env.reset(seed=8)

@@ -1,4 +1,4 @@
-"""Unicode: what is in it, how it samples, copies, flattens, and that shared memory refuses it."""
+"""``Unicode``: membership, samples, copies, flattening, and the error for shared memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gymnasium.vector.utils import batch_space, create_shared_memory
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mappa_env.envs.spaces import Unicode, observation_space
 from mappa_env.registration import find_card
-from mappa_env.spaces import Unicode, observation_space
 
 
 @given(st.text())

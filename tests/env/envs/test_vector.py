@@ -1,4 +1,4 @@
-"""The threaded vector: equal to gymnasium's own in every autoreset mode, and really concurrent."""
+"""The threaded vector equals gymnasium's own in every autoreset mode, and is really concurrent."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-import mappa_env  # noqa: F401
+from mappa_env import team_env
+from mappa_env.envs.vector import ThreadedVectorEnv
 from mappa_env.errors import OptionError
-from mappa_env.vector import ThreadedVectorEnv
 
 ID = "mappa/MathChat-v0"
 FAST: dict[str, Any] = {"sandbox": "null"}
@@ -66,6 +66,23 @@ def test_equal_to_gymnasiums_own(mode: AutoresetMode, seed: Any) -> None:
     theirs.close()
 
 
+def test_same_step_keeps_the_closing_reward_in_the_final_info() -> None:
+    """Masking by ``final_info`` gives every reward of an episode exactly once."""
+    env = threaded(1, AutoresetMode.SAME_STEP)
+    env.reset(seed=3)
+    kept, over = [], False
+    while not over:
+        _, rewards, terminations, _, infos = env.step(["```python\nprint(1)\n```"])
+        over = bool(terminations[0])
+        kept.append((rewards[0], bool((infos["final_info"] if over else infos)["reward_valid"][0])))
+    assert infos["_final_info"][0]
+    assert not infos["reward_valid"][0]  # of the reset
+    final = infos["final_info"]
+    assert kept == list(zip(final["rewards"][0], final["rewards_valid"][0], strict=True))
+    assert kept[-1][1]
+    env.close()
+
+
 def test_metadata_and_spaces() -> None:
     env = threaded(2, AutoresetMode.SAME_STEP)
     assert isinstance(env, ThreadedVectorEnv)
@@ -75,7 +92,7 @@ def test_metadata_and_spaces() -> None:
     assert env.action_space.sample() in env.action_space
     assert infos["task_id"].shape == (2,)
     assert env.spec.kwargs["num_envs"] == 2
-    assert len(env.get_attr("episode")) == 2
+    assert len(env.get_attr("team_env")) == 2
     assert env.call("reset", seed=3)[0][0] == env.call("reset", seed=3)[1][0]
     env.close()
     env.close()
@@ -95,13 +112,13 @@ def test_disabled_autoreset_refuses_to_step_what_is_over() -> None:
         env.reset(options={"reset_mask": np.ones(3, dtype=bool)})
     options = {"reset_mask": np.array([True, False])}
     env.reset(options=options)
-    assert list(options) == ["reset_mask"]  # the caller's dict is left alone
+    assert list(options) == ["reset_mask"]  # the caller's dict is unchanged
     env.close()
 
 
 def test_task_options_reach_every_environment() -> None:
     env = threaded(2)
-    task_id = env.envs[0].episode.tasks.ids[5]
+    task_id = team_env(env.envs[0]).task_ids[5]
     _, infos = env.reset(seed=0, options={"task_id": task_id})
     assert infos["task_id"].tolist() == [task_id, task_id]
     env.close()
@@ -128,12 +145,12 @@ def test_an_error_in_one_environment_comes_out_when_all_have_finished() -> None:
     env.reset(seed=0)
     with pytest.raises(TypeError, match="an action is a str"):
         env.step(["x", 5, "x"])
-    assert [face.episode.agent for face in env.envs] == ["coder_0", "solver_0", "coder_0"]
+    assert [team_env(single).episode.agent for single in env.envs] == ["coder_0", "solver_0", "coder_0"]
     env.close()
 
 
 def test_environments_wait_together() -> None:
-    """Four actions that sleep 1.5 s each end before the 6 s that one after another would take."""
+    """Four actions that sleep 1.5 s each take less than the 6 s that they would take sequentially."""
     env = threaded(4, sandbox="process", coach="off")
     env.reset(seed=0)
     env.step(["plan: 1"] * 4)

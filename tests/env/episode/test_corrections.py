@@ -1,4 +1,4 @@
-"""Corrected actions: tried in a copy of the workspace, kept only where they are seen to be better."""
+"""Corrected actions are tried in a copy of the workspace, and kept only if they are better."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 
 from mappa_env.cards import read_card
 from mappa_env.coach import make_coach
-from mappa_env.correcting import MARGIN
-from mappa_env.episode import Episode
+from mappa_env.episode.corrections import MARGIN
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
 from mappa_env.registration import shipped
 from mappa_env.scripted import make_team
 from mappa_env.trace.record import encode, read
-from mappa_env.types import Correction, Evidence, Trajectory, Verdict
+from mappa_env.types import CorrectedAction, Evidence, Trajectory, Verdict
 
 CARDS = {name: read_card(folder) for name, folder in shipped().items()}
 STAND_IN = {"name": "rubric", "corrector": "compact"}
@@ -25,9 +25,7 @@ STAND_IN = {"name": "rubric", "corrector": "compact"}
 
 @pytest.fixture(scope="module", params=["blocking", "deferred"])
 def tables(request: pytest.FixtureRequest) -> Iterator[Episode]:
-    episode = Episode(
-        CARDS["dsbench_sprint"], prompts="compact", coach=STAND_IN, judging=request.param
-    )  # fmt: skip
+    episode = Episode(CARDS["dsbench_sprint"], prompts="compact", coach=STAND_IN, judging=request.param)
     yield episode
     episode.close()
 
@@ -47,9 +45,9 @@ def play(episode: Episode, agent: str, fault: str, seed: int = 1) -> Trajectory:
 )
 def test_a_better_action_is_kept_and_changes_nothing_else(tables: Episode, agent: str, fault: str) -> None:
     trajectory = play(tables, agent, fault)
-    (mended,) = [record for record in trajectory.actions if record.correction is not None]
-    assert mended.agent == agent
-    found = mended.correction
+    (fixed,) = [record for record in trajectory.actions if record.correction is not None]
+    assert fixed.agent == agent
+    found = fixed.correction
     assert found is not None
     assert found.kept
     assert found.tool is not None
@@ -58,12 +56,12 @@ def test_a_better_action_is_kept_and_changes_nothing_else(tables: Episode, agent
     assert found.was is not None
     assert found.verdict.score >= found.was + MARGIN
     assert trajectory.outcome is not None
-    assert not trajectory.outcome.success  # what was done stays done
-    assert mended.verdict.corrected_action == found.action != mended.action
+    assert not trajectory.outcome.success  # the correction does not change the episode
+    assert fixed.verdict.corrected_action == found.action != fixed.action
 
 
 def test_a_repaired_episode_succeeds_with_what_was_kept(tables: Episode) -> None:
-    """The same episode, with the correction in place of the action that it corrects."""
+    """The same episode with the correction in place of the original action."""
     failed = play(tables, "modeler_0", "forgets_model", seed=2)
     team = make_team("dsbench_sprint", "expert", style="compact")
     tables.reset(seed=2)
@@ -97,8 +95,8 @@ class Proposing:
 
 def proposed(
     monkeypatch: pytest.MonkeyPatch, card: str, text: str, actions: list[str]
-) -> list[Correction | None]:
-    from mappa_env import episode as module
+) -> list[CorrectedAction | None]:
+    from mappa_env.episode import episode as module
 
     monkeypatch.setattr(module, "make_coach", lambda spec, card: Proposing(make_coach(spec, card), text))
     episode = Episode(CARDS[card], prompts="compact", sandbox="process")
@@ -120,11 +118,11 @@ def test_what_is_not_better_is_recorded_and_not_kept(monkeypatch: pytest.MonkeyP
     (found,) = proposed(monkeypatch, "dsbench", "I do nothing either.", ["I do nothing."])
     assert found is not None
     assert not found.kept
-    assert "the rubric gives 0.00, and gave 0.00" in found.reason
+    assert "the rubric scores it 0.00, and the agent's action 0.00" in found.reason
 
 
 def test_the_copy_is_of_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second action deletes what the first has made; its correction finds it."""
+    """The second action deletes the first one's file, but its correction still finds the file."""
     make = "```python\nopen('notes.txt', 'w').write('hello')\n```"
     remove = "```python\nimport os; os.remove('notes.txt')\n```"
     use = "```python\nprint(open('notes.txt').read())\n```"
@@ -139,14 +137,14 @@ def test_the_copy_is_of_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_cannot_work_is_refused() -> None:
     card = dataclasses.replace(CARDS["mathchat"], scripted=None)
-    with pytest.raises(OptionError, match="names no scripted team"):
+    with pytest.raises(OptionError, match="has no scripted team"):
         make_coach(STAND_IN, card)
     assert make_coach(STAND_IN, CARDS["mathchat"]).corrects
     assert not make_coach("rubric", CARDS["mathchat"]).corrects
 
 
 def test_no_copies_are_left(tables: Episode, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mappa_env.workspace import Workspace
+    from mappa_env.workspace.workspace import Workspace
 
     open_: list[Workspace] = []
     copy = Workspace.copy
@@ -163,4 +161,4 @@ def test_no_copies_are_left(tables: Episode, monkeypatch: pytest.MonkeyPatch) ->
     tables.act("```python\nprint(2)\n```")
     tables.reset(seed=4)  # verdicts may be pending
     assert open_
-    assert all(twin._home is None for twin in open_)
+    assert all(twin._storage is None for twin in open_)

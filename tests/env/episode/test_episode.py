@@ -1,4 +1,4 @@
-"""The state machine: whose turn it is, what it sees, how stays end, what an absent sandbox means."""
+"""The state machine: turns, prompts, the end of segments, and a missing sandbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import envs_registry
 from mappa_env.cards import read_card
-from mappa_env.episode import Episode
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import EpisodeError, OptionError, UnknownTaskError
 from mappa_env.types import Trajectory
 
@@ -46,7 +46,7 @@ def play(texts: list[str], seed: int = 0, card: Any = MATHCHAT, **options: Any) 
         episode.close()
 
 
-def seats(episode: Episode, texts: list[str]) -> list[tuple[str | None, int]]:
+def acted(episode: Episode, texts: list[str]) -> list[tuple[str | None, int]]:
     found = [(episode.agent, episode.turn)]
     for text in texts:
         episode.act(text)
@@ -55,7 +55,7 @@ def seats(episode: Episode, texts: list[str]) -> list[tuple[str | None, int]]:
 
 
 def timeless(trajectory: Trajectory) -> Trajectory:
-    """The trajectory without what a clock or the load of the machine decides."""
+    """The trajectory without values that depend on time or load."""
     actions = []
     for action in trajectory.actions:
         if action.tool is not None:
@@ -68,20 +68,27 @@ def timeless(trajectory: Trajectory) -> Trajectory:
 # -- turns ------------------------------------------------------------------------------------------------
 
 
-def test_a_stay_ends_without_a_tool_call(episode: Episode) -> None:
+def test_a_segment_ends_without_a_tool_call(episode: Episode) -> None:
     episode.reset(seed=1)
-    assert seats(episode, ["plan", "no code", "answer"]) == [
-        ("solver_0", 0), ("coder_0", 0), ("verifier_0", 0), (None, 0),
-    ]  # fmt: skip
+    assert acted(episode, ["plan", "no code", "answer"]) == [
+        ("solver_0", 0),
+        ("coder_0", 0),
+        ("verifier_0", 0),
+        (None, 0),
+    ]
     assert episode.over
     assert [action.last_turn for action in episode.actions] == [True, True, True]
 
 
-def test_a_stay_ends_at_max_turns_whatever_is_written(episode: Episode) -> None:
+def test_a_segment_ends_at_max_turns_whatever_is_written(episode: Episode) -> None:
     episode.reset(seed=1)
-    assert seats(episode, [CODE, CODE, CODE, CODE]) == [
-        ("solver_0", 0), ("coder_0", 0), ("coder_0", 1), ("verifier_0", 0), (None, 0),
-    ]  # fmt: skip
+    assert acted(episode, [CODE, CODE, CODE, CODE]) == [
+        ("solver_0", 0),
+        ("coder_0", 0),
+        ("coder_0", 1),
+        ("verifier_0", 0),
+        (None, 0),
+    ]
     assert [action.tool is None for action in episode.actions] == [True, False, False, True]
 
 
@@ -119,21 +126,28 @@ def test_out_of_order_use_is_refused(episode: Episode) -> None:
         episode.reset(seed=0, task_id="no such task")
     episode.reset(seed=0)
     with pytest.raises(EpisodeError, match="over"):
-        _ = episode.credit
+        _ = episode.rewards
     for text in ("a", "b", "c"):
         episode.act(text)
     with pytest.raises(EpisodeError, match="over"):
         episode.act("d")
-    assert len(episode.credit) == 3
+    assert len(episode.rewards) == 3
     episode.reset(seed=0)
     assert (episode.agent, episode.actions, episode.outcome) == ("solver_0", (), None)
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"prompts": "ful"}, {"coach_feedback": "on"}, {"limits": {"wall": 1}}, {"limits": {"wall_s": 0}},
-     {"sandbox": "proces"}, {"coach": "rubrik"}, {"shaping": "none"}],
-)  # fmt: skip
+    [
+        {"prompts": "ful"},
+        {"coach_feedback": "on"},
+        {"limits": {"wall": 1}},
+        {"limits": {"wall_s": 0}},
+        {"sandbox": "proces"},
+        {"coach": "rubrik"},
+        {"shaping": "none"},
+    ],
+)
 def test_wrong_options_are_named(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(options)).removesuffix("s")):
         Episode(MATHCHAT, **options)
@@ -143,7 +157,7 @@ def test_wrong_options_are_named(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("prompts", ["full", "compact"])
-def test_messages_extend_exactly_within_a_stay_and_start_anew_after_it(prompts: str) -> None:
+def test_messages_extend_exactly_within_a_segment_and_start_again_after_it(prompts: str) -> None:
     episode = Episode(DSBENCH, sandbox="null", coach="off", prompts=prompts)
     episode.reset(seed=2)
     before: list[dict[str, str]] = []
@@ -193,8 +207,8 @@ def test_the_coachs_words_are_shown_only_on_request(prompts: str, coach_feedback
         words = action.verdict.reasoning
         assert len(words) > 15
         later = actions[i + 1].messages[-1]["content"]
-        told = words[:15] in later or words[-15:] in later  # short prompts clip the middle
-        assert told == (coach_feedback == "agents"), action.agent
+        repeated = words[:15] in later or words[-15:] in later  # short prompts clip the middle
+        assert repeated == (coach_feedback == "agents"), action.agent
 
 
 def test_the_truth_reaches_no_prompt() -> None:

@@ -1,4 +1,4 @@
-"""Deferred judging: the same verdicts and rewards as blocking, handed out when the episode is over."""
+"""Deferred judging gives the same verdicts and rewards as blocking, at the end of the episode."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import gymnasium as gym
 import pettingzoo
 import pytest
 
-import mappa_env  # noqa: F401  (registers the environments)
-from mappa_env.coach.rubric import RubricCoach
-from mappa_env.episode import Episode
+from mappa_env import team_env
+from mappa_env.coach.rubric.coach import RubricCoach
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import CoachStopped, OptionError
 from mappa_env.registration import find_card
 from mappa_env.scripted import ScriptedTeam, make_team
@@ -21,7 +21,7 @@ from mappa_env.types import Evidence, Trajectory, Verdict
 
 
 class SlowCoach(RubricCoach):
-    """The rubric, in the background: verdicts come when ``gate`` opens, or after ``seconds``."""
+    """The rubric in the background: verdicts arrive when ``gate`` opens, or after ``seconds``."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         super().__init__(find_card("mathchat"))
@@ -46,19 +46,19 @@ class SlowCoach(RubricCoach):
 
 
 def with_coach(env: Any, coach: Any) -> Any:
-    env.unwrapped.episode._coach = coach
+    team_env(env).episode._coach = coach
     return env
 
 
 def play(env: Any, seed: int, team: ScriptedTeam) -> tuple[list[tuple[float, dict[str, Any]]], Trajectory]:
     env.reset(seed=seed)
-    episode: Episode = env.unwrapped.episode
+    episode: Episode = team_env(env).episode
     team.reset(episode.task, 3)
     steps = []
     while episode.agent is not None:
         _, reward, _, _, info = env.step(team.act(episode.agent, episode.turn, episode.actions))
         steps.append((reward, info))
-    return steps, env.unwrapped.trajectory
+    return steps, team_env(env).trajectory
 
 
 @pytest.mark.parametrize("shaping", ["process", "outcome", "mixed"])
@@ -75,7 +75,7 @@ def test_the_episode_ends_as_if_judged_at_once(shaping: str) -> None:
         assert [(a.reward, a.reward_valid) for a in found.actions] == [
             (a.reward, a.reward_valid) for a in right.actions
         ]
-        assert deferred.unwrapped.episode.credit == blocking.unwrapped.episode.credit
+        assert team_env(deferred).episode.rewards == team_env(blocking).episode.rewards
 
 
 def test_nobody_waits_before_the_end() -> None:
@@ -83,7 +83,7 @@ def test_nobody_waits_before_the_end() -> None:
     env = with_coach(gym.make("mappa/MathChat-v0", judging="deferred", sandbox="calculator"), coach)
     team = make_team("mathchat", "expert")
     env.reset(seed=1)
-    episode = env.unwrapped.episode
+    episode = team_env(env).episode
     team.reset(episode.task, 3)
     while episode.agent != "verifier_0":
         env.step(team.act(episode.agent, episode.turn, episode.actions))
@@ -96,38 +96,38 @@ def test_nobody_waits_before_the_end() -> None:
     assert {action.verdict.status for action in episode.actions} == {"ok"}
 
 
-@pytest.mark.parametrize("seat", ["solver_0", "coder_0", "verifier_0"])
-def test_a_seat_is_paid_in_full_at_the_end(seat: str) -> None:
+@pytest.mark.parametrize("agent", ["solver_0", "coder_0", "verifier_0"])
+def test_a_single_agent_gets_every_reward_by_the_end(agent: str) -> None:
     def total(judging: str) -> tuple[float, str, bool]:
-        env = gym.make("mappa/MathChat-v0", seat=seat, judging=judging, sandbox="calculator")
+        env = gym.make("mappa/MathChat-v0", agent=agent, judging=judging, sandbox="calculator")
         if judging == "deferred":
             with_coach(env, SlowCoach(0.01))
         env.reset(seed=5)
-        episode = env.unwrapped.episode  # type: ignore[attr-defined]
-        team, paid, info = make_team("mathchat", "expert"), 0.0, {}
+        episode = team_env(env).episode
+        team, total_reward, info = make_team("mathchat", "expert"), 0.0, {}
         team.reset(episode.task, 3)
         while episode.agent is not None:
-            _, reward, _, _, info = env.step(team.act(seat, episode.turn, episode.actions))
-            paid += float(reward)
-        return paid, info["coach/status"], info["reward_valid"]
+            _, reward, _, _, info = env.step(team.act(agent, episode.turn, episode.actions))
+            total_reward += float(reward)
+        return total_reward, info["coach/status"], info["reward_valid"]
 
     assert total("deferred") == total("blocking")
 
 
-def test_every_agent_is_paid_in_full_at_the_end() -> None:
+def test_every_agent_has_its_full_reward_at_the_end() -> None:
     def totals(judging: str) -> dict[str, float]:
         env: Any = pettingzoo.make("aec", "mappa/MathChat-v0", judging=judging, sandbox="calculator")
-        episode = env.unwrapped._face.episode
+        episode = team_env(env).episode
         if judging == "deferred":
             episode._coach = SlowCoach(0.01)
         env.reset(seed=5)
-        team, paid = make_team("mathchat", "faulty"), dict.fromkeys(env.agents, 0.0)
+        team, rewards = make_team("mathchat", "faulty"), dict.fromkeys(env.agents, 0.0)
         team.reset(episode.task, 3)
         while episode.agent is not None:
             env.step(team.act(episode.agent, episode.turn, episode.actions))
             for agent, reward in env.rewards.items():
-                paid[agent] += reward
-        return paid
+                rewards[agent] += reward
+        return rewards
 
     assert totals("deferred") == pytest.approx(totals("blocking"))
 
@@ -139,7 +139,7 @@ def test_an_episode_that_is_left_forgets_its_verdicts() -> None:
     env.step("plan: 1 + 1")
     env.reset(seed=2)
     coach.gate.set()
-    assert env.unwrapped.trajectory.actions == ()
+    assert team_env(env).trajectory.actions == ()
 
 
 def test_a_coach_that_stops_ends_the_run() -> None:
@@ -154,7 +154,10 @@ def test_a_coach_that_stops_ends_the_run() -> None:
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({"judging": "defered"}, "blocking"), ({"judging": "deferred", "coach_feedback": "agents"}, "exclude")],
+    [
+        ({"judging": "defered"}, "blocking"),
+        ({"judging": "deferred", "coach_feedback": "agents"}, "cannot be combined"),
+    ],
 )
 def test_wrong_options_are_refused(options: dict[str, str], says: str) -> None:
     with pytest.raises(OptionError, match=says):

@@ -1,4 +1,4 @@
-"""Templates of anyone's card: what they see, how they fail; and what a probe may say."""
+"""Templates of untrusted cards: what they can read and how they fail."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import pytest
 
 import envs_registry
 from mappa_env.cards import read_card
+from mappa_env.episode.earlier import earlier_segments
+from mappa_env.episode.episode import Episode
+from mappa_env.episode.prompting import Prompter, clip
 from mappa_env.errors import CardError, OptionError
-from mappa_env.probing import probe
-from mappa_env.prompting import Prompter, clip
-from mappa_env.sandbox import Limits, make_sandbox
-from mappa_env.stays import earlier_stays
 from mappa_env.types import ActionRecord, Task, ToolResult, Verdict
-from mappa_env.workspace import Workspace
 
 CARD = read_card(envs_registry.ROOT / "mathchat")
 TASK = Task("t", "a problem", "exact_match", truth={"answer": "GOLD"}, meta={"n": 3})
@@ -35,12 +33,23 @@ def test_templates_see_public_fields_alone() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "{{ task.truth }}", "{{ task['truth'] }}", "{{ task|attr('truth') }}", "{{ task.__class__ }}",
-        "{{ task.__class__.__mro__ }}", "{{ ''.__class__.__base__.__subclasses__() }}", "{{ nothing }}",
-        "{{ task.nothing }}", "{{ 1 / 0 }}", "{{ 1 + 'a' }}", "{{ [][1] }}", "{{ range(10 ** 9)|list }}",
-        "{{ task.meta.update({}) or task.truth }}", "{% include 'x' %}", "{{ clip.__globals__ }}",
+        "{{ task.truth }}",
+        "{{ task['truth'] }}",
+        "{{ task|attr('truth') }}",
+        "{{ task.__class__ }}",
+        "{{ task.__class__.__mro__ }}",
+        "{{ ''.__class__.__base__.__subclasses__() }}",
+        "{{ nothing }}",
+        "{{ task.nothing }}",
+        "{{ 1 / 0 }}",
+        "{{ 1 + 'a' }}",
+        "{{ [][1] }}",
+        "{{ range(10 ** 9)|list }}",
+        "{{ task.meta.update({}) or task.truth }}",
+        "{% include 'x' %}",
+        "{{ clip.__globals__ }}",
     ],
-)  # fmt: skip
+)
 def test_what_a_template_may_not_do_is_a_card_error_without_the_truth(source: str) -> None:
     with pytest.raises(CardError) as error:
         render(source)
@@ -57,8 +66,8 @@ def test_other_ways_to_the_truth_show_nothing() -> None:
 def test_errors_name_the_template() -> None:
     with pytest.raises(CardError, match=r"full/solver\.jinja line 2"):
         render("fine\n{% if %}")
-    with pytest.raises(CardError, match="'solver' failed: ZeroDivisionError"):
-        render("{{ 1 / 0 }}")
+    with pytest.raises(CardError, match=r"full/solver\.jinja line 3: ZeroDivisionError"):
+        render("fine\nfine\n{{ 1 / 0 }}")
     with pytest.raises(OptionError, match="Did you mean 'compact'"):
         Prompter(CARD, "compct")
 
@@ -73,55 +82,58 @@ def test_clip_keeps_both_ends_within_the_limit(limit: int) -> None:
 
 def record(agent: str, answer: str, tool: ToolResult | None = None, code: str | None = None) -> ActionRecord:
     return ActionRecord(
-        0, agent, 0, (), f"<think>T</think>{answer}", "T", answer, code, tool,
-        Verdict("ok", 1.0, f"about {answer}"), 1.0, True, ("", "", 0), 0, False,
-    )  # fmt: skip
+        0,
+        agent,
+        0,
+        (),
+        f"<think>T</think>{answer}",
+        "T",
+        answer,
+        code,
+        tool,
+        Verdict("ok", 1.0, f"about {answer}"),
+        1.0,
+        True,
+        ("", "", 0),
+        0,
+        False,
+    )
 
 
-def test_a_stay_is_told_whole() -> None:
+def test_a_segment_is_shown_whole() -> None:
     actions = [
         record("solver_0", "plan"),
         record("coder_0", "first", ToolResult("error", 1, "1\n", ""), "code 1"),
         record("coder_0", "second", ToolResult("ok", 0, " 2\n", ""), "code 2"),
         record("coder_0", ""),
     ]
-    solver, coder = earlier_stays(CARD.team, actions, "verifier_0", feedback=True)
+    solver, coder = earlier_segments(CARD.team, actions, "verifier_0", feedback=True)
     assert (solver["text"], solver["code"], solver["output"], solver["status"]) == ("plan", "", "", "")
     assert coder["text"] == "first\nsecond"
     assert (coder["code"], coder["output"], coder["status"]) == ("code 2", "2", "ok")
     assert coder["feedback"] == "about first\nabout second\nabout "
-    assert earlier_stays(CARD.team, actions, "solver_0", feedback=True) == []
-    quiet = earlier_stays(CARD.team, actions, "verifier_0", feedback=False)
-    assert [stay["feedback"] for stay in quiet] == ["", ""]
+    assert earlier_segments(CARD.team, actions, "solver_0", feedback=True) == []
+    quiet = earlier_segments(CARD.team, actions, "verifier_0", feedback=False)
+    assert [segment["feedback"] for segment in quiet] == ["", ""]
 
 
-@pytest.mark.parametrize(
-    ("source", "facts"),
-    [
-        ("print('PROBE {\"a\": 1}')\nprint('PROBE {\"a\": 2}')\nprint('noise')", {"a": 2}),
-        ("print('no facts')", {"probe_failed": "ok"}),
-        ("print('PROBE [1]')", {"probe_failed": "ok"}),
-        ("print('PROBE {')", {"probe_failed": "ok"}),
-        ("print('PROBE ' + '[' * 10000)", {"probe_failed": "ok"}),
-        ("1 / 0", {"probe_failed": "error"}),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", {"probe_failed": "killed"}),
-    ],
-)
-def test_a_probe_gives_facts_or_says_how_it_failed(source: str, facts: dict[str, Any]) -> None:
-    with Workspace() as workspace:
-        assert probe(make_sandbox("process"), workspace, source, Limits()) == facts
+@pytest.mark.parametrize("name", ["mathchat", "dsbench", "dsbench_sprint"])
+def test_prompts_state_the_limits_that_hold(name: str) -> None:
+    episode = Episode(read_card(envs_registry.ROOT / name), coach="off", sandbox="null", limits={"wall_s": 7})
+    episode.reset(seed=0)
+    while (agent := episode.agent) is not None and not episode.card.team[agent].tools:
+        episode.act("A plan.")
+    assert agent is not None
+    assert "for at most 7 seconds" in episode.prompt()
 
 
-def test_a_probe_changes_nothing_and_sees_regular_files_alone() -> None:
-    source = """
-import json, os
-print('PROBE ' + json.dumps({'files': sorted(os.listdir())}))
-open('a', 'w').write('changed'); os.mkdir('new')
-"""
-    with Workspace() as workspace:
-        workspace.put("a", b"kept")
-        (workspace.path / "link").symlink_to("/etc/passwd")
-        before = workspace.scan()
-        assert probe(make_sandbox("process"), workspace, source, Limits()) == {"files": ["a"]}
-        assert workspace.changes(before, workspace.scan()) == ()
-        assert workspace.read("a") == b"kept"
+@pytest.mark.parametrize("name", ["mathchat", "dsbench"])
+def test_a_tool_message_says_that_code_did_not_run_where_the_sandbox_was_unavailable(name: str) -> None:
+    card = read_card(envs_registry.ROOT / name)
+    agent = next(spec for spec in card.team.agents if spec.tools)
+    tool = ToolResult("unavailable", None, "", "no server")
+    context = {"tool": tool, "feedback": "", "turns_left": 1, "files": [], "agent": agent}
+    said = Prompter(card).render("tool", context)["content"]
+    assert "did not run" in said
+    assert "no server" in said
+    assert "ended with status" not in said

@@ -1,4 +1,4 @@
-"""Metrics against scikit-learn as the oracle, and the one formula for skill."""
+"""Metrics against scikit-learn as the oracle, and the formula for skill."""
 
 from __future__ import annotations
 
@@ -103,10 +103,14 @@ def test_the_truth_itself_gets_the_ideal_score(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("rmse", [1.0, float("nan")]), ("rmse", [1.0, float("inf")]), ("mae", [1e300, 0.0]),
-        ("rmsle", [-0.1, 1.0]), ("log_loss", [0.5, 1.2]), ("roc_auc", [float("-inf"), 0.0]),
+        ("rmse", [1.0, float("nan")]),
+        ("rmse", [1.0, float("inf")]),
+        ("mae", [1e300, 0.0]),
+        ("rmsle", [-0.1, 1.0]),
+        ("log_loss", [0.5, 1.2]),
+        ("roc_auc", [float("-inf"), 0.0]),
     ],
-)  # fmt: skip
+)
 def test_illegal_predictions_are_named(name: str, bad: list[float]) -> None:
     assert metric_named(name).illegal(np.array(bad))
     assert metric_named(name).illegal(np.array([0.5, 1.0])) is None
@@ -119,8 +123,14 @@ def test_unknown_metric_names_the_nearest() -> None:
 
 def test_labels_have_one_spelling() -> None:
     assert [canonical(t) for t in (" 1.0 ", "1", "-2.00", "1.5", "Low", "x.0", "1.")] == [
-        "1", "1", "-2", "1.5", "Low", "x.0", "1",
-    ]  # fmt: skip
+        "1",
+        "1",
+        "-2",
+        "1.5",
+        "Low",
+        "x.0",
+        "1",
+    ]
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -133,8 +143,20 @@ def test_skill_is_one_formula_for_all_metrics(name: str) -> None:
     assert found == pytest.approx([0.0, 0.5, 1.0, MAX_SKILL, 0.0])
 
 
-def test_skill_without_a_useful_reference_measures_against_the_ideal() -> None:
-    assert skill(0.75, 0.5, 0.4, "roc_auc") == pytest.approx(0.5)
-    assert skill(5.0, 10.0, 12.0, "rmse") == pytest.approx(0.5)
+def test_skill_without_a_useful_reference_asks_for_a_tenth_of_the_way_to_the_ideal() -> None:
+    assert skill(0.525, 0.5, 0.4, "roc_auc") == pytest.approx(0.5)
+    assert skill(9.5, 10.0, 12.0, "rmse") == pytest.approx(0.5)
     assert skill(1.0, 1.0, 1.0, "accuracy") == 1.0
     assert skill(0.9, 1.0, 1.0, "accuracy") == 0.0
+
+
+@pytest.mark.parametrize(("name", "constant", "score"), [("accuracy", 0.9, 0.905), ("rmse", 10.0, 9.7)])
+def test_skill_does_not_jump_with_the_reference(name: str, constant: float, score: float) -> None:
+    """A hair's breadth more or less of the reference must not turn a skill of 1.25 into 0.05."""
+    ideal = METRICS[name].ideal
+    references = constant + (ideal - constant) * np.linspace(-0.05, 1.0, 2101)
+    found = np.array([skill(score, constant, float(reference), name) for reference in references])
+    assert np.abs(np.diff(found)).max() < 0.01
+    assert (np.diff(found) <= 1e-12).all()  # a better reference asks for more
+    assert 0.2 < found[0] < 0.6
+    assert found[-1] < 0.06

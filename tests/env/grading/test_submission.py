@@ -1,4 +1,4 @@
-"""Submissions: any bytes get a status and a reason, never a crash and never an undeserved score."""
+"""Submissions: any bytes get a status and a reason, never a crash or an undeserved score."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import io
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,11 +21,10 @@ from mappa_env.grading.submission import (
     STATUSES,
     SubmissionGrader,
     grade_model,
-    grade_predictions,
     grade_submission,
 )
 from mappa_env.types import FileChange, Outcome, Task
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 TRAIN = load("train")
 LABELS = next(t for t in map(TRAIN.get, TRAIN.ids) if t.metric == "f1")
@@ -101,11 +102,15 @@ def test_what_is_wrong_is_named(task: Task, change: Callable[[Rows], Rows], stat
 @pytest.mark.parametrize(
     ("data", "status"),
     [
-        (b"", "columns"), (b"\x80\x02}q\x00.", "unreadable"), (b"PK\x03\x04\xff\xfe", "unreadable"),
-        (b"\xff\xfe" + "id,x\n1,2".encode("utf-16-le"), "unreadable"), (b'"' + b"x" * 200_000, "unreadable"),
-        (b"\n\n\n", "columns"), (b"\x00", "columns"),
+        (b"", "columns"),
+        (b"\x80\x02}q\x00.", "unreadable"),
+        (b"PK\x03\x04\xff\xfe", "unreadable"),
+        (b"\xff\xfe" + "id,x\n1,2".encode("utf-16-le"), "unreadable"),
+        (b'"' + b"x" * 200_000, "unreadable"),
+        (b"\n\n\n", "columns"),
+        (b"\x00", "columns"),
     ],
-)  # fmt: skip
+)
 def test_bytes_that_are_no_table(data: bytes, status: str) -> None:
     assert grade_submission(VALUES, data).status == status
 
@@ -185,19 +190,44 @@ def test_files_that_are_no_files_are_unreadable(tmp_path: Path) -> None:
             assert (outcome.status, outcome.score) == ("unreadable", 0.0)
 
 
+def graded_by_model(task: Task, predictions: list[Any]) -> tuple[float, float] | None:
+    """The grade of a model with these predictions in a probe's report."""
+    model = {"predictions": predictions, "probabilities": predictions, "n_predictions": len(predictions)}
+    return grade_model(task, {"model": model})
+
+
 def test_predictions_of_a_model_are_graded_by_the_rows_of_the_test_table() -> None:
     for task in (LABELS, AUC, VALUES):
         column = [row[1] for row in answers(task)[1:]]
         numbers = [float(cell) for cell in column]
-        best = grade_predictions(task, numbers)
+        best = graded_by_model(task, numbers)
         assert best is not None
         assert best[1] >= 1.0
-        assert grade_predictions(task, numbers[:-1]) is None
-        assert grade_predictions(task, []) is None
-        worse = grade_predictions(task, numbers[::-1])
+        assert graded_by_model(task, numbers[:-1]) is None
+        assert graded_by_model(task, []) is None
+        worse = graded_by_model(task, numbers[::-1])
         assert worse is not None
         assert worse[1] < 0.7
-    assert grade_predictions(LABELS, [7] * (len(answers(LABELS)) - 1)) is None
+    assert graded_by_model(LABELS, [7] * (len(answers(LABELS)) - 1)) is None
+
+
+def test_numbers_that_stand_for_labels_are_graded_as_those() -> None:
+    """Probabilities and codes, as boosters predict them. In another order they are no worse than unknown."""
+    names = sorted(WORDS.truth["labels"])
+    codes = [names.index(row[1]) for row in answers(WORDS)[1:]]
+    shares = np.eye(len(names))[codes] * 0.6 + 0.1
+    right = (codes, [float(code) for code in codes], shares.tolist())
+    wrong = ([(code + 1) % len(names) for code in codes], np.roll(shares, 1, axis=1).tolist())
+    for form in right:
+        graded = graded_by_model(WORDS, form)
+        assert graded is not None
+        assert graded[0] == 1.0
+    assert [graded_by_model(WORDS, form) for form in wrong] == [None, None]
+    two = [float(row[1]) * 0.8 + 0.1 for row in answers(LABELS)[1:]]
+    graded = graded_by_model(LABELS, two)
+    assert graded is not None
+    assert graded[0] == 1.0
+    assert graded_by_model(LABELS, [share * 7 for share in two]) is None
 
 
 def test_a_probe_may_list_only_the_first_predictions() -> None:
@@ -220,9 +250,15 @@ def test_fair_metrics_count_failed_runs() -> None:
         Outcome(0.0, False, "unavailable", "the sandbox was unavailable"),
     ]
     assert fair(outcomes) == {
-        "accuracy_fair": 0.75, "f1_fair": 0.5, "rmse_fair": 25.0, "success_rate": 0.5,
-        "n": 4.0, "n_classification": 2.0, "n_regression": 2.0, "n_unavailable": 1.0,
-    }  # fmt: skip
+        "accuracy_fair": 0.75,
+        "f1_fair": 0.5,
+        "rmse_fair": 25.0,
+        "success_rate": 0.5,
+        "n": 4.0,
+        "n_classification": 2.0,
+        "n_regression": 2.0,
+        "n_unavailable": 1.0,
+    }
     assert fair([])["n"] == 0.0
 
 
@@ -236,3 +272,13 @@ def test_readable_metrics() -> None:
     share = sum(row[1] == "1" for row in answers(AUC)[1:]) / (len(answers(AUC)) - 1)
     assert ones.metrics["accuracy"] == pytest.approx(share)
     assert ones.metrics["f1"] == pytest.approx(2 * share / (1 + share))
+
+
+def test_probabilities_are_rounded_for_accuracy_and_f1_alone() -> None:
+    """The published definition: a perfect ranking below one half is worth its AUC, and no F1."""
+    low = changed(AUC, lambda rows: [rows[0], *([i, str(0.2 + 0.2 * float(v))] for i, v in rows[1:])])
+    high = changed(AUC, lambda rows: [rows[0], *([i, str(0.4 + 0.2 * float(v))] for i, v in rows[1:])])
+    assert low.metrics["roc_auc"] == high.metrics["roc_auc"] == 1.0
+    assert low.score == high.score == 1.0
+    assert (low.metrics["f1_fair"], high.metrics["f1_fair"]) == (0.0, 1.0)
+    assert high.metrics["accuracy_fair"] == 1.0

@@ -1,8 +1,7 @@
-"""The DSBench probe on files good and hostile: every failure is a fact, and nothing of a pickle runs."""
+"""The DSBench probe on good and hostile files: every failure is a fact, and no pickle runs code."""
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 from collections.abc import Callable
@@ -25,14 +24,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from warm_runner import run_warm
 
-from mappa_env.probing import probe
-from mappa_env.sandbox import make_sandbox
-from mappa_env.sandbox.base import Limits
-from mappa_env.workspace import Workspace
+from probing import look, look_at, workspace_of
 
-PROBE = (Path(__file__).parents[2] / "envs_registry" / "dsbench" / "probe.py").read_text()
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.uniform(size=(60, 4)), columns=list("abcd"))
 Y = pd.Series((X.a > 0.5).astype(int), name="t")
@@ -40,7 +34,7 @@ FOREST = RandomForestClassifier(5, random_state=0).fit(X, Y)
 
 
 class Command:
-    """Unpickled anywhere, it would leave a file behind."""
+    """Unpickling it creates a file."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -50,7 +44,7 @@ class Command:
 
 
 class Own:
-    """A class of the agent's own script."""
+    """A class in the agent's own script."""
 
     def predict(self, x: Any) -> Any:
         print('PROBE {"forged": true}')
@@ -133,6 +127,13 @@ CASES: dict[str, Callable[[Path], object]] = {
     "id": dump("X_train.pkl", X.assign(id=range(60))),
     "words": dump("y_train.pkl", "no table at all"),
     "no-test-table": lambda folder: (folder / "test.csv").write_bytes(b"\xff\xfe"),
+    "reversed-labels": dump("y_train.pkl", Y[::-1].reset_index(drop=True)),
+    "named-labels": dump("y_train.pkl", Y.map({0: "no", 1: "yes"})),
+    "shuffled": lambda folder: [
+        dump(f"{n}.pkl", v.sample(frac=1, random_state=0))(folder)
+        for n, v in (("X_train", X), ("y_train", Y))
+    ],
+    "few-rows": dump("model.pkl", DecisionTreeClassifier().fit(X[::-1], Y)),
     "wide": dump("X_test.pkl", pd.concat([X] * 200)),
     "long-names": dump("X_train.pkl", X.set_axis(["x" * 50_000, "b", "c", "d"], axis=1)),
 }
@@ -141,29 +142,31 @@ CASES: dict[str, Callable[[Path], object]] = {
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     root = tmp_path_factory.mktemp("probe")
-    for name, spoil in CASES.items():
-        folder = root / name / "ws"
-        folder.mkdir(parents=True)
-        good(folder)
-        spoil(folder)
-    run_warm([{"folder": str(root / name / "ws"), "codes": [PROBE]} for name in CASES])
     found = {}
-    for name in CASES:
-        assert not (root / name / "owned").exists(), f"{name} ran code"
-        lines = (root / name / "out0").read_text().splitlines()
-        assert sum(line.startswith("PROBE ") for line in lines) == 1
-        assert len(lines[-1]) < 32_000
-        found[name] = json.loads(lines[-1].removeprefix("PROBE "))
+    for name, prepare in CASES.items():
+        folder = root / name
+        folder.mkdir()
+        good(folder)
+        prepare(folder)
+        found[name] = look(folder)
         assert "probe_failed" not in found[name]
+        assert not (root / "owned").exists()
     return found
 
 
 def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
     good = facts["good"]
     assert good["checks"] == {
-        "train_rows": 60, "test_rows": 60, "columns_match": True, "rows_match": True, "test_rows_match": True,
-        "features_match": True, "target_leaked": [], "id_kept": False,
-    }  # fmt: skip
+        "train_rows": 60,
+        "test_rows": 60,
+        "columns_match": True,
+        "rows_match": True,
+        "test_rows_match": True,
+        "labels_follow": 1.0,
+        "target_leaked": [],
+        "id_kept": False,
+    }
+    assert accuracy(good["allowed"]["predictions"]) == 1.0
     assert (good["X_train"]["rows"], good["X_train"]["cols"], good["y_train"]["distinct"]) == (60, 4, 2)
     assert good["model"]["predictions"] == FOREST.predict(X).tolist()
     assert good["model"]["probabilities"] == pytest.approx(FOREST.predict_proba(X)[:, 1], abs=1e-5)
@@ -184,13 +187,16 @@ def test_usual_models_load_and_predict(facts: dict[str, dict[str, Any]], name: s
 @pytest.mark.parametrize(
     ("name", "part", "error"),
     [
-        ("command", "X_train", "foreign: posix.system"), ("command-model", "model", "foreign: posix.system"),
-        ("eval", "X_test", "foreign: builtins.eval"), ("runstring", "model", "foreign: numpy.testing"),
-        ("own", "model", "foreign: __main__.Own"), ("empty", "y_train", "EOFError"),
-        ("garbage", "X_train", "Error"), ("garbage", "model", "Error"),
-        ("folder", "X_test", "IsADirectoryError"), ("deep", "X_train", "Error"),
+        ("command", "X_train", "it names posix.system, which is no data"),
+        ("eval", "X_test", "it names builtins.eval, which is no data"),
+        ("own", "model", "Can't get attribute 'Own'"),
+        ("empty", "y_train", "EOFError"),
+        ("garbage", "X_train", "Error"),
+        ("garbage", "model", "Error"),
+        ("folder", "X_test", "it is a dir, not a file"),
+        ("deep", "X_train", "Error"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_loaded_says_why(
     facts: dict[str, dict[str, Any]], name: str, part: str, error: str
 ) -> None:
@@ -207,7 +213,7 @@ def test_what_is_wrong_inside_is_seen(facts: dict[str, dict[str, Any]]) -> None:
     assert facts["arrays"]["checks"]["columns_match"]
     assert facts["arrays"]["model"]["predicts"]
     fewer = facts["fewer"]
-    assert (fewer["checks"]["columns_match"], fewer["checks"]["features_match"]) == (False, False)
+    assert fewer["checks"]["columns_match"] is False
     assert fewer["model"]["predicts"] is False
     text = facts["text"]["X_train"]
     assert (text["numeric"], text["strings"], text["nan"]) == (False, ["a"], 60)
@@ -220,17 +226,50 @@ def test_what_is_wrong_inside_is_seen(facts: dict[str, dict[str, Any]]) -> None:
     assert facts["no-test-table"]["checks"]["test_rows"] is None
 
 
+def test_labels_that_left_their_rows_are_seen(facts: dict[str, dict[str, Any]]) -> None:
+    assert facts["reversed-labels"]["checks"]["labels_follow"] < 0.5
+    assert facts["named-labels"]["checks"]["labels_follow"] == 1.0
+    assert "labels_follow" not in facts["shuffled"]["checks"]  # both tables: nothing is wrong
+
+
+def test_the_host_finds_out_what_the_tables_allow(facts: dict[str, dict[str, Any]]) -> None:
+    """Whatever the model predicts and says of itself."""
+    poor = facts["few-rows"]
+    assert accuracy(poor["model"]["predictions"]) < 0.7 < accuracy(poor["allowed"]["predictions"])
+    assert facts["named-labels"]["allowed"]["predictions"][0] in ("no", "yes")
+    assert accuracy(facts["reversed-labels"]["allowed"]["predictions"]) < 0.7
+    assert not {"fit", "n_features"} & poor["model"].keys()
+    for name in ("fewer", "infinite", "text", "garbage"):
+        assert "allowed" not in facts[name]
+
+
+def accuracy(predictions: list[Any]) -> float:
+    return float(np.mean([str(a) == str(b) for a, b in zip(predictions, Y, strict=True)]))
+
+
 def test_long_predictions_are_cut_and_say_so(facts: dict[str, dict[str, Any]]) -> None:
     model = facts["wide"]["model"]
     assert model["n_predictions"] == 12_000
-    assert 300 < len(model["predictions"]) == len(model["probabilities"]) < 5000
+    assert len(model["predictions"]) == len(model["probabilities"]) == 2000
 
 
-def test_the_host_gets_the_facts_through_the_sandbox() -> None:
-    sandbox = make_sandbox("process")
-    with Workspace() as workspace:
-        good(workspace.path)
-        found = probe(sandbox, workspace, PROBE, Limits(wall_s=60, memory_mb=3072))
-        assert found["model"]["predicts"] is True
-        assert found["checks"]["columns_match"] is True
-    sandbox.close()
+def test_facts_say_who_attests_them(facts: dict[str, dict[str, Any]]) -> None:
+    assert facts["good"]["attested_by"].keys() == {"host", "sandbox", "model"}
+
+
+@pytest.mark.parametrize(
+    "what", ["echo gone > train.csv; rm X_test.pkl", "mkdir new", "chmod 600 test.csv", "chmod 751 ."]
+)
+def test_what_the_files_do_when_they_are_opened_is_undone(tmp_path: Path, what: str) -> None:
+    good(tmp_path)
+    dump("model.pkl", Command(what))(tmp_path)
+    with workspace_of(tmp_path) as workspace:
+        before = {name: workspace.read(name) for name in workspace.present}
+        look_at(workspace)
+        assert {name: workspace.read(name) for name in workspace.present} == before
+        snapshot = workspace.scan()
+        after, top = snapshot.entries, snapshot.top
+        assert top is not None
+        assert top.mode & 0o777 == 0o700
+        assert "new" not in after
+        assert after["test.csv"].signature[0] & 0o777 == 0o644

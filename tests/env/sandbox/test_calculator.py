@@ -1,4 +1,4 @@
-"""The calculator sandbox says what a real interpreter says, or leaves the script to one."""
+"""The calculator sandbox prints what a real interpreter prints, or passes the script to one."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 import envs_registry
 from mappa_env.cards import read_card
-from mappa_env.episode import Episode
+from mappa_env.episode.episode import Episode
 from mappa_env.sandbox.base import Limits
 from mappa_env.sandbox.calculator import CalculatorSandbox, _printed
-from mappa_env.sandbox.local.ladder import LEVELS
+from mappa_env.sandbox.local.isolation_levels import LEVELS
 from mappa_env.sandbox.process import ProcessSandbox
 from mappa_env.scripted import make_team
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 IMPORTS = ["", "from math import *\n", "from math import gcd, lcm\n", "from math import comb\n"]
 FUNCTIONS = ["gcd", "lcm", "comb", "isqrt", "abs", "min", "max", "sum", "range", "floor"]
 
 
 def scripts(episodes: int) -> list[str]:
-    """The distinct scripts that the compact teams run."""
+    """The distinct scripts of the compact teams."""
     card = read_card(envs_registry.ROOT / "mathchat")
     episode = Episode(card, coach="off", sandbox="null", prompts="compact")
     found = set()
@@ -42,7 +42,7 @@ def scripts(episodes: int) -> list[str]:
 
 
 def interpreted(code: str) -> str | None:
-    """What a harmless script prints, run in this very process; None when it fails."""
+    """What a harmless script prints when it runs in this process; None if it fails."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -63,9 +63,12 @@ def test_the_teams_scripts_give_the_same_in_both_sandboxes() -> None:
             real = process.run(workspace, code, Limits())
             quick = calculator.run(workspace, code, Limits())
             assert (quick.status, quick.exit_code, quick.stdout, quick.files) == (
-                real.status, real.exit_code, real.stdout, real.files,
-            ), code  # fmt: skip
-    for code in answers:  # all of them, in an interpreter that is already there
+                real.status,
+                real.exit_code,
+                real.stdout,
+                real.files,
+            ), code
+    for code in answers:  # in this process, to save starting interpreters
         printed = _printed(code)
         assert printed is None or printed == interpreted(code), code
 

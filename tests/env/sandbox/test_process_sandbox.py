@@ -1,11 +1,11 @@
-"""The process sandbox: what code prints, writes and survives is told truthfully; nothing of it stays."""
+"""The process sandbox reports output, files and ends of processes correctly, and leaves nothing behind."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
@@ -16,16 +16,10 @@ from hypothesis import strategies as st
 from mappa_env.sandbox import Limits, Result
 from mappa_env.sandbox.output import Capture
 from mappa_env.sandbox.process import ProcessSandbox
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 SMALL = Limits(wall_s=60, memory_mb=1024, disk_mb=8, output_cap_mb=1)
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def workspace() -> Iterator[Workspace]:
-    with Workspace() as made:
-        yield made
 
 
 @pytest.fixture
@@ -52,7 +46,7 @@ def alive(word: str) -> list[int]:
     return found
 
 
-# -- what an action is told and what it sees --------------------------------------------------------------
+# -- what an action sees ----------------------------------------------------------------------------------
 
 
 def test_an_ordinary_action(run: Run, workspace: Workspace) -> None:
@@ -126,10 +120,10 @@ def test_the_environment_is_scrubbed(run: Run, monkeypatch: pytest.MonkeyPatch, 
         "print(os.environ['HOME'] == os.getcwd(), sys.stdin.read() == '', len(os.listdir('/proc/self/fd')))\n"
         "print(os.environ, sys.argv, open('/proc/self/cmdline').read())"
     )
-    assert result.stdout.startswith("True True 4\n")  # three streams, and the listing itself
+    assert result.stdout.startswith("True True 4\n")  # three streams and the listing's own descriptor
     assert "hush" not in result.stdout
     assert os.getcwd() + "/tests" not in result.stdout
-    assert result.files == ()  # temporary files are no part of the trail
+    assert result.files == ()  # temporary files are not part of the file history
     run("")
     assert os.listdir(workspace.scratch) == []
 
@@ -220,6 +214,8 @@ def test_a_timeout_keeps_what_was_printed(run: Run) -> None:
 def test_ignored_signals_do_not_help(run: Run) -> None:
     assert run(DEAF + "os.kill(os.getpid(), signal.SIGSTOP)", Limits(wall_s=0.5)).status == "timeout"
     assert run(DEAF + "while True: pass", Limits(cpu_s=1)).status == "timeout"
+    handler = "import os, signal\nsignal.signal(signal.SIGXCPU, lambda *_: os._exit(0))\nwhile True: pass"
+    assert run(handler, Limits(cpu_s=1)).status == "timeout"
 
 
 @pytest.mark.parametrize(
@@ -324,7 +320,7 @@ def test_children_do_not_survive(run: Run, workspace: Workspace, escape: str) ->
     result = run(DAEMON.replace("ESCAPE", escape))
     assert (result.status, result.stdout) == ("ok", "done\n")
     assert result.wall_s < 20
-    until = time.monotonic() + 20  # they would live for a minute; a busy host buries the killed slowly
+    until = time.monotonic() + 20  # they would live for a minute; a busy host reaps killed processes slowly
     while alive(str(workspace.path)) and time.monotonic() < until:
         time.sleep(0.05)
     assert alive(str(workspace.path)) == []
@@ -340,7 +336,8 @@ def test_a_late_writer_is_dead_before_the_scan(run: Run) -> None:
 def test_code_that_removes_its_own_folder(run: Run, workspace: Workspace) -> None:
     workspace.put("a", b"1")
     assert [(f.path, f.op) for f in run("import shutil, os\nshutil.rmtree(os.getcwd())").files] == [
-        ("a", "deleted")
+        (".", "modified"),
+        ("a", "deleted"),
     ]
     assert run("open('b', 'w').close()").files[0].path == "b"
     run("import shutil, os\nshutil.rmtree(os.path.dirname(os.getcwd()))")

@@ -1,23 +1,16 @@
-"""Choosing a sandbox, and what happens when the host cannot give what it needs."""
+"""Choosing a sandbox, and failures of the host."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mappa_env.errors import OptionError
 from mappa_env.sandbox import Limits, Result, make_sandbox
-from mappa_env.workspace import Workspace
-
-
-@pytest.fixture
-def workspace() -> Iterator[Workspace]:
-    with Workspace() as made:
-        yield made
+from mappa_env.workspace.workspace import Workspace
 
 
 def test_a_python_that_does_not_exist(workspace: Workspace) -> None:
@@ -40,7 +33,7 @@ def test_another_python(workspace: Workspace, tmp_path: Path) -> None:
 PRELUDE = """
 import os, resource, warnings
 from mappa_env.sandbox import Limits, make_sandbox
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 """
 
 FEW_DESCRIPTORS = """

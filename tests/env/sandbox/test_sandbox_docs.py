@@ -1,7 +1,7 @@
-"""docs/sandbox.md: its tables say what the code says, and its Docker example keeps the sandbox protocol.
+"""docs/sandbox.md: its tables match the code, and its Docker example implements the sandbox protocol.
 
-There is no Docker here: a stub takes the client's place and runs the container's command on this machine. So
-this shows what the example asks of Docker and what it makes of the answers, not that gVisor isolates.
+A stub replaces the Docker client and runs the container's command on this machine. So these tests check the
+example's requests to Docker and its handling of the answers, but not gVisor's isolation.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import get_args
 
 import pytest
 
-from mappa_env.sandbox import NAMES, Limits, Sandbox, make_sandbox
+from mappa_env.sandbox import SANDBOXES, Limits, Sandbox, make_sandbox
 from mappa_env.sandbox.process import libraries
 from mappa_env.types import RunStatus
+from paths import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8")
 
 STUB = '''#!{python} -S
-"""A stub, not Docker. What happens is decided by the files ``broken``, ``created`` and ``oom`` beside it."""
+"""A stub, not Docker. The files ``broken``, ``created`` and ``oom`` next to it control its behaviour."""
 import json, os, subprocess, sys
 place = os.path.dirname(os.path.abspath(__file__))
 has = lambda name: os.path.exists(os.path.join(place, name))
@@ -103,11 +104,14 @@ def test_the_example_runs_an_action(sandbox: Sandbox, place: Path) -> None:
         ("print('kept')\nwhile True: pass", Limits(wall_s=3), "timeout"),
         ("print('kept')\nimport os; os.kill(os.getpid(), 9)", Limits(wall_s=120), "killed"),
         ("print('kept')\nx = ' ' * (4 << 30)", Limits(wall_s=120, memory_mb=512), "memory"),
-        ("print('kept')\nfor n in 'ab': open(n, 'wb').write(bytes(3 << 20))", Limits(wall_s=120, disk_mb=4),
-         "disk_limit"),
+        (
+            "print('kept')\nfor n in 'ab': open(n, 'wb').write(bytes(3 << 20))",
+            Limits(wall_s=120, disk_mb=4),
+            "disk_limit",
+        ),
     ],
-)  # fmt: skip
-def test_the_example_names_what_struck(
+)
+def test_the_example_names_the_limit_that_was_exceeded(
     sandbox: Sandbox, place: Path, code: str, limits: Limits, status: str
 ) -> None:
     with sandbox.open_workspace() as workspace:
@@ -143,5 +147,5 @@ def test_the_page_names_every_limit_status_and_sandbox() -> None:
     }
     for status in get_args(RunStatus):
         assert f"`{status}`" in PAGE
-    for name in NAMES:
+    for name in SANDBOXES.builtin:
         assert f'`"{name}"`' in PAGE

@@ -1,4 +1,4 @@
-"""Archives of workspaces: what the wrapper may write is read back exactly, anything else is refused whole."""
+"""Archives of workspaces: the host reads what the wrapper may write exactly, and refuses anything else."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mappa_env.names import shown
 from mappa_env.sandbox.transfer import TransferError, Tree, apply, pack, unpack
-from mappa_env.trail import MAX_DEPTH, MAX_ENTRIES, MAX_PATH
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.escaping import shown
+from mappa_env.workspace.snapshot import MAX_DEPTH, MAX_ENTRIES, MAX_PATH
+from mappa_env.workspace.workspace import Workspace
 
 ROOM = 10_000
 Add = Callable[[tarfile.TarFile], object]
@@ -26,7 +26,7 @@ def workspace() -> Iterator[Workspace]:
     with Workspace() as made:
         for name in ("a", "b", "d/c"):
             made.put(name, name.encode())
-        made.home.ready()
+        made.storage.ready()
         yield made
 
 
@@ -62,8 +62,10 @@ def test_a_workspace_survives_the_journey(workspace: Workspace) -> None:
     workspace.scan()
     tree = unpack(pack(workspace), ROOM)
     assert {path: (mode, bytes(content)) for path, (mode, content) in tree.files.items()} == {
-        "a": (0o644, b"a"), "b": (0o644, b"b"), raw: (0o750, b"1"),
-    }  # fmt: skip
+        "a": (0o644, b"a"),
+        "b": (0o644, b"b"),
+        raw: (0o750, b"1"),
+    }
     assert tree.folders == {"empty"}
 
 
@@ -94,7 +96,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "no end": (archive(entry("x", b"1"))[:1024], "early"),
     "nothing": (b"", "early"),
     "no archive": (b"x" * 1024, "damaged"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -107,7 +109,7 @@ def test_what_the_wrapper_never_writes_is_refused(case: str) -> None:
 @settings(deadline=None)
 @given(st.data())
 def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
-    """Bytes changed anywhere give a TransferError or a tree within the rules: no other error, no loop."""
+    """Changing any bytes gives a TransferError or a valid tree, but no other error and no endless loop."""
     damaged = bytearray(archive(entry("x" * 150, b"1" * 600), entry("d", kind=tarfile.DIRTYPE), entry("y")))
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
@@ -129,8 +131,13 @@ def test_only_the_difference_is_touched(workspace: Workspace) -> None:
     apply(workspace, tree, {"a": "a", "d/moved": "d/c"})
     changes = workspace.changes(before, workspace.scan())
     assert [(change.path, change.op) for change in changes] == [
-        ("b", "modified"), ("d/c", "deleted"), ("d/moved", "renamed"), ("e/f", "created"),
-    ]  # fmt: skip
+        ("b", "modified"),
+        ("d/c", "deleted"),
+        ("d/moved", "renamed"),
+        ("e", "created"),
+        ("e/f", "created"),
+        ("g", "created"),
+    ]
     assert contents(workspace) == {"a": b"a", "b": b"new", "d/moved": b"d/c", "e/f": b"f"}
     assert (workspace.path / "g").is_dir()
 
@@ -151,6 +158,40 @@ def test_every_change_of_shape(
 ) -> None:
     apply(workspace, tree, kept)
     assert contents(workspace) == expected
+
+
+@pytest.mark.parametrize(
+    ("modes", "linked", "reason"),
+    [
+        ({"b": 0o600}, {}, "has a mode"),
+        ({}, {"y": "b"}, "is missing"),
+        ({}, {"y": "z", "z": "a"}, "is missing"),
+        ({}, {"y": "../a"}, "is missing"),
+        ({}, {"x": "a"}, "something else too"),
+        ({}, {"a": "x"}, "something else too"),
+        ({}, {"e": "a"}, "something else too"),
+        ({}, {"a/y": "a"}, "took its place"),
+        ({}, {"../y": "a"}, "bad name"),
+        ({}, {f"y{number}": "a" for number in range(MAX_ENTRIES)}, "more hard links"),
+    ],
+)
+def test_forged_links_and_modes_change_nothing(
+    workspace: Workspace, modes: dict[str, int], linked: dict[str, str], reason: str
+) -> None:
+    before = contents(workspace)
+    sent = unpack(archive(entry("x", b"1"), entry("e/f", b"1")), ROOM)
+    with pytest.raises(TransferError, match=reason):
+        apply(workspace, sent, {"a": "a"}, modes, linked)
+    assert contents(workspace) == before
+
+
+def test_links_and_modes_arrive(workspace: Workspace) -> None:
+    apply(workspace, Tree(), {"a": "a", "n": "b"}, {"n": 0o4}, {"new/l": "a", "d/c": "n"})
+    root = workspace.path
+    assert contents(workspace) == {"a": b"a", "n": b"b", "new/l": b"a", "d/c": b"b"}
+    assert (root / "n").stat().st_mode & 0o777 == 0o404
+    assert (root / "new" / "l").samefile(root / "a")
+    assert (root / "d" / "c").samefile(root / "n")
 
 
 @pytest.mark.parametrize(

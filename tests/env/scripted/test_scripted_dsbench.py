@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from warm_runner import run_warm
 
 from mappa_env.data import load_tasks
 from mappa_env.grading.submission import grade_model, grade_submission
@@ -18,8 +16,9 @@ from mappa_env.scripted import dsbench_sprint as sprint
 from mappa_env.scripted import make_team
 from mappa_env.scripted.dsbench import FAULTY, SCRIPT
 from mappa_env.types import Outcome, Task
+from probing import look
+from warm_runner import run_warm
 
-PROBE = Path(__file__).parents[2] / "envs_registry" / "dsbench" / "probe.py"
 AGENTS = ("engineer_0", "modeler_0", "analyst_0")
 
 
@@ -35,7 +34,7 @@ class Play(NamedTuple):
 def play_all(
     root: Path, cases: dict[str, tuple[Task, str, str, str]], script: str = "dsbench"
 ) -> dict[str, Play]:
-    """``cases``: name -> (task, style, agent at fault, its fault)."""
+    """``cases``: name -> (task, style, faulty agent, its fault)."""
     jobs = []
     for name, (task, style, agent, fault) in cases.items():
         folder = root / name / "ws"
@@ -50,17 +49,17 @@ def play_all(
         )
         team.reset(task, seed=5)
         codes = [parse(team.act(agent, 0, ())).code for agent in AGENTS]
-        jobs.append({"folder": str(folder), "codes": [*codes, PROBE.read_text()]})
+        jobs.append({"folder": str(folder), "codes": codes})
     run_warm(jobs)
     plays = {}
     for name, (task, *_) in cases.items():
         base = root / name
-        outputs = [(base / f"out{i}").read_text() for i in range(4)]
+        outputs = [(base / f"out{i}").read_text() for i in range(3)]
         submission = base / "ws" / "submission.csv"
         outcome = grade_submission(task, submission.read_bytes() if submission.exists() else b"")
-        facts = json.loads(outputs[3].splitlines()[-1].removeprefix("PROBE "))
-        exits = [int((base / f"exit{i}").read_text()) for i in range(4)]
-        plays[name] = Play(task, exits[:3], outputs[:3], facts, outcome, set(os.listdir(base / "ws")))
+        facts = look(base / "ws")
+        exits = [int((base / f"exit{i}").read_text()) for i in range(3)]
+        plays[name] = Play(task, exits, outputs, facts, outcome, set(os.listdir(base / "ws")))
     return plays
 
 
@@ -73,8 +72,20 @@ def first(tasks: Any, metric: str, **wanted: bool) -> Task:
     raise AssertionError((metric, wanted))
 
 
-METRICS = ("accuracy", "f1", "macro_f1", "roc_auc", "log_loss", "qwk", "rmse", "mae", "rmsle", "smape", "r2",
-           "median_ae")  # fmt: skip
+METRICS = (
+    "accuracy",
+    "f1",
+    "macro_f1",
+    "roc_auc",
+    "log_loss",
+    "qwk",
+    "rmse",
+    "mae",
+    "rmsle",
+    "smape",
+    "r2",
+    "median_ae",
+)
 FAULTS = [(f"{role}_0", fault) for role, names in SCRIPT.faults.items() for fault in names]
 
 
@@ -90,27 +101,27 @@ def plays(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Play]:
     return play_all(tmp_path_factory.mktemp("plays"), cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [f"expert-{metric}" for metric in METRICS] + ["full-f1", "full-mae"])
 def test_the_expert_is_valid_and_better_than_a_constant(plays: dict[str, Play], name: str) -> None:
     play = plays[name]
     assert play.exits == [0, 0, 0], play.outputs
     assert (play.outcome.status, play.outcome.metrics["beats_constant"]) == ("ok", 1.0), play.outcome
-    assert play.outcome.score > 0.3
+    assert play.outcome.score > 0.2  # of one table; the average over metrics is below
     facts = play.facts
     assert all(facts[key]["loads"] for key in ("X_train", "y_train", "X_test", "model"))
     assert facts["checks"]["target_leaked"] == []
     assert not facts["checks"]["id_kept"]
-    assert all(
-        facts["checks"][k] for k in ("columns_match", "rows_match", "test_rows_match", "features_match")
-    )
+    assert all(facts["checks"][k] for k in ("columns_match", "rows_match", "test_rows_match"))
     assert facts["X_train"]["numeric"]
     assert facts["X_train"]["nan"] == facts["X_test"]["nan"] == 0
     graded = grade_model(play.task, facts)
     assert graded is not None
-    if play.task.metric not in ("rmsle", "log_loss"):  # there the analyst clips what the model says
+    if play.task.metric not in ("rmsle", "log_loss"):  # for these the analyst clips the model's predictions
         assert graded[0] == pytest.approx(play.outcome.metrics[play.task.metric], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_experts_of_all_metrics_reach_the_reference_on_average(plays: dict[str, Play]) -> None:
     assert np.mean([plays[f"expert-{metric}"].outcome.metrics["skill"] for metric in METRICS]) > 0.8
 
@@ -140,24 +151,27 @@ EXPECTED: dict[tuple[str, str], tuple[list[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["", "value-"])
 @pytest.mark.parametrize(("agent", "fault"), EXPECTED)
 def test_a_fault_shows_where_it_should(plays: dict[str, Play], kind: str, agent: str, fault: str) -> None:
     play = plays[f"{kind}{agent}-{fault}"]
     exits, status = EXPECTED[agent, fault]
     assert play.exits == exits, play.outputs
-    # An absent file grades as an empty one here: columns.
+    # A missing file gets the same status as an empty one here: columns.
     assert play.outcome.status == ("columns" if status == "missing" else status), play.outcome
     assert ("submission.csv" in play.files) == (status != "missing")
     assert play.outcome.score < 0.9
 
 
+@pytest.mark.slow
 def test_downstream_experts_try_and_report_the_missing_file(plays: dict[str, Play]) -> None:
     assert "FileNotFoundError" in plays["engineer_0-forgets_x_test"].outputs[2]
     assert "FileNotFoundError" in plays["modeler_0-wrong_file_name"].outputs[2]
     assert "KeyError" in plays["engineer_0-wrong_column"].outputs[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["", "value-"])
 def test_the_probe_sees_what_the_files_hold(plays: dict[str, Play], kind: str) -> None:
     def facts(name: str) -> dict[str, Any]:
@@ -174,6 +188,7 @@ def test_the_probe_sees_what_the_files_hold(plays: dict[str, Play], kind: str) -
     assert not facts("modeler_0-wrong_file_name")["model"]["exists"]
 
 
+@pytest.mark.slow
 def test_constant_submissions_are_valid_and_worth_nothing(plays: dict[str, Play]) -> None:
     for name in (
         "analyst_0-constant_submission",
@@ -223,6 +238,7 @@ def sprints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Play]:
     return play_all(tmp_path_factory.mktemp("sprints"), cases, "dsbench_sprint")
 
 
+@pytest.mark.slow
 def test_the_sprints_experts_are_valid_and_mostly_good(sprints: dict[str, Play]) -> None:
     plays = [play for name, play in sprints.items() if name.startswith("expert-")]
     assert all(play.exits == [0, 0, 0] for play in plays), [play.outputs for play in plays]
@@ -230,6 +246,7 @@ def test_the_sprints_experts_are_valid_and_mostly_good(sprints: dict[str, Play])
     assert np.mean([play.outcome.score for play in plays]) > 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("agent", "fault"), SPRINT)
 def test_a_fault_of_the_sprint_shows_where_it_should(
     sprints: dict[str, Play], agent: str, fault: str

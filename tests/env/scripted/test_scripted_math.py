@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from mappa_env.cards import read_card
 from mappa_env.data import load_tasks
 from mappa_env.data.arithmetic import FAMILIES
-from mappa_env.episode import Episode
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
 from mappa_env.grading.expression import safe_value
 from mappa_env.scripted import load_script, make_team
 from mappa_env.scripted.mutate import wrong_digit, wrong_operator
+from paths import DATA, REGISTRY
 
-DATA = Path(os.environ.get("MAPPA_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
-REGISTRY = Path(__file__).parents[2] / "envs_registry"
 SCRIPT, FAULTY = load_script("mathchat")
 FAULTS = [(f"{role}_0", fault) for role, faults in SCRIPT.faults.items() for fault in faults]
 STYLES = ("compact", "full")
@@ -55,6 +52,7 @@ def test_the_expert_solves_every_family(style):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("agent", "fault"), FAULTS)
 def test_every_fault_loses_the_episode(agent, fault, style):
@@ -118,7 +116,7 @@ def test_mistakes_change_the_value():
     [
         (("mathcht",), "Did you mean 'mathchat'"),
         (("mathchat", "exprt"), "Did you mean 'expert'"),
-        (("mathchat", "single"), "no scripted role"),
+        (("mathchat", "single"), "The script has no role"),
     ],
 )
 def test_unknown_teams_are_refused(arguments, words):
@@ -140,7 +138,7 @@ def test_unknown_teams_are_refused(arguments, words):
 )
 def test_the_expert_plays_real_contest_problems(card, file, picks):
     if not (DATA / file).is_file():
-        pytest.skip(f"{DATA / file} is not there")
+        pytest.skip(f"{DATA / file} is missing")
     with closing(episode(card, tasks=str(DATA / file), sandbox="process")) as game:
         for pick in picks:
             play(game, make_team("mathchat", "expert"), game.tasks.ids[pick])
@@ -150,7 +148,7 @@ def test_the_expert_plays_real_contest_problems(card, file, picks):
 
 
 def test_a_plan_without_a_value_is_not_run(tmp_path):
-    """What a model in the solver's seat wrote is not pasted into code; symbolic golds are printed as text."""
+    """The coder does not paste a model's text into code, and prints symbolic golds as text."""
     rows = [{"id": "half", "prompt": "A half?", "answer": r"\frac{1}{2}"}]
     path = tmp_path / "own.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))

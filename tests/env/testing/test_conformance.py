@@ -1,4 +1,4 @@
-"""Every id passes every suite with warnings as errors, so does a card of a user's own; broken ones fail."""
+"""Every id and a user's own card pass every suite with warnings as errors; broken ones fail."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ import pytest
 
 import envs_registry
 import mappa_env
-from mappa_env import conformance
-from mappa_env.aec import raw_env
-from mappa_env.conformance import Case
 from mappa_env.data.adding import add
+from mappa_env.envs.aec import raw_env
+from mappa_env.envs.team_env import TeamEnv
 from mappa_env.errors import CardError, DataMissingError, OptionError
-from mappa_env.face import Face
-from mappa_env.testing import SUITES, check_environment
+from mappa_env.testing import SUITES, check_environment, conformance
+from mappa_env.testing.conformance import Case
 
 CONTEST = [
     {"id": f"{i}", "prompt": f"How much is {i} plus {i + 1}?", "answer": str(2 * i + 1)} for i in range(1, 9)
@@ -40,7 +39,7 @@ def contest_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own_card(tmp_path: Path) -> Path:
-    """A team of one on tasks of its own, without scripted players."""
+    """A team of one on its own tasks, without a scripted team."""
     folder = tmp_path / "counting"
     shutil.copytree(envs_registry.ROOT / "mathchat" / "prompts", folder / "prompts")
     (folder / "tasks").mkdir()
@@ -54,17 +53,20 @@ def own_card(tmp_path: Path) -> Path:
     pettingzoo.aec_registry.pop("mappa/Counting-v2", None)
 
 
+@pytest.mark.slow
 def test_mathchat_conforms_with_real_code_and_coach() -> None:
     report = check_environment("mappa/MathChat-v0")
     report.raise_on_failure()
-    assert len(report.results) == len(SUITES) == 13
+    assert len(report.results) == len(SUITES) == 15
 
 
+@pytest.mark.slow
 def test_mathchat_conforms_with_other_options() -> None:
     options: dict[str, Any] = {"prompts": "compact", "coach_feedback": "agents", "shaping": "outcome"}
     check_environment("MathChat-v0", sandbox="null", **options).raise_on_failure()
 
 
+@pytest.mark.slow
 def test_dsbench_conforms() -> None:
     check_environment("mappa/DSBench-v0", sandbox="null").raise_on_failure()
 
@@ -80,11 +82,12 @@ def test_contests_conform_once_their_texts_are_added(env_id: str) -> None:
     check_environment(env_id, sandbox="null").raise_on_failure()
 
 
+@pytest.mark.slow
 def test_a_card_of_ones_own_conforms(own_card: Path) -> None:
     report = check_environment(own_card, coach="off")
     report.raise_on_failure()
     assert report.env_id == "mappa/Counting-v2"
-    assert mappa_env.register_card(own_card) == "mappa/Counting-v2"  # again: nothing happens
+    assert mappa_env.register_card(own_card) == "mappa/Counting-v2"  # again, without effect
     env = gym.make("mappa/Counting-v2", coach="off")
     assert "plus" in env.reset(seed=0)[0]["prompt"]
     env.close()
@@ -114,24 +117,24 @@ CASE = Case("mappa/MathChat-v0", "mathchat", {"sandbox": "null", "coach": "off"}
 
 
 def test_reused_infos_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, shared = Face.info, {}
+    whole, shared = TeamEnv.info, {}
 
-    def info(self: Face, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def info(self: TeamEnv, *args: Any, **kwargs: Any) -> dict[str, Any]:
         shared.update(whole(self, *args, **kwargs))
         return shared
 
-    monkeypatch.setattr(Face, "info", info)
+    monkeypatch.setattr(TeamEnv, "info", info)
     with pytest.raises(AssertionError, match="share an object"):
         conformance.gymnasium_check_env(CASE)
 
 
 def test_clocks_in_infos_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, clock = Face.info, itertools.count()
+    whole, clock = TeamEnv.info, itertools.count()
 
-    def info(self: Face, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def info(self: TeamEnv, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {**whole(self, *args, **kwargs), "clock": next(clock)}
 
-    monkeypatch.setattr(Face, "info", info)
+    monkeypatch.setattr(TeamEnv, "info", info)
     for suite in (conformance.gymnasium_check_env, conformance.pettingzoo_seed_test, conformance.sync_vector):
         with pytest.raises(AssertionError):
             suite(CASE)
@@ -139,18 +142,18 @@ def test_clocks_in_infos_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_observations_outside_of_the_space_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Face.observation
+    whole = TeamEnv.observation
 
-    def observation(self: Face, agent: str | None = None) -> dict[str, Any]:
+    def observation(self: TeamEnv, agent: str | None = None) -> dict[str, Any]:
         return {**whole(self, agent), "turn": 7}
 
-    monkeypatch.setattr(Face, "observation", observation)
+    monkeypatch.setattr(TeamEnv, "observation", observation)
     for suite in (conformance.pettingzoo_api_test, conformance.any_text_is_legal):
         with pytest.raises(AssertionError):
             suite(CASE)
 
 
-def test_another_draw_through_one_face_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_draw_through_one_interface_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = raw_env.reset
 
     def reset(self: raw_env, seed: int | None = None, options: Any = None) -> None:
@@ -158,16 +161,17 @@ def test_another_draw_through_one_face_is_found(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(raw_env, "reset", reset)
     with pytest.raises(AssertionError, match="gymnasium and pettingzoo differ"):
-        conformance.faces_agree(CASE)
+        conformance.interfaces_agree(CASE)
 
 
+@pytest.mark.slow
 def test_a_report_lists_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Face.act
+    whole = TeamEnv.act
 
-    def act(self: Face, action: str) -> Any:
+    def act(self: TeamEnv, action: str) -> Any:
         return dataclasses.replace(whole(self, action), reward=85.0)
 
-    monkeypatch.setattr(Face, "act", act)
+    monkeypatch.setattr(TeamEnv, "act", act)
     report = check_environment("mappa/MathChat-v0", sandbox="null", coach="off")
     assert not report.ok
     with pytest.raises(AssertionError, match=r"any text is legal: .* reward 85.0 is outside of 0-10"):

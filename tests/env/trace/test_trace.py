@@ -1,4 +1,4 @@
-"""The trace store: whole episodes out as they went in, whatever happens to the file between."""
+"""The trace store returns whole episodes unchanged, whatever happens to the file meanwhile."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
-import mappa_env  # noqa: F401
+from mappa_env import team_env
 from mappa_env.errors import DataError
 from mappa_env.trace.record import TraceStore, read
-from mappa_env.types import Task, Trajectory
+from mappa_env.types import Attribution, Task, Trajectory
 
 TEXTS = ["plan: 6 * 7", "```python\nprint(6 * 7, 'é')\n```", "result: 42", "answer: \\boxed{42} \ud800"]
 
@@ -24,7 +24,7 @@ def play(**options: object) -> Trajectory:
     env.reset(seed=1)
     for text in TEXTS:
         env.step(text)
-    trajectory: Trajectory = env.unwrapped.trajectory  # type: ignore[attr-defined]
+    trajectory: Trajectory = team_env(env).trajectory
     env.close()
     return trajectory
 
@@ -35,7 +35,7 @@ def episode() -> Trajectory:
 
 
 def public(trajectory: Trajectory) -> Trajectory:
-    """What a trace may hold: nothing hidden, no files."""
+    """The expected content of a trace, without hidden truth and files."""
     task = trajectory.task
     kept = Task(task.id, task.prompt, task.metric, task.compact, task.topic, task.split)
     return dataclasses.replace(trajectory, task=kept)
@@ -82,7 +82,7 @@ def test_a_torn_end_costs_only_its_own_episode(tmp_path: Path, episode: Trajecto
     later = TraceStore(path)
     later.append(dataclasses.replace(episode, seed=99))
     seeds = [trajectory.seed for trajectory in read(path)]
-    whole = [episode.seed] * (2 if lost == 1 else 1)  # without its newline alone nothing is lost
+    whole = [episode.seed] * (2 if lost == 1 else 1)  # if only the newline is missing, nothing is lost
     assert seeds == [*whole, 99]
 
 
@@ -124,6 +124,20 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
     path.write_text('{"v": 2, "kind": "action"}\n')
     with pytest.raises(DataError, match="line 1 has version 2"):
         list(read(path))
+
+
+def test_an_old_name_in_an_attribution_is_refused(tmp_path: Path, episode: Trajectory) -> None:
+    store = TraceStore(tmp_path / "t.jsonl")
+    fractions = tuple(1.0 if step == 0 else 0.0 for step in range(len(episode.actions)))
+    store.append(dataclasses.replace(episode, attribution=Attribution(True, fractions, "tracing")))
+    (found,) = read(store.path)
+    assert found.attribution is not None
+    assert found.attribution.fractions == fractions
+    store.path.write_text(store.path.read_text("utf-8").replace('"fractions"', '"shares"'), "utf-8")
+    with pytest.raises(
+        DataError, match=r"'shares', which are 'fractions' now: read the file with the version"
+    ):
+        list(read(store.path))
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,21 @@
-"""Names and first bytes of hostile files, as the host shows them."""
+"""How the host shows names and first bytes of hostile files."""
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mappa_env.errors import WorkspaceError
-from mappa_env.names import meant, shown
-from mappa_env.preview import preview
-from mappa_env.trail import scan
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.escaping import meant, shown
+from mappa_env.workspace.preview import preview
+from mappa_env.workspace.scanning import scan
+from mappa_env.workspace.workspace import Workspace
 
 SECRET = "/etc/passwd"
-
-
-@pytest.fixture
-def workspace() -> Iterator[Workspace]:
-    with Workspace() as made:
-        yield made
 
 
 # -- names ------------------------------------------------------------------------------------------------
@@ -73,8 +66,11 @@ def test_previews_of_csv_text_and_binary(workspace: Workspace) -> None:
     workspace.put("a.bin", b"\x89PNG\0\0")
     rows = workspace.preview("a.csv")
     assert (rows.kind, rows.size, rows.lines[:2], len(rows.lines)) == (
-        "csv", 1412, ("id | x,y", "1 | " + "9" * 40), 20,
-    )  # fmt: skip
+        "csv",
+        1412,
+        ("id | x,y", "1 | " + "9" * 40),
+        20,
+    )
     assert workspace.preview("a.txt").lines == ("hello", "\\x1b[31mred")
     assert workspace.preview("a.bin").lines == ("89 50 4e 47 00 00",)
     (workspace.path / "link.csv").symlink_to(SECRET)

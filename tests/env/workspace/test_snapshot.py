@@ -1,4 +1,4 @@
-"""The diff of two scans against a model of what was done, and its laws on any two snapshots."""
+"""The diff of two scans against a model of the changes, and its properties for any two snapshots."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mappa_env import trail as trail_module
-from mappa_env.trail import Entry, Snapshot, compare
-from mappa_env.workspace import Workspace
+from mappa_env.workspace import digests
+from mappa_env.workspace.changes import compare
+from mappa_env.workspace.escaping import shown
+from mappa_env.workspace.scanning import scan
+from mappa_env.workspace.snapshot import Entry, Snapshot
+from mappa_env.workspace.workspace import Workspace
 
 NAMES = ["a", "b", "d/a", "d/b", "e/f/a", "ü\n\\", "\udcff"]
 names = st.sampled_from(NAMES)
@@ -26,7 +29,7 @@ actions = st.lists(
 
 
 def carry_out(root: str, files: dict[str, bytes], done: list[Any]) -> None:
-    """Do it for real and in the model; what is not possible is left out of both."""
+    """Apply the change to the folder and to the model; skip it in both if it is impossible."""
     for verb, name, *rest in done:
         path = os.path.join(root, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -57,7 +60,7 @@ def carry_out(root: str, files: dict[str, bytes], done: list[Any]) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(first=actions, second=actions)
-def test_the_trail_tells_what_was_done(first: list[Any], second: list[Any]) -> None:
+def test_the_file_history_says_what_was_done(first: list[Any], second: list[Any]) -> None:
     with Workspace() as workspace:
         files: dict[str, bytes] = {}
         root = str(workspace.path)
@@ -67,10 +70,10 @@ def test_the_trail_tells_what_was_done(first: list[Any], second: list[Any]) -> N
             carry_out(root, files, done)
             changes = workspace.changes(before, workspace.scan())
             workspace.record(changes, "agent_0", step)
-            told = {change.path: change for change in changes}
-            assert len(told) == len(changes)
+            assert len({change.path for change in changes}) == len(changes)
+            left = {change.path: change for change in changes if change.kind != "dir"}
             for name in NAMES:
-                change = told.pop(trail_module.shown(name), None)
+                change = left.pop(shown(name), None)
                 if change is None:
                     assert files.get(name) == known.get(name)
                 elif change.op == "deleted":
@@ -81,9 +84,9 @@ def test_the_trail_tells_what_was_done(first: list[Any], second: list[Any]) -> N
                     assert change.size == len(files[name])
                     assert (change.op == "modified") == (name in known)
                     assert change.op in ("modified", "created", "renamed")
-            assert told == {}
+            assert left == {}
             known = dict(files)
-            assert set(workspace.present) == {trail_module.shown(name) for name in files}
+            assert set(workspace.present) == {shown(name) for name in files}
 
 
 def entry(draw: tuple[str, int, str]) -> Entry:
@@ -102,7 +105,7 @@ snapshots = st.dictionaries(st.sampled_from("abcdef"), entries).map(Snapshot)
 
 
 def visible(snapshot: Snapshot) -> Mapping[str, str]:
-    return {path: entry.kind for path, entry in snapshot.entries.items() if entry.kind != "dir"}
+    return {path: entry.kind for path, entry in snapshot.entries.items()}
 
 
 @given(snapshots)
@@ -117,8 +120,8 @@ def test_changes_lead_from_one_scan_to_the_other(before: Snapshot, after: Snapsh
     kinds = dict(visible(before))
     gone = {change.sha256 for change in changes if change.op == "deleted"}
     for change in changes:
-        if change.op == "deleted" or change.kind == "dir":
-            kinds.pop(change.path, None)
+        if change.op == "deleted":
+            kinds.pop(change.path)
         else:
             kinds[change.path] = change.kind
         if change.op == "renamed":
@@ -127,8 +130,8 @@ def test_changes_lead_from_one_scan_to_the_other(before: Snapshot, after: Snapsh
 
 
 def test_the_limits_on_digests_invent_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first scan could not afford the second file; the next one could, as the first is known by then."""
-    monkeypatch.setattr(trail_module, "MAX_HASH_TOTAL", 10)
+    """The first scan's budget excludes the second file; the next scan knows the first, so it includes it."""
+    monkeypatch.setattr(digests, "MAX_HASH_TOTAL", 10)
     with Workspace() as workspace:
         for name in ("a", "b"):
             (workspace.path / name).write_bytes(b"12345678")
@@ -136,5 +139,5 @@ def test_the_limits_on_digests_invent_no_change(monkeypatch: pytest.MonkeyPatch)
         assert [entry.digested for entry in first.entries.values()] == [True, False]
         settled = Snapshot(first.entries, taken_ns=first.taken_ns)
         (workspace.path / "a").unlink()
-        second = trail_module.scan(workspace.path, settled)
+        second = scan(workspace.path, settled)
         assert [(change.path, change.op) for change in compare(settled, second)] == [("a", "deleted")]

@@ -8,22 +8,17 @@ from pathlib import Path
 import pytest
 
 from mappa_rl.config import load_config
-from mappa_rl.errors import PolicyError
-from mappa_rl.sinks import read_metrics
-from mappa_rl.trainer import train
+from mappa_rl.errors import ConfigError
+from mappa_rl.telemetry.sinks import read_metrics
+from mappa_rl.training.trainer import train
+from paths import ROOT
+from tiny_run import TINY
 
-ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "my_algorithm.py"
-SMALL = [
-    "model.hidden=32", "model.layers=1", "model.mlp=64", "warmstart.episodes=40", "warmstart.steps=10",
-    "warmstart.warmup_steps=1", "rollout.episodes_per_step=8", "rollout.max_new_tokens=12",
-    "env.sandbox=calculator", "eval.episodes=2", "eval.calibration_temperatures=[]",
-    "run.torch_threads=1", "run.tensorboard=false",
-]  # fmt: skip
+EXAMPLE = ROOT / "examples" / "algorithm.py"
 
 
 def run(out: Path, *overrides: str, resume: bool = False) -> list[dict[str, float]]:
-    train(load_config("demo", [*SMALL, *overrides]), out, resume)
+    train(load_config("demo", [*TINY, *overrides]), out, resume)
     return read_metrics(out)
 
 
@@ -56,16 +51,25 @@ def test_a_running_baseline_goes_on_after_a_resume(start: str, tmp_path: Path) -
 @pytest.mark.slow
 def test_groups_filters_losses_and_corrections_go_together(start: str, tmp_path: Path) -> None:
     rows = run(
-        tmp_path, start, "run.steps=2", "algo.name=gigpo", "rollout.samples_per_task=4", "algo.loss=gspo",
-        "algo.kl_in=loss", "algo.kl_estimator=k2", "algo.correction=icepop", "algo.drop_flat_groups=true",
-        "algo.overlong_penalty=2", "algo.overlong_buffer=8", "optim.epochs=2",
-    )  # fmt: skip
+        tmp_path,
+        start,
+        "run.steps=2",
+        "algo.name=gigpo",
+        "rollout.group_size=4",
+        "algo.loss=gspo",
+        "algo.kl=loss_k2",
+        "algo.importance_sampling=icepop",
+        "algo.drop_zero_variance_groups=true",
+        "algo.overlong_penalty=2",
+        "algo.overlong_buffer=8",
+        "optim.epochs=2",
+    )
     trained = [row for row in rows if "kl_loss/solver_0" in row]
     assert trained
     for row in trained:
-        assert row["correction_weight/solver_0"] == pytest.approx(1, abs=0.01)
+        assert row["importance_weight/solver_0"] == pytest.approx(1, abs=0.01)
         assert row["mismatch_max/solver_0"] < 0.01
-        assert 0 <= row["flat_groups/solver_0"] <= 1
+        assert 0 <= row["zero_variance_groups/solver_0"] <= 1
         assert 0 <= row["overlong/solver_0"] <= 1
 
 
@@ -75,6 +79,6 @@ def test_policies_have_learning_rates_of_their_own(start: str, tmp_path: Path) -
     assert row["lr/coder_0"] == pytest.approx(3e-4)
     assert row["lr/solver_0"] == pytest.approx(1e-4)
     assert "lr/verifier_0" not in row
-    for wrong, hint in (("solver", "solver_0"), ("verifier_0", "trained are")):
-        with pytest.raises(PolicyError, match=hint):
+    for wrong, hint in (("solver", "solver_0"), ("verifier_0", "trained policies: ")):
+        with pytest.raises(ConfigError, match=hint):
             run(tmp_path / wrong, *one, f"policies.lr={{{wrong}: 1e-3}}")

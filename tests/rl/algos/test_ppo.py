@@ -10,21 +10,29 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from learner_helpers import VOCAB, gradient_of, make_batch, make_model, make_sample
 from safetensors.torch import load_file
 
+from learner_helpers import (
+    VOCAB,
+    gradient_of,
+    make_batch,
+    make_learner,
+    make_model,
+    make_reference,
+    make_sample,
+    take_step,
+)
 from mappa_rl.algos import make_algorithm
-from mappa_rl.config import load_config
-from mappa_rl.critic import Criticism, ValueLoss
+from mappa_rl.config import Algo, Lora, load_config
 from mappa_rl.errors import CheckpointError, ConfigError, LearnerError
-from mappa_rl.learner import Learner
-from mappa_rl.lora import LoraShape, adapted
-from mappa_rl.losses import Objective
-from mappa_rl.schedule import Schedule
-from mappa_rl.scoring import Reference
-from mappa_rl.sinks import read_metrics
-from mappa_rl.trainer import train
+from mappa_rl.learner.critic import ValueLoss, ValueTargets
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.losses import Objective
+from mappa_rl.models.lora import adapted
+from mappa_rl.telemetry.sinks import read_metrics
+from mappa_rl.training.trainer import train
 from mappa_rl.types import Floats, Sample
+from tiny_run import TINY
 
 LOSS = ValueLoss(coef=0.7, clip=0.3)
 
@@ -53,24 +61,26 @@ def two_turns(valid: Sequence[bool] = (True, True)) -> tuple[Sample, Floats, Flo
         # R at 5 is 2.8, so position 2 has 0.9 + 0.5 * (0.5 * 2.8 + 0.5 * 2) = 2.1
         ({"mode": "return_to_go", "gamma": 0.5, "kl_coef": 0.1, "gae_lambda": 0.5}, [2.0, 2.1, 2.8, 2.9]),
     ],
-)  # fmt: skip
+)
 def test_advantages_by_hand(settings: dict[str, Any], returns: list[float]) -> None:
     sample, reference, values = two_turns()
-    credit = make_algorithm("ppo", **settings).credit([sample], [reference], [values])
-    assert credit.returns is not None
+    found = make_algorithm("ppo", reward_scale=1.0, **settings).token_advantages(
+        [sample], [reference], [values]
+    )
+    assert found.returns is not None
     mask = sample.action_mask
-    assert credit.returns[0][mask] == pytest.approx(returns)
-    assert not credit.returns[0][~mask].any()
+    assert found.returns[0][mask] == pytest.approx(returns)
+    assert not found.returns[0][~mask].any()
     raw = np.array(returns) - values[mask]
-    assert credit.advantages[0][mask] == pytest.approx((raw - raw.mean()) / raw.std(), abs=1e-5)
+    assert found.advantages[0][mask] == pytest.approx((raw - raw.mean()) / raw.std(), abs=1e-5)
     explained = 1 - raw.var() / np.var(returns)
-    assert credit.stats["p"]["explained_variance"] == pytest.approx(explained)
+    assert found.stats["explained_variance"] == pytest.approx(explained)
 
 
 def advantages_token_by_token(
     rewards: Sequence[float], values: Sequence[float], last: Sequence[bool], gamma: float, lam: float
 ) -> list[float]:
-    """The definition in the docstring, from the end: delta and A of every action token of a stay."""
+    """The definition in the docstring, from the end: delta and A of every action token of a segment."""
     out, later, value = [], 0.0, 0.0
     for r, v, ends in zip(reversed(rewards), reversed(values), reversed(last), strict=True):
         g, trust = (gamma, lam) if ends else (1.0, 1.0)
@@ -80,13 +90,13 @@ def advantages_token_by_token(
     return out[::-1]
 
 
-def test_returns_are_those_of_the_definition_also_over_parts_of_a_stay() -> None:
+def test_returns_are_those_of_the_definition_also_over_parts_of_a_segment() -> None:
     rng = np.random.default_rng(0)
     parts = [make_sample([(3, 4), (2, 1)], [1.0, 2.0]), make_sample([(9, 3), (1, 2)], [0.5, 4.0], part=1)]
     values = [rng.normal(size=len(s)).astype(np.float32) for s in parts]
-    found = make_algorithm("ppo", mode="return_to_go", gamma=0.9, gae_lambda=0.8, kl_coef=0.0).credit(
-        parts, None, values
-    )  # fmt: skip
+    found = make_algorithm(
+        "ppo", reward_scale=1.0, mode="return_to_go", gamma=0.9, gae_lambda=0.8, kl_coef=0.0
+    ).token_advantages(parts, None, values)
     rewards, last = [], []
     for sample in parts:
         for span in sample.spans:
@@ -103,18 +113,20 @@ def test_returns_are_those_of_the_definition_also_over_parts_of_a_stay() -> None
 def test_an_action_without_a_reward_is_left_out() -> None:
     sample, reference, values = two_turns(valid=(True, False))
     settings = {"mode": "return_to_go", "gae_lambda": 0.5, "kl_coef": 0.0}
-    credit = make_algorithm("ppo", **settings).credit([sample], [reference], [values])
-    assert credit.returns is not None
-    assert credit.returns[0].tolist() == [0, 1, 1, 0, 0, 0, 0]
-    assert credit.weights[0].tolist() == [0, 1, 1, 0, 0, 0, 0]
+    found = make_algorithm("ppo", reward_scale=1.0, **settings).token_advantages(
+        [sample], [reference], [values]
+    )
+    assert found.returns is not None
+    assert found.returns[0].tolist() == [0, 1, 1, 0, 0, 0, 0]
+    assert found.weights[0].tolist() == [0, 1, 1, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"gae_lambda": 0.9}, "mode=per_action has none"),
-        ({"gae_lambda": 1.1, "mode": "return_to_go"}, "gae_lambda <= 1"),
-        ({"vf_coef": 0.0}, "vf_coef > 0"),
+        ({"gae_lambda": 1.1, "mode": "return_to_go"}, r"gae_lambda must be within \[0, 1\]"),
+        ({"vf_coef": 0.0}, "vf_coef above 0"),
     ],
 )
 def test_settings_without_meaning_are_refused(settings: dict[str, Any], said: str) -> None:
@@ -122,20 +134,20 @@ def test_settings_without_meaning_are_refused(settings: dict[str, Any], said: st
         make_algorithm("ppo", **settings)
 
 
-def batch_with_critic() -> tuple[list[Sample], list[Floats], list[Floats], Criticism]:
+def batch_with_critic() -> tuple[list[Sample], list[Floats], list[Floats], ValueTargets]:
     samples, advantages, weights = make_batch()
-    for sample, own in zip(samples, Reference(make_model()).logprobs(samples), strict=True):
+    for sample, own in zip(samples, make_reference(make_model()).logprobs(samples), strict=True):
         sample.logprobs[:] = own
     rng = np.random.default_rng(5)
     values, returns = (
         [(rng.normal(size=len(s)) * s.action_mask).astype(np.float32) for s in samples] for _ in range(2)
     )
-    return samples, advantages, weights, Criticism(values, returns, LOSS)
+    return samples, advantages, weights, ValueTargets(values, returns, LOSS)
 
 
 def learner_with_critic(model: Any = None, **options: Any) -> Learner:
     """Its value head is not 0, so that the trunk has a gradient from it."""
-    learner = Learner(model or make_model(), Schedule(1e-2), critic=True, **{"zero_stage": 0, **options})
+    learner = make_learner(model or make_model(), 1e-2, critic=True, **{"zero_stage": 0, **options})
     with torch.no_grad():
         head = learner._engine.module.critic
         head.weight.copy_(torch.linspace(-1, 1, head.weight.numel()))
@@ -143,7 +155,7 @@ def learner_with_critic(model: Any = None, **options: Any) -> Learner:
     return learner
 
 
-def padded_gradient(samples: Any, advantages: Any, weights: Any, critic: Criticism) -> list[torch.Tensor]:
+def padded_gradient(samples: Any, advantages: Any, weights: Any, critic: ValueTargets) -> list[torch.Tensor]:
     """One sequence after the other, the ordinary forward pass and plain autograd: policy, then the head."""
     model = make_model().eval()
     head = torch.linspace(-1, 1, 32, requires_grad=True)
@@ -193,7 +205,7 @@ def test_the_gradient_is_that_of_a_plain_loop_however_a_batch_is_cut(
         return 0.0
 
     learner._apply = apply  # type: ignore[method-assign]
-    stats = learner.step(samples, advantages, weights, criticism=critic)
+    stats = take_step(learner, samples, advantages, weights, value_targets=critic)
     right = padded_gradient(samples, advantages, weights, critic)
     for a, b in zip(caught, right, strict=True):
         torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
@@ -201,15 +213,16 @@ def test_the_gradient_is_that_of_a_plain_loop_however_a_batch_is_cut(
     assert 0 < stats["value_clip_fraction"] < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_every_stage_learns_the_same_and_goes_on_from_a_checkpoint(stage: int, tmp_path: Path) -> None:
     samples, advantages, weights, critic = batch_with_critic()
 
     def steps(learner: Learner, count: int) -> list[dict[str, float]]:
-        return [learner.step(samples, advantages, weights, criticism=critic) for _ in range(count)]
+        return [take_step(learner, samples, advantages, weights, value_targets=critic) for _ in range(count)]
 
-    plain = Learner(make_model(), Schedule(1e-2), zero_stage=0, critic=True)
-    learner = Learner(make_model(), Schedule(1e-2), zero_stage=stage, critic=True, tokens_per_micro_batch=60)
+    plain = make_learner(make_model(), 1e-2, zero_stage=0, critic=True)
+    learner = make_learner(make_model(), 1e-2, zero_stage=stage, critic=True, tokens_per_micro_batch=60)
     right = steps(plain, 3)
     found = steps(learner, 2)
     for a, b in zip(found, right[:2], strict=True):
@@ -217,13 +230,13 @@ def test_every_stage_learns_the_same_and_goes_on_from_a_checkpoint(stage: int, t
     learner.save(tmp_path)
     learner.export(tmp_path / "model")
     assert not [k for k in load_file(tmp_path / "model" / "model.safetensors") if "critic" in k]
-    other = Learner(make_model(3), Schedule(1e-2), zero_stage=stage, critic=True, tokens_per_micro_batch=60)
+    other = make_learner(make_model(3), 1e-2, zero_stage=stage, critic=True, tokens_per_micro_batch=60)
     other.load(tmp_path)
     for a, b in zip(learner.values(samples), other.values(samples), strict=True):
         np.testing.assert_array_equal(a, b)
     assert any(np.abs(values).max() > 0 for values in learner.values(samples))
     assert steps(other, 1) == steps(learner, 1)
-    bare = Learner(make_model(), Schedule(1e-2), zero_stage=stage)
+    bare = make_learner(make_model(), 1e-2, zero_stage=stage)
     with pytest.raises(CheckpointError, match="with a critic"):
         bare.load(tmp_path)
     bare.save(tmp_path / "bare")
@@ -231,13 +244,14 @@ def test_every_stage_learns_the_same_and_goes_on_from_a_checkpoint(stage: int, t
         learner.load(tmp_path / "bare")
 
 
+@pytest.mark.slow
 def test_an_adapter_has_a_critic_too(tmp_path: Path) -> None:
     samples, advantages, weights, critic = batch_with_critic()
-    shape = LoraShape(rank=4, alpha=8, targets=("q_proj", "v_proj"))
+    shape = Lora(rank=4, alpha=8, targets=["q_proj", "v_proj"])
     base = make_model()
     learner = learner_with_critic(adapted(base, shape, 0))
     before = learner.values(samples)
-    learner.step(samples, advantages, weights, criticism=critic)
+    take_step(learner, samples, advantages, weights, value_targets=critic)
     learner.save(tmp_path)
     other = learner_with_critic(adapted(base, shape, 1))
     other.load(tmp_path)
@@ -249,47 +263,47 @@ def test_an_adapter_has_a_critic_too(tmp_path: Path) -> None:
 
 def test_a_fresh_head_leaves_the_policy_its_own_gradient() -> None:
     samples, advantages, weights, critic = batch_with_critic()
-    plain = Learner(make_model(), Schedule(1e-2), zero_stage=0)
-    with_head = Learner(make_model(), Schedule(1e-2), zero_stage=0, critic=True)
+    plain = make_learner(make_model(), 1e-2, zero_stage=0)
+    with_head = make_learner(make_model(), 1e-2, zero_stage=0, critic=True)
     assert not any(values.any() for values in with_head.values(samples))
     _, right = gradient_of(plain, samples, advantages, weights)
-    _, found = gradient_of(with_head, samples, advantages, weights, criticism=critic)
+    _, found = gradient_of(with_head, samples, advantages, weights, value_targets=critic)
     for a, b in zip(found, right, strict=True):
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
 
 
-def test_the_critic_learns_what_its_states_are_worth() -> None:
+@pytest.mark.slow
+def test_the_critic_learns_the_returns_of_its_states() -> None:
     samples = [make_sample([(3, 4)], [1.0], seed=k) for k in range(8)]
     weights = [s.action_mask.astype(np.float32) for s in samples]
     none = [np.zeros(len(s), np.float32) for s in samples]
     returns = [(s.action_mask * (k % 2)).astype(np.float32) for k, s in enumerate(samples)]
-    learner = Learner(make_model(), Schedule(1e-2), zero_stage=0, critic=True)
+    learner = make_learner(make_model(), 1e-2, zero_stage=0, critic=True)
     losses = []
     for _ in range(40):
-        critic = Criticism(learner.values(samples), returns, ValueLoss(0.5, 0.0))
-        losses.append(learner.step(samples, none, weights, criticism=critic)["value_loss"])
+        critic = ValueTargets(learner.values(samples), returns, ValueLoss(0.5, 0.0))
+        losses.append(take_step(learner, samples, none, weights, value_targets=critic)["value_loss"])
     assert losses[0] == pytest.approx(0.25)
     assert losses[-1] < 0.1 * losses[0]
 
 
 def test_critic_and_criticism_belong_together() -> None:
     samples, advantages, weights, critic = batch_with_critic()
-    plain = Learner(make_model(), Schedule(1e-2))
+    plain = make_learner(make_model(), 1e-2)
     with pytest.raises(LearnerError, match="no critic"):
-        plain.step(samples, advantages, weights, criticism=critic)
+        take_step(plain, samples, advantages, weights, value_targets=critic)
     with pytest.raises(LearnerError, match="no critic"):
         plain.values(samples)
-    with pytest.raises(LearnerError, match="a critic, and the step has nothing"):
-        learner_with_critic().step(samples, advantages, weights, objective=Objective())
+    with pytest.raises(LearnerError, match="a critic, but the batch has no value targets"):
+        take_step(learner_with_critic(), samples, advantages, weights, objective=Objective(Algo()))
 
 
 SMALL = [
-    "model.hidden=32", "model.layers=1", "model.mlp=64", "warmstart.episodes=40", "warmstart.steps=10",
-    "warmstart.warmup_steps=1", "rollout.episodes_per_step=8", "rollout.max_new_tokens=12",
-    "env.sandbox=calculator", "eval.episodes=2", "eval.calibration_temperatures=[]",
-    "run.torch_threads=1", "run.tensorboard=false", "algo.name=ppo", "algo.mode=return_to_go",
+    *TINY,
+    "algo.name=ppo",
+    "algo.mode=return_to_go",
     "algo.options.gae_lambda=0.9",
-]  # fmt: skip
+]
 
 
 @pytest.mark.slow
@@ -308,4 +322,6 @@ def test_a_run_goes_on_where_it_stood(tmp_path: Path) -> None:
 def test_a_wrong_order_of_parts_is_found() -> None:
     sample, _, values = two_turns()
     with pytest.raises(Exception, match="merge_turns"):
-        make_algorithm("ppo", kl_coef=0.0).credit([dataclasses.replace(sample, part=1)], None, [values])
+        make_algorithm("ppo", kl_coef=0.0).token_advantages(
+            [dataclasses.replace(sample, part=1)], None, [values]
+        )

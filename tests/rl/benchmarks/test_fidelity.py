@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
+
 from chat_families import FAMILIES
+from mappa_rl.models.chat import ChatTokenizer
+from paths import ROOT
 
-from mappa_rl.chat import ChatTokenizer
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+sys.path.append(str(ROOT / "benchmarks"))
 from fidelity import MATHCHAT, Noted, RandomReplies, Tally, play
 
 TEXTS = [

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from paths import ROOT
+
 
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
-    path = Path(__file__).parents[2] / "benchmarks" / "gpu_learner.py"
+    path = ROOT / "benchmarks" / "gpu_learner.py"
     spec = importlib.util.spec_from_file_location("gpu_learner", path)
     assert spec is not None
     assert spec.loader is not None

@@ -8,26 +8,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learner_helpers import make_batch, make_model, make_sample
 
+from learner_helpers import make_batch, make_learner, make_model, make_reference, make_sample, take_step
+from mappa_rl.coach.corrections import corrected_action_stats, corrected_turns, demonstrations
 from mappa_rl.config import load_config
-from mappa_rl.corrections import corrected_turns, correction_stats, demonstrations
 from mappa_rl.errors import ConfigError
-from mappa_rl.learner import Learner
-from mappa_rl.requirements import missing
-from mappa_rl.rollout import Job, Sampling
-from mappa_rl.schedule import Schedule
-from mappa_rl.scoring import Reference
-from mappa_rl.sinks import read_metrics
-from mappa_rl.trainer import train
+from mappa_rl.learner.learner import Learner
+from mappa_rl.rollout.sampling import Sampling
+from mappa_rl.rollout.types import Job
+from mappa_rl.telemetry.sinks import read_metrics
+from mappa_rl.training.preflight import find_problems
+from mappa_rl.training.trainer import train
 from mappa_rl.types import Demonstrations
+from tiny_run import TINY
 
 SMALL = [
-    "model.hidden=32", "model.layers=1", "model.mlp=64", "warmstart.episodes=20", "warmstart.steps=2",
-    "warmstart.warmup_steps=1", "rollout.episodes_per_step=4", "rollout.max_new_tokens=8",
-    "env.coach={name: rubric, corrector: compact}", "eval.episodes=2", "eval.calibration_temperatures=[]",
-    "run.steps=2", "run.torch_threads=1", "run.tensorboard=false", "env.sandbox=calculator",
-]  # fmt: skip
+    *TINY,
+    "warmstart.episodes=20",
+    "warmstart.steps=2",
+    "rollout.episodes_per_step=4",
+    "rollout.max_new_tokens=8",
+    "env.coach={name: rubric, corrector: compact}",
+    "run.steps=2",
+]
 
 
 def gradient(learner: Learner) -> list[torch.Tensor]:
@@ -46,14 +49,14 @@ def gradient(learner: Learner) -> list[torch.Tensor]:
 def test_demonstrations_add_their_likelihood_over_the_action_tokens(budget: int) -> None:
     samples, advantages, weights = make_batch(6)
     model = make_model()
-    for sample, own in zip(samples, Reference(copy.deepcopy(model)).logprobs(samples), strict=True):
+    for sample, own in zip(samples, make_reference(copy.deepcopy(model)).logprobs(samples), strict=True):
         sample.logprobs[:] = own
     shown = [make_sample([(5, 4 + k)], [0.0], seed=90 + k) for k in range(3)]
     marks = [sample.action_mask.astype(np.float32) for sample in shown]
 
-    plain = Learner(copy.deepcopy(model), Schedule(1e-3), zero_stage=0, tokens_per_micro_batch=budget)
+    plain = make_learner(copy.deepcopy(model), 1e-3, zero_stage=0, tokens_per_micro_batch=budget)
     alone = gradient(plain)
-    plain.step(samples, advantages, weights)
+    take_step(plain, samples, advantages, weights)
 
     twin = copy.deepcopy(model)
     twin.zero_grad()
@@ -65,9 +68,9 @@ def test_demonstrations_add_their_likelihood_over_the_action_tokens(budget: int)
     total = sum(float(w.sum()) for w in weights)
     wanted = [a + 0.7 * p.grad / total for a, p in zip(alone, twin.parameters(), strict=True)]
 
-    both = Learner(copy.deepcopy(model), Schedule(1e-3), zero_stage=0, tokens_per_micro_batch=budget)
+    both = make_learner(copy.deepcopy(model), 1e-3, zero_stage=0, tokens_per_micro_batch=budget)
     found = gradient(both)
-    stats = both.step(samples, advantages, weights, demonstrations=Demonstrations(shown, marks, 0.7))
+    stats = take_step(both, samples, advantages, weights, demonstrations=Demonstrations(shown, marks, 0.7))
     for a, b in zip(found, wanted, strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
     assert stats["sft_tokens"] == sum(mark.sum() for mark in marks) == 15
@@ -78,12 +81,15 @@ def test_more_minibatches_than_demonstrations() -> None:
     samples, advantages, weights = make_batch(6)
     shown = [make_sample([(4, 5)], [0.0], seed=9)]
     marks = [shown[0].action_mask.astype(np.float32)]
-    learner = Learner(make_model(), Schedule(1e-3))
+    learner = make_learner(make_model(), 1e-3, epochs=2, minibatches=3)
     before = learner.logprobs(shown)[0].sum()
-    stats = learner.step(
-        samples, [0 * a for a in advantages], weights, epochs=2, minibatches=3,
+    stats = take_step(
+        learner,
+        samples,
+        [0 * a for a in advantages],
+        weights,
         demonstrations=Demonstrations(shown, marks, 1.0),
-    )  # fmt: skip
+    )
     assert stats["updates"] == 6
     assert stats["sft_tokens"] == 5
     assert learner.logprobs(shown)[0].sum() > before
@@ -91,15 +97,15 @@ def test_more_minibatches_than_demonstrations() -> None:
 
 def test_kept_corrections_become_samples_of_the_policy_that_erred(tmp_path: Path) -> None:
     """Random weights know nothing, so nearly every action is corrected."""
-    from mappa_rl.assembly import assemble, collector
-    from mappa_rl.progress import Progress
-    from mappa_rl.warmstart import warm_start
+    from mappa_rl.telemetry.progress import Progress
+    from mappa_rl.training.build import assemble, make_worker
+    from mappa_rl.warmstart.warmstart import warm_start
 
     config = load_config("demo", [*SMALL, "sft.corrections_coef=0.5", "policies.frozen=[verifier_0]"])
     with Progress("test") as progress:
         parts = assemble(config, warm_start(config, tmp_path, progress))
-    with collector(config, parts.policies, "train") as training:
-        collected = training.collect([Job(i) for i in range(4)], Sampling(1.0, 8, 256))
+    with make_worker(config, parts.policies, "train") as training:
+        collected = training.collect([Job(i) for i in range(4)], Sampling(1.0, 8, 256, 1.0, {}))
     shown = demonstrations(corrected_turns(collected, parts.policies), 0.5)
     kept = [
         (turn, record)
@@ -117,9 +123,9 @@ def test_kept_corrections_become_samples_of_the_policy_that_erred(tmp_path: Path
             assert sample.ids[: len(turn.context_ids)].tolist() == turn.context_ids
             assert chat.decode(sample.ids[len(turn.context_ids) :].tolist()) == record.correction.action
             assert np.array_equal(weights > 0, sample.action_mask)
-    told = correction_stats(collected)
-    assert told["corrections/proposed"] >= told["corrections/kept"] >= len(kept)
-    assert told["corrections/kept_gain"] >= 1
+    stats = corrected_action_stats(collected)
+    assert stats["corrections/proposed"] >= stats["corrections/kept"] >= len(kept)
+    assert stats["corrections/kept_gain"] >= 1
 
 
 @pytest.mark.slow
@@ -135,7 +141,7 @@ def test_a_coach_that_does_not_correct_is_refused_before_anything_begins(tmp_pat
     with pytest.raises(ConfigError, match=r"corrections_coef=0.5 needs a coach that corrects"):
         train(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    assert any("needs a coach that corrects" in line for line in missing(config))
+    assert any("needs a coach that corrects" in str(p) for p in find_problems(config, Path("runs")))
 
 
 def test_the_hybrid_recipe_differs_from_its_baseline_in_corrections_alone() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,17 +11,17 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from mappa_rl import cli
+from mappa_rl.cli import main
+from mappa_rl.commands import fleet as launch
+from mappa_rl.commands.fleet import plan_seeds, plan_shapings
+from mappa_rl.config import Config, load_config
+from mappa_rl.config.run_folder import new_folder, write_config
+from mappa_rl.training.folder import adopt
+from paths import ROOT
 from synthetic_run import make_run
 
-from mappa_rl import cli, launch
-from mappa_rl.cli import main
-from mappa_rl.config import Config, load_config
-from mappa_rl.launch import new_folder, plan_seeds, plan_shapings
-from mappa_rl.preview import work
-from mappa_rl.requirements import missing
-from mappa_rl.shapes import shape_of
-
-ROOT = Path(__file__).parents[2]
 STAND_IN = """
 import re, shutil, sys, time
 from pathlib import Path
@@ -51,16 +50,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def trainer(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A training loop that writes a finished run at once."""
-    module = ModuleType("mappa_rl.trainer")
+    module = ModuleType("mappa_rl.training.trainer")
     calls: list[tuple[Config, Path, bool]] = []
 
-    def train(config: Config, out: Path, resume: bool) -> Path:
+    def train(config: Config, out: Path, resume: bool, checked: bool, stopping: object) -> Path:
+        config = write_config(config, out)
         calls.append((config, out, resume))
         make_run(out, seed=config.run.seed, steps=3, episodes=20)
         return out
 
     module.train, module.calls = train, calls  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mappa_rl.trainer", module)
+    monkeypatch.setitem(sys.modules, "mappa_rl.training.trainer", module)
     return module
 
 
@@ -77,36 +77,46 @@ def test_train_prints_its_folder_last_and_leaves_a_report(
     tmp_path: Path, trainer: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    assert main(["train", "demo", "algo.kl_coef=0.5", f"out={out}", "--seeds", "4", "algo.clip=0.3"]) == 0
+    assert main(["train", "demo", "algo.kl_coef=0.5", f"out={out}", "--seeds", "4", "algo.clip_low=0.3"]) == 0
     shown = capsys.readouterr().out
     assert shown.splitlines()[-1] == str(out)
     assert "held-out success" in shown
     assert "T=1.0" in shown
     assert (out / "report.html").is_file()
     config, folder, resume = trainer.calls[0]
-    assert (config.algo.kl_coef, config.algo.clip, config.run.seed) == (0.5, 0.3, 4)
+    assert (config.algo.kl_coef, config.algo.clip_low, config.run.seed) == (0.5, 0.3, 4)
     assert (folder, resume, config.run.out) == (out, False, str(out))
 
 
-def test_resume_goes_on_with_the_settings_of_the_run(
+@pytest.mark.parametrize("command", ["train", "shape"])
+def test_model_is_short_for_its_key(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "demo", "--model", "no/such", "--dry-run", "--no-rehearsal"]) == 2
+    shown = capsys.readouterr().out
+    assert "changed: model.kind=no/such" in shown
+    assert "model.kind='no/such' is neither" in shown.replace("\n", " ")
+
+
+def test_resume_keeps_the_settings_of_the_run(
     tmp_path: Path, trainer: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_run(tmp_path / "run", seed=3, finished=False)
     assert main(["train", "--resume", str(tmp_path / "run"), "run.steps=99"]) == 0
     config, _, resume = trainer.calls[0]
     assert (config.run.seed, config.run.steps, resume) == (3, 99, True)
-    assert main(["train", "--resume", str(tmp_path / "run"), "algo.clip=0.3"]) == 2
-    assert "only run.* can change with --resume, not algo.clip=0.3" in capsys.readouterr().err
+    assert main(["train", "--resume", str(tmp_path / "run"), "algo.clip_low=0.3"]) == 2
+    assert "--resume cannot change algo.clip_low=0.3" in capsys.readouterr().err
     assert main(["train", "--resume", str(tmp_path / "nothing")]) == 1
     assert "holds no run" in capsys.readouterr().err
 
 
-def test_a_run_whose_end_moves_is_measured_anew(
+@pytest.mark.slow
+def test_a_run_whose_end_moves_is_measured_again(
     tmp_path: Path, trainer: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left: list[set[str]] = []
 
-    def train(config: Config, out: Path, resume: bool) -> Path:
+    def train(config: Config, out: Path, resume: bool, checked: bool, stopping: object) -> Path:
+        adopt(config, out)
         left.append({str(path.relative_to(out)) for path in out.rglob("*.json*")})
         make_run(out, steps=3, episodes=20)
         return out
@@ -116,21 +126,37 @@ def test_a_run_whose_end_moves_is_measured_anew(
     for steps in (3, 5):
         assert main(["train", "--resume", str(tmp_path), f"run.steps={steps}"]) == 0
     assert left[0] - left[1] == {
-        "evaluations/after-T1.jsonl", "evaluations/after-T0.4.jsonl", "traces/after.jsonl", "summary.json"
-    }  # fmt: skip
+        "evaluations/after-T1.jsonl",
+        "evaluations/after-T0.4.jsonl",
+        "traces/after.jsonl",
+        "summary.json",
+    }
     assert {"evaluations/before-T1.jsonl", "metrics.jsonl"} <= left[1]
 
 
 def test_ctrl_c_says_where_the_run_is_and_how_to_go_on(
     tmp_path: Path, trainer: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(config: Config, out: Path, resume: bool) -> Path:
+    def interrupted(config: Config, out: Path, resume: bool, checked: bool, stopping: object) -> Path:
+        write_config(config, out)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(trainer, "train", interrupted)
     assert main(["train", "demo", f"out={tmp_path / 'run'}"]) == 130
     assert capsys.readouterr().out.splitlines()[-1] == f"mappa-rl train --resume {tmp_path / 'run'}"
     assert load_config(tmp_path / "run" / "config.yaml").run.out == str(tmp_path / "run")
+
+
+def test_ctrl_c_during_the_preflight_offers_nothing_to_resume(
+    tmp_path: Path, trainer: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(config: Config, out: Path, resume: bool, checked: bool, stopping: object) -> Path:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trainer, "train", interrupted)
+    assert main(["train", "demo", f"out={tmp_path / 'run'}"]) == 130
+    shown = capsys.readouterr()
+    assert "resume" not in shown.out + shown.err
 
 
 def test_several_seeds_are_runs_of_their_own_with_one_report(
@@ -168,6 +194,7 @@ def test_shapes_point_at_the_first_ones_warm_start(tmp_path: Path) -> None:
     assert {config.run.seed for config in configs} == {5}
 
 
+@pytest.mark.slow
 def test_resuming_several_runs_leaves_finished_ones_alone(
     tmp_path: Path, stand_in: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,6 +218,7 @@ def test_a_failed_run_is_named_and_the_others_go_on(
     assert (out / "seed-2" / "summary.json").is_file()
 
 
+@pytest.mark.slow
 def test_ctrl_c_reaches_all_runs_and_waits_for_them(tmp_path: Path) -> None:
     out, script = tmp_path / "runs", tmp_path / "stand_in.py"
     code = """
@@ -202,17 +230,20 @@ except KeyboardInterrupt:
 """
     script.write_text(STAND_IN.format(made="", body=code))
     parent = (
-        "import sys; from mappa_rl import cli, launch\n"
+        "import sys; from mappa_rl import cli; from mappa_rl.commands import fleet as launch\n"
         "launch.COMMAND = (sys.executable, sys.argv[1])\n"
         "sys.exit(cli.main(['train', 'demo', f'out={sys.argv[2]}', '--seeds', '0,1,2', '--parallel', '2']))"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", parent, str(script), str(out)],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         order = out / "order.txt"
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while time.monotonic() < until and not (order.is_file() and len(order.read_text().split()) == 2):
             time.sleep(0.05)
         time.sleep(0.2)
@@ -230,7 +261,7 @@ def test_a_taken_folder_is_not_written_into(tmp_path: Path, capsys: pytest.Captu
     make_run(tmp_path)
     before = (tmp_path / "config.yaml").read_text()
     assert main(["train", "demo", f"out={tmp_path}"]) == 1
-    assert f"go on with `mappa-rl train --resume {tmp_path}`" in capsys.readouterr().err
+    assert f"resume its run with `mappa-rl train --resume {tmp_path}`" in capsys.readouterr().err
     assert (tmp_path / "config.yaml").read_text() == before
 
 
@@ -243,87 +274,23 @@ def test_folders_of_new_runs_do_not_collide(tmp_path: Path, monkeypatch: pytest.
     assert new_folder(load_config("demo"), "mine") == Path("runs/mine-20260101-000000-2")
 
 
-def test_dry_run_writes_nothing_and_says_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_refused_run_leaves_its_folder_free_for_the_corrected_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    sizes = [
-        "warmstart.episodes=16000",
-        "rollout.episodes_per_step=128",
-        "run.steps=40",
-        "model.vocab_size=320",
-    ]
-    assert main(["train", "demo", "algo.kl_coef=0.02", "--dry-run", "--seeds", "0,1,2", *sizes]) == 0
-    shown = capsys.readouterr().out
-    for said in (
-        "kl_coef: 0.02",
-        "verifier_0",
-        "336,640",
-        "16,000",
-        "5,120",
-        "seeds: 0, 1, 2",
-        "folder: runs/demo-",
-        "memory of the process (estimate; 1 process)",
-        "activations of 8,192 tokens",
-        "disk (estimate): ",
-        "coach: rubric judges actions: 15,360 to 20,480 in training",
-    ):
-        assert said in shown, said
-    assert shown.splitlines()[-1] == "missing: nothing"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_dry_run_says_what_a_model_as_the_coach_costs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("GEMINI_API_KEY", "none")
-    coach = "env.coach={name: 'gemini:gemini-3.8-flash'}"
-    assert main(["train", "demo", "--dry-run", coach, "env.sandbox=calculator", "run.steps=10"]) == 0
-    shown = capsys.readouterr().out
-    assert (
-        "coach: gemini:gemini-3.8-flash judges actions: 3,840 to 5,120 in training, 2,400 to 3,200" in shown
-    )
-    assert re.search(r"coach's cost \(estimate\): low \$[0-9.]+, typical \$[0-9.]+, high \$", shown)
-    unpriced = "env.coach={name: 'gemini:gemini-of-tomorrow'}"
-    assert main(["train", "demo", "--dry-run", unpriced, "env.sandbox=calculator"]) == 0
-    assert "no price is known for this model" in capsys.readouterr().out
-
-
-def test_dry_run_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = ["env.id=mappa/MathsChat-v0", "model.kind=/no/such/model", "warmstart.path=/no/such/start"]
-    assert main(["train", "demo", "--dry-run", *wrong]) == 1
-    shown = capsys.readouterr().out
-    for said in ("MathsChat", "model.kind='/no/such/model'", "warmstart.path='/no/such/start'"):
-        assert said in shown.split("missing:")[1]
-    policies = load_config("demo", ["policies.map={solver_0: a}", "env.coach=off"])
-    assert any(line.startswith("policies:") for line in missing(policies))
-
-
-@pytest.mark.slow
-def test_parameters_are_counted_exactly() -> None:
-    from mappa_rl.tiny import tiny_qwen3, train_tokenizer
-
-    tokenizer = train_tokenizer(["plan: 3 * 4 + 5\nresult: 17"] * 3, 261)
-    config = load_config(
-        "demo", ["model.vocab_size=261", "model.hidden=48", "model.layers=3", "model.head_dim=8"]
-    )
-    model = tiny_qwen3(tokenizer, hidden=48, layers=3, head_dim=8, seed=0)
-    assert shape_of(config.model).parameters == sum(p.numel() for p in model.parameters())
-
-
-def test_work_counts_every_episode() -> None:
-    config = load_config("demo", ["eval.every=10", "run.steps=40", "eval.temperatures=[1.0, 0.0]"])
-    phases = {phase.phase: phase for phase in work(config, turns=4)}
-    assert phases["training"].episodes == 40 * 128
-    assert phases["training"].tokens == 40 * 128 * 4 * config.rollout.max_new_tokens
-    assert phases["evaluation before"].episodes == 3 * config.eval.episodes
-    assert phases["evaluation on the way"].episodes == 3 * 2 * config.eval.episodes
+    out = tmp_path / "run"
+    for _ in range(2):
+        assert main(["train", "demo", f"out={out}", "policies.frozen=[nobody_0]"]) == 2
+        assert "nobody_0" in capsys.readouterr().err
+        assert not out.exists()
 
 
 def test_eval_changes_only_how_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_run(tmp_path / "run", finished=False)
     assert main(["eval", str(tmp_path / "run"), "model.hidden=64"]) == 2
-    assert "only env.*, eval.* and rollout.* can change here, not model.hidden=64" in capsys.readouterr().err
+    assert (
+        "eval can change only env.*, eval.* and rollout.* settings, not model.hidden=64"
+        in capsys.readouterr().err
+    )
 
 
 def test_eval_needs_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,7 +321,7 @@ def test_recipes_and_keys_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     [
         (["train", "demo", "algo.gama=1"], 2, "Did you mean 'algo.gamma'?"),
         (["train"], 2, "name a recipe (demo, demo_dsbench, "),
-        (["train", "dmo"], 2, "neither a recipe"),
+        (["train", "dmeo"], 2, "neither a recipe nor a file. Did you mean 'demo'? Recipes: demo, "),
         (["report", "/no/such/run"], 1, "holds no run"),
         (["eval", "/no/such/run"], 1, "holds no run"),
     ],
@@ -376,13 +343,43 @@ def test_errors_are_one_line_without_a_traceback(
         ["report", "x", "--seeds", "1"],
         ["train", "demo", "--seeds", "a"],
         ["shape", "demo", "--parallel", "0"],
-        [],
+        ["tran", "demo"],
     ],
 )
 def test_wrong_usage_ends_with_status_2(command: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(command)
     assert caught.value.code == 2
+
+
+def test_a_bare_command_prints_its_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mappa-rl"])
+    assert main() == main([]) == 0
+    shown = capsys.readouterr().out
+    for name in ("train", "shape", "eval", "export", "generate", "replay", "report", "recipes"):
+        assert f"\n    {name} " in shown
+
+
+def test_an_unknown_command_gets_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["tran", "demo"])
+    assert "unknown command 'tran'. Did you mean 'train'? Commands: train, " in capsys.readouterr().err
+
+
+def test_the_version_is_that_of_the_environments(capsys: pytest.CaptureFixture[str]) -> None:
+    import mappa_env
+
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"mappa {mappa_env.__version__}\n"
+
+
+def test_a_recipe_is_shown_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes", "demo"]) == 0
+    assert capsys.readouterr().out == load_config("demo").dump()
 
 
 def test_starting_the_command_imports_no_torch() -> None:
@@ -393,4 +390,4 @@ def test_starting_the_command_imports_no_torch() -> None:
 
 def test_cli_module_is_the_console_script() -> None:
     assert cli.main is main
-    assert "mappa-rl=mappa_rl.cli:main" in (ROOT / "setup.py").read_text()
+    assert 'mappa-rl = "mappa_rl.cli:main"' in (ROOT / "pyproject.toml").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -12,19 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
+from fake_llm import serving
 from mappa_rl.cli import main
+from mappa_rl.config import load_config
+from mappa_rl.config.run_folder import write_config
 from mappa_rl.errors import RunError
-from mappa_rl.records import FOLDER, Recorded, read_step, recorded_steps, write_step
-from mappa_rl.sinks import read_metrics
+from mappa_rl.rollout.records import FOLDER, Recorded, read_step, recorded_steps, write_step
+from mappa_rl.telemetry.sinks import read_metrics
 from mappa_rl.types import Rollout, Turn
+from tiny_run import TINY
 
 STEPS = 3
 SMALL = [
-    "model.hidden=32", "model.layers=1", "model.mlp=64", "warmstart.episodes=40", "warmstart.steps=10",
-    "warmstart.warmup_steps=1", "rollout.episodes_per_step=8", "rollout.max_new_tokens=12",
-    "env.sandbox=calculator", "eval.episodes=2", "eval.calibration_temperatures=[]",
-    "run.torch_threads=1", "run.tensorboard=false", "run.checkpoint_every=1",
-]  # fmt: skip
+    *TINY,
+    "run.checkpoint_every=1",
+]
 PLAYED = ("time/", "tokens_per_s", "score/", "bias")
 """Metrics of playing, not of the learner."""
 
@@ -39,28 +42,42 @@ def turn_of(draw: st.DrawFn) -> Turn:
     action = draw(ids)
     size = len(action)
     return Turn(
-        agent=draw(words), policy=draw(words), step=draw(st.integers(0, 9)), turn=draw(st.integers(0, 9)),
-        context_ids=draw(ids), action_ids=action, 
+        agent=draw(words),
+        policy=draw(words),
+        step=draw(st.integers(0, 9)),
+        turn=draw(st.integers(0, 9)),
+        context_ids=draw(ids),
+        action_ids=action,
         logprobs=draw(st.lists(logprob, min_size=size, max_size=size)),
-        stopped=draw(st.sampled_from(["eos", "length"])), valid=draw(st.booleans()),
+        stopped=draw(st.sampled_from(["eos", "length"])),
+        valid=draw(st.booleans()),
         reward=draw(st.floats(allow_nan=False, allow_infinity=False)),
         stratum=(draw(words), draw(words), draw(st.integers(0, 9))),
-    )  # fmt: skip
+    )
 
 
 turns = st.lists(turn_of(), max_size=3).map(tuple)
 rollouts = st.builds(
-    Rollout, turns=turns, task_id=words, topic=words, seed=st.integers(0, 2**63 - 1), success=st.booleans(),
-    score=number, metrics=st.dictionaries(words, number, max_size=3),
-)  # fmt: skip
+    Rollout,
+    turns=turns,
+    task_id=words,
+    topic=words,
+    seed=st.integers(0, 2**63 - 1),
+    success=st.booleans(),
+    score=number,
+    metrics=st.dictionaries(words, number, max_size=3),
+)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(rollouts, max_size=3), turns, st.integers(1, 10**7), st.integers(0, 10**9))
 def test_a_step_comes_back_as_it_was(
-    tmp_path_factory: pytest.TempPathFactory, episodes: list[Rollout], corrected: tuple[Turn, ...],
-    step: int, tokens: int,
-) -> None:  # fmt: skip
+    tmp_path_factory: pytest.TempPathFactory,
+    episodes: list[Rollout],
+    corrected: tuple[Turn, ...],
+    step: int,
+    tokens: int,
+) -> None:
     out = tmp_path_factory.mktemp("records")
     before = Recorded(step, episodes, list(corrected), tokens)
     path = write_step(out, before)
@@ -78,19 +95,22 @@ def sound() -> Recorded:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda text: text.replace('"mappa-rollouts"', '"others"'), "holds no recorded rollouts: format"),
+        (
+            lambda text: text.replace('"mappa-rollouts"', '"others"'),
+            "does not contain recorded rollouts: format",
+        ),
         (lambda text: text.replace('"version":1', '"version":2'), "has version 2 of the format"),
-        (lambda text: text.rsplit("\n", 2)[0] + "\n", "has 1 lines after its head"),
+        (lambda text: text.rsplit("\n", 2)[0] + "\n", "has 1 lines after its header"),
         (lambda text: text.replace("[3,4]", '[3,"4"]', 1), "line 2: turns.0.action_ids.1"),
         (lambda text: text.replace('"agent"', '"agnet"', 1), "line 2: turns.0.agent"),
         (lambda text: text.replace('"eos"', '"stop"', 1), "line 2: turns.0.stopped"),
         (lambda text: text.replace("[3,4]", "[3]", 1), "line 2, action 0 of a_0: 2 log-probs for 1 ids"),
-        (lambda text: text.replace("-0.5", "0.5", 1), "a log-prob is not finite, or above 0"),
-        (lambda text: text.replace("-0.5", "NaN", 1), "a log-prob is not finite, or above 0"),
+        (lambda text: text.replace("-0.5", "0.5", 1), "a log-prob is not finite, or is above 0"),
+        (lambda text: text.replace("-0.5", "NaN", 1), "a log-prob is not finite, or is above 0"),
         (lambda text: text.replace("[1,2]", "[]", 1), "its context or its action is empty"),
         (lambda text: text.replace("[1,2]", "[-1,2]", 1), "a token id is negative"),
         (lambda text: text.replace("7.0", "Infinity", 1), "its reward inf is not finite"),
-        (lambda text: "", "holds no recorded rollouts"),
+        (lambda text: "", "does not contain recorded rollouts"),
     ],
 )
 def test_a_damaged_file_is_refused_by_line(tmp_path: Path, change: object, said: str) -> None:
@@ -104,18 +124,38 @@ def test_a_damaged_file_is_refused_by_line(tmp_path: Path, change: object, said:
 
 
 def test_files_that_are_cut_short_missing_or_out_of_order_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="holds no recorded rollouts: train with"):
+    with pytest.raises(RunError, match=r"has no recorded rollouts\. Train with"):
         recorded_steps(tmp_path)
     path = write_step(tmp_path, sound())
     assert recorded_steps(tmp_path) == recorded_steps(tmp_path / FOLDER) == [path]
     whole = path.read_bytes()
     for cut in (whole[: len(whole) // 2], b"text", whole[:-4] + b"\0\0\0\0"):
         path.write_bytes(cut)
-        with pytest.raises(RunError, match="is damaged, or no gzip file"):
+        with pytest.raises(RunError, match="is damaged or not a gzip file"):
             read_step(path)
     path.rename(path.with_name("step-000003.jsonl.gz"))
-    with pytest.raises(RunError, match="lacks step 1"):
+    with pytest.raises(RunError, match="step 1 is missing"):
         recorded_steps(tmp_path)
+
+
+def test_a_replay_is_checked_before_its_model_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_step(tmp_path, sound())
+    (tmp_path / "warmstart").mkdir()
+    (tmp_path / "warmstart" / "config.json").write_text("{}")
+    with serving("openai") as fake:
+        coach = f"env.coach={{name: 'openai:m@{fake.url}'}}"
+        write_config(load_config("demo", [coach, "run.tensorboard=false"]), tmp_path)
+        wrong = ["algo.name=reinforce", "algo.loss=pp0", "run.processes=2"]
+        assert main(["replay", str(tmp_path), *wrong]) == 2
+        assert fake.calls == []
+    said = capsys.readouterr().err
+    assert "3 problems stand in the way of this run:" in said
+    assert "algorithm: algo.name='reinforce' is not an algorithm" in said
+    assert "loss: algo.loss='pp0'" in said
+    assert "processes: run.processes=2, but a replay learns in one process: run.processes=1." in said
+    assert not (tmp_path / "replay").exists()
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +176,31 @@ def weights(out: Path) -> dict[str, dict[str, bytes]]:
 
 def learned(out: Path) -> list[dict[str, float]]:
     return [{k: v for k, v in row.items() if not k.startswith(PLAYED)} for row in read_metrics(out)]
+
+
+@pytest.mark.slow
+def test_dry_runs_of_eval_and_generate_say_what_would_be_played(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(run.rglob("*"))
+    assert main(["eval", str(run), "--dry-run", "eval.episodes=7"]) == 0
+    shown = capsys.readouterr().out
+    assert f"weights: {run / 'checkpoints'}/step-00000{STEPS}" in shown
+    assert "changed: eval.episodes=7" in shown
+    assert re.search(r"evaluation before +7 ", shown)
+    assert re.search(r"evaluation after +7 ", shown)
+    assert "coach: rubric judges actions: 42 to 56 in evaluation of" in shown
+    assert not re.search("training|warm start", shown)
+    assert shown.splitlines()[-2:] == [f"folder: {run / 'again'}", "problems: none"]
+    assert main(["generate", str(run), "--dry-run", "run.steps=2"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"generating +16 +2 ", shown)
+    assert "coach: rubric judges actions: 48 to 64 in training of" in shown
+    assert not re.search("evaluation|warm start", shown)
+    assert main(["eval", str(run), "--dry-run", "env.shaping=proc"]) == 2
+    assert "shaping='proc' is not a shaping" in capsys.readouterr().out.split("problems (1):")[1]
+    assert main(["eval", str(run), "--dry-run", "--checkpoint", "99"]) == 1
+    assert sorted(run.rglob("*")) == before
 
 
 @pytest.mark.slow
@@ -193,7 +258,7 @@ def test_what_a_replay_cannot_change_or_find_is_said(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["replay", str(run), "rollout.temperature=0.5"]) == 2
-    assert "episodes are recorded: only algo.*" in capsys.readouterr().err
+    assert "replay can change only algo.*" in capsys.readouterr().err
     shutil.copytree(run / FOLDER, tmp_path / FOLDER)
     shutil.copy(run / "config.yaml", tmp_path / "config.yaml")
     assert main(["replay", str(tmp_path)]) == 1

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mappa_rl.config import Config, load_config, recipe_names
+from mappa_rl.config.overrides import keys, read_yaml, write_yaml
 from mappa_rl.errors import ConfigError
-from mappa_rl.overrides import keys, read_yaml, write_yaml
 
 KEYS = {name: (default, meaning) for name, default, meaning in keys(Config)}
 
@@ -47,11 +47,17 @@ def test_overrides_are_yaml_without_its_old_traps() -> None:
     config = load_config(
         "demo",
         [
-            "algo.kl_coef=1e-2", "env.coach=off", "eval.temperatures=[1, 0.5]", "out=/tmp/somewhere",
-            "env.task_options.levels=[1, 2]", "env.task_options.families=[linear]", "run.tensorboard=false",
-            "policies.map={solver_0: a, coder_0: a, verifier_0: b}", "env.coach_feedback=off",
+            "algo.kl_coef=1e-2",
+            "env.coach=off",
+            "eval.temperatures=[1, 0.5]",
+            "out=/tmp/somewhere",
+            "env.task_options.levels=[1, 2]",
+            "env.task_options.families=[linear]",
+            "run.tensorboard=false",
+            "policies.map={solver_0: a, coder_0: a, verifier_0: b}",
+            "env.coach_feedback=off",
         ],
-    )  # fmt: skip
+    )
     assert config.algo.kl_coef == 0.01
     assert config.env.coach == "off"
     assert config.env.coach_feedback == "off"
@@ -105,7 +111,7 @@ def test_later_overrides_win_and_the_recipe_is_left_alone() -> None:
         ("model.kv_heads=3", "model.kv_heads=3 must divide model.heads=4"),
         ("rollout.max_context=4096", "rollout.max_context=4096 exceeds model.max_len=512"),
         ("rollout.max_new_tokens=512", "leaves no room for a prompt"),
-        ("rollout.groups=999", "needs at least as many rollout.episodes_per_step"),
+        ("rollout.lockstep_groups=999", "needs at least as many rollout.episodes_per_step"),
         ("warmstart.steps=50", "warmstart.warmup_steps=50 must be below warmstart.steps=50"),
         ("algo.gamma", "must look like section.key=value"),
         ("env.task_options={", "is not valid YAML"),
@@ -118,12 +124,12 @@ def test_a_bad_override_is_refused_by_name_value_and_remedy(override: str, said:
 
 def test_a_bad_file_is_refused_with_all_that_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("algo:\n  gama: 1\n  clip: -1\noptimizer:\n  lr: 1\n")
+    path.write_text("algo:\n  gama: 1\n  clip_low: -1\noptimizer:\n  lr: 1\n")
     with pytest.raises(ConfigError) as caught:
         load_config(path)
     for said in (
         "'algo.gama'. Did you mean 'algo.gamma'?",
-        "algo.clip=-1",
+        "algo.clip_low=-1",
         "unknown key 'optimizer'",
         str(path),
     ):
@@ -132,9 +138,9 @@ def test_a_bad_file_is_refused_with_all_that_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must hold sections"):
         load_config(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="nor a readable file"):
+    with pytest.raises(ConfigError, match="is not a readable YAML file"):
         load_config(path)
-    with pytest.raises(ConfigError, match="neither a recipe \\(demo, demo_dsbench, "):
+    with pytest.raises(ConfigError, match=r"neither a recipe nor a file. Did you mean 'demo'\?"):
         load_config("dmeo")
 
 
@@ -169,7 +175,16 @@ def test_yaml_written_is_yaml_read(data: object) -> None:
 
 
 @pytest.mark.parametrize("shaping", ["outcome", "mixed", "{name: mixed, process_weight: 0.7}"])
-def test_returns_refuse_rewards_that_credit_every_action_with_the_outcome(shaping: str) -> None:
-    with pytest.raises(ConfigError, match="return_to_go does not go with"):
+def test_returns_refuse_rewards_that_give_every_action_the_outcome(shaping: str) -> None:
+    with pytest.raises(ConfigError, match="return_to_go cannot be combined with"):
         load_config("demo", ["algo.mode=return_to_go", f"env.shaping={shaping}"])
     assert load_config("demo", ["algo.mode=return_to_go"]).algo.mode == "return_to_go"
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_engine_auto_is_the_one_that_is_installed(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if installed else None)
+    engine = load_config("smollm2").engine
+    assert (engine.name, engine.dtype) == (("vllm", "bf16") if installed else ("hf", "learner"))

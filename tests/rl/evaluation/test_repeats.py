@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from mappa_env.grading.math import MathGrader
 from mappa_env.types import ActionRecord, Verdict
 from mappa_rl.errors import StatsError
-from mappa_rl.repeats import majority, repeated
-from mappa_rl.results import Result, load_results, save_results
-from mappa_rl.stats import mean_ci, pass_at_k
-from mappa_rl.summary import compare
-from mappa_rl.tables import REPEATS_CAPTION, measures_caption
+from mappa_rl.evaluation.arms import compare
+from mappa_rl.evaluation.repeats import majority, repeated
+from mappa_rl.evaluation.results import Result, load_results, save_results
+from mappa_rl.evaluation.stats import mean_ci, pass_at_k
+from mappa_rl.report.tables import REPEATS_CAPTION, measures_caption
 
 
 def rows(
@@ -67,9 +67,12 @@ def test_values_are_per_task_and_a_majority_can_be_wrong_where_pass_is_high() ->
         )
     )
     assert found == {
-        "pass@1": pytest.approx([1 / 3, 1, 0]), "pass@2": pytest.approx([2 / 3, 1, 0]), "pass@3": [1, 1, 0],
-        "maj@3": [0, 1, 0], "ties@3": [0, 0, 0],
-    }  # fmt: skip
+        "pass@1": pytest.approx([1 / 3, 1, 0]),
+        "pass@2": pytest.approx([2 / 3, 1, 0]),
+        "pass@3": [1, 1, 0],
+        "maj@3": [0, 1, 0],
+        "ties@3": [0, 0, 0],
+    }
 
 
 def test_without_answers_there_is_no_majority() -> None:
@@ -133,8 +136,21 @@ def test_captions_say_what_is_shown() -> None:
 )
 def test_the_answer_of_a_maths_episode(text: str, answer: str | None) -> None:
     action = ActionRecord(
-        0, "verifier_0", 0, (), text, "", text, None, None, Verdict("ok", 1.0), 0.0, True,
-        ("math", "verifier", 0), 0, True,
-    )  # fmt: skip
+        0,
+        "verifier_0",
+        0,
+        (),
+        text,
+        "",
+        text,
+        None,
+        None,
+        Verdict("ok", 1.0),
+        0.0,
+        True,
+        ("math", "verifier", 0),
+        0,
+        True,
+    )
     assert MathGrader().answer([action]) == answer
     assert MathGrader().answer([]) is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mappa_rl.errors import StatsError
-from mappa_rl.stats import iqm, mean_ci, paired_delta, wilson
+from mappa_rl.evaluation.stats import mean_ci, paired_delta, wilson
 
 numbers = st.lists(st.floats(-100, 100), min_size=1, max_size=30)
 
@@ -48,7 +48,7 @@ def test_differences_between_groups_are_not_noise():
 
 def test_resampling_in_chunks_gives_the_whole(monkeypatch):
     values = np.random.default_rng(2).normal(0, 1, 50)
-    monkeypatch.setattr("mappa_rl.stats._CHUNK", 700)
+    monkeypatch.setattr("mappa_rl.evaluation.stats._CHUNK", 700)
     small = mean_ci(values)
     monkeypatch.undo()
     assert small == pytest.approx(mean_ci(values), abs=1e-12)
@@ -81,18 +81,6 @@ def test_repeats_of_a_problem_are_one_piece_of_evidence():
     assert grouped.mean == pytest.approx(naive.mean)
 
 
-def test_interquartile_mean():
-    assert iqm([1, 2, 3, 4, 5, 6, 7, 1000]) == pytest.approx(4.5)
-    assert iqm([1, 2, 9]) == pytest.approx((1 / 12 * 1 + 1 / 3 * 2 + 1 / 12 * 9) / (1 / 2))
-    assert iqm([5.0]) == 5.0
-
-
-@given(numbers, st.floats(-50, 50))
-def test_interquartile_mean_shifts_and_stays_inside(values, shift):
-    assert min(values) - 1e-9 <= iqm(values) <= max(values) + 1e-9
-    assert iqm([v + shift for v in values]) == pytest.approx(iqm(values) + shift, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -105,7 +93,6 @@ def test_interquartile_mean_shifts_and_stays_inside(values, shift):
         lambda: paired_delta([1.0, 2.0], [1.0, 2.0], problems=[1, 1], groups=["a", "b"]),
         lambda: wilson(3, 2),
         lambda: wilson(0, 0),
-        lambda: iqm([]),
     ],
 )
 def test_data_that_cannot_give_a_figure_are_refused(call):

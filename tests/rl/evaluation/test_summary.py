@@ -6,14 +6,22 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from synthetic_run import make_run
 
-from mappa_rl.report import build_report
-from mappa_rl.results import Result, load_results, save_results
-from mappa_rl.runs import combine, headline, read_run
-from mappa_rl.stopwatch import KINDS, Stopwatch
-from mappa_rl.summary import compare, read_summary, summarise
-from mappa_rl.tables import measures_table, work_table
+from mappa_rl.errors import RunError
+from mappa_rl.evaluation.arms import compare
+from mappa_rl.evaluation.calibration import Calibration
+from mappa_rl.evaluation.results import Result, load_results, save_results
+from mappa_rl.evaluation.summarise import summarise
+from mappa_rl.evaluation.summary import read_summary
+from mappa_rl.report.combine import combine
+from mappa_rl.report.groups import group_runs
+from mappa_rl.report.html import build_report
+from mappa_rl.report.rows import headline
+from mappa_rl.report.runs import read_run
+from mappa_rl.report.tables import measures_table, work_table
+from mappa_rl.telemetry.progress import Progress
+from mappa_rl.telemetry.stopwatch import KINDS, Stopwatch
+from synthetic_run import make_run
 
 
 def row(phase: str, index: int, seed: int = 0, **metrics: float) -> Result:
@@ -61,8 +69,24 @@ def finish(out: Path, seed: int) -> None:
     config = make_run(out, seed=seed, steps=3, episodes=20)
     for (phase, temperature), rows in load_results(out).items():
         level = 0.5 if phase == "before" else 0.75
-        save_results(out, [Result(phase, temperature, seed, r.index, r.task_id, r.topic, r.success, r.score,
-                                  r.rewards, {"accuracy_fair": level}) for r in rows])  # fmt: skip
+        save_results(
+            out,
+            [
+                Result(
+                    phase,
+                    temperature,
+                    seed,
+                    r.index,
+                    r.task_id,
+                    r.topic,
+                    r.success,
+                    r.score,
+                    r.rewards,
+                    {"accuracy_fair": level},
+                )
+                for r in rows
+            ],
+        )
     now = [0.0]
     watch = Stopwatch(lambda: now[0])
     watch.phase("training")
@@ -70,7 +94,9 @@ def finish(out: Path, seed: int) -> None:
         with watch.at(kind):
             now[0] += seconds
     watch.phase("")
-    summarise(out, config, episodes=3, phases={"training": 10.0}, watch=watch, best=0.4)
+    progress = Progress("")
+    progress.watch, progress.seconds = watch, {"training": 10.0}
+    summarise(out, config, episodes=3, progress=progress, calibration=Calibration({0.4: 0.5}))
 
 
 def test_shares_and_measures_of_one_run_and_of_several(tmp_path: Path) -> None:
@@ -79,11 +105,11 @@ def test_shares_and_measures_of_one_run_and_of_several(tmp_path: Path) -> None:
     one = read_summary(tmp_path / "0")
     assert one is not None
     assert one.work == {"training": {"generation": 5.0, "sandbox": 2.0, "learner": 3.0}}
-    assert one.shares == {"generation": 0.5, "sandbox": 0.2, "coach": 0.0, "learner": 0.3, "rest": 0.0}
+    assert one.fractions == {"generation": 0.5, "sandbox": 0.2, "coach": 0.0, "learner": 0.3, "rest": 0.0}
     runs = [read_run(tmp_path / str(seed)) for seed in (0, 1)]
     both = combine(runs)
     assert both.work["training"]["sandbox"] == 4.0
-    assert both.shares == pytest.approx(one.shares)
+    assert both.fractions == pytest.approx(one.fractions)
     arms = [arm for arm in both.arms.values() if arm.best]
     assert arms[0].measures["accuracy_fair"].delta.mean == 0.25
     assert arms[0].measures["accuracy_fair"].delta.n == 40
@@ -91,7 +117,7 @@ def test_shares_and_measures_of_one_run_and_of_several(tmp_path: Path) -> None:
     text = shown(work_table(both))
     assert all(kind in text for kind in KINDS)
     assert "20.0%" in text
-    quality = measures_table(headline(runs))
+    quality = measures_table(headline(group_runs(runs)))
     assert quality is not None
     assert "+0.250 [+0.250, +0.250]" in shown(quality)
     assert shown(quality).count("accuracy (Fair)") == 2  # pooled lines only: T=1 and the best
@@ -100,6 +126,14 @@ def test_shares_and_measures_of_one_run_and_of_several(tmp_path: Path) -> None:
     assert "20.0 %" in page
 
 
+def test_a_summary_with_an_old_name_is_refused(tmp_path: Path) -> None:
+    finish(tmp_path, 0)
+    path = tmp_path / "summary.json"
+    path.write_text(path.read_text().replace('"fractions"', '"shares"'))
+    with pytest.raises(RunError, match=r"has 'shares', which are 'fractions' now: report the run with the"):
+        read_summary(tmp_path)
+
+
 def test_without_measures_there_is_no_table(tmp_path: Path) -> None:
     make_run(tmp_path, steps=3, episodes=20)
-    assert measures_table(headline([read_run(tmp_path)])) is None
+    assert measures_table(headline(group_runs([read_run(tmp_path)]))) is None

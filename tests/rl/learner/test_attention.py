@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from learner_helpers import make_batch, make_model
 from torch.nn.attention import varlen
 
-from mappa_rl.attention import Segments, kernel_of, varlen_flash, varlen_sdpa
+from learner_helpers import make_batch, make_model, make_scorer
 from mappa_rl.config import load_config
 from mappa_rl.errors import ConfigError, LearnerError
-from mappa_rl.packing import pack
-from mappa_rl.scoring import Scorer
+from mappa_rl.learner.attention import Segments, kernel_of, varlen_flash, varlen_sdpa
+from mappa_rl.learner.packing import pack
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -86,8 +85,8 @@ def test_flash_that_cannot_run_is_refused() -> None:
             kernel_of("flash", device, dtype)
     samples, advantages, weights = make_batch(2)
     with pytest.raises(LearnerError, match="on cpu"):
-        Scorer(make_model(), attention="flash")(pack(samples, weights, advantages))
-    with pytest.raises(ConfigError, match=r"optim\.attention=flash has no fp32"):
+        make_scorer(make_model(), attention="flash", dtype="bf16")(pack(samples, weights, advantages))
+    with pytest.raises(ConfigError, match=r"optim\.attention=flash does not support fp32"):
         load_config("demo", ["optim.attention=flash"])
     assert load_config("demo", ["optim.attention=flash", "optim.dtype=bf16", "optim.zero_stage=2"])
 
@@ -116,9 +115,9 @@ def test_a_whole_model_has_the_same_gradient_with_either(
     batch = pack(samples, weights, advantages)
     outcomes = []
     for kernel in ("varlen_sdpa", "varlen_flash"):
-        monkeypatch.setattr("mappa_rl.scoring.kernel_of", lambda *_, kernel=kernel: kernel)
+        monkeypatch.setattr("mappa_rl.learner.forward.kernel_of", lambda *_, kernel=kernel: kernel)
         model = make_model()
-        scores = Scorer(model, gradient_checkpointing=recompute)(batch)
+        scores = make_scorer(model, gradient_checkpointing=recompute)(batch)
         (scores.logprobs * torch.from_numpy(batch.advantages)).sum().backward()
         outcomes.append([scores.logprobs.detach(), *(p.grad for p in model.parameters())])
     assert len(flash.calls) == (4 if recompute else 2)
@@ -152,5 +151,5 @@ def test_what_attention_does_not_know_is_refused(kernel: Any, extra: dict[str, A
 def test_the_model_keeps_its_own_attention() -> None:
     model = make_model()
     samples, advantages, weights = make_batch(2)
-    Scorer(copy.deepcopy(model))(pack(samples, weights, advantages))
+    make_scorer(copy.deepcopy(model))(pack(samples, weights, advantages))
     assert model.config._attn_implementation == "sdpa"

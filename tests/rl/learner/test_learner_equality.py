@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
+
+from gloo_processes import run_processes
 from learner_helpers import make_model, padded_gradient
 from learner_variants import Variant, actions, measure
+from paths import HELPERS
 
 ONE = {
     "packed": Variant(),
@@ -27,10 +26,8 @@ ONE = {
     "ZeRO 3": Variant(zero_stage=3, budget=60),
     "ZeRO 2 offload": Variant(zero_stage=2, budget=60, offload=True),
     "ZeRO 3 offload": Variant(zero_stage=3, budget=60, offload=True),
-    "ZeRO 3 chunked, recomputed": Variant(
-        zero_stage=3, budget=60, gradient_checkpointing=True, chunk=640
-    ),
-}  # fmt: skip
+    "ZeRO 3 chunked, recomputed": Variant(zero_stage=3, budget=60, gradient_checkpointing=True, chunk=640),
+}
 BF16 = {
     "bf16 ZeRO 1": Variant(zero_stage=1, budget=60, dtype="bfloat16"),
     "bf16 ZeRO 2 offload": Variant(zero_stage=2, budget=60, offload=True, dtype="bfloat16"),
@@ -41,8 +38,18 @@ CRITIC = {
     "critic in micro-batches, ZeRO 2": Variant(critic=True, budget=60, zero_stage=2),
     "critic chunked, ZeRO 3": Variant(critic=True, budget=60, zero_stage=3, chunk=640),
 }
-TWO = ("packed", "separate turns in micro-batches", "chunked logits", "recomputed layers", "ZeRO 1", "ZeRO 2",
-       "ZeRO 3", "ZeRO 2 offload", "ZeRO 3 offload", "ZeRO 3 chunked, recomputed")  # fmt: skip
+TWO = (
+    "packed",
+    "separate turns in micro-batches",
+    "chunked logits",
+    "recomputed layers",
+    "ZeRO 1",
+    "ZeRO 2",
+    "ZeRO 3",
+    "ZeRO 2 offload",
+    "ZeRO 3 offload",
+    "ZeRO 3 chunked, recomputed",
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,25 +63,9 @@ def right() -> tuple[float, float]:
 def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, ...]]:
     """The variants of ``TWO``, ``BF16`` and ``CRITIC`` on two gloo processes."""
     out = tmp_path_factory.mktemp("two") / "found.json"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    program = Path(__file__).with_name("learner_variants.py")
+    program = HELPERS / "learner_variants.py"
     variants = {name: ONE[name] for name in TWO} | BF16 | CRITIC
-    command = [sys.executable, str(program), str(out), json.dumps(variants)]
-    base = {
-        **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2",
-        "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
-    workers = [
-        subprocess.Popen(command, env={**base, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-        for rank in range(2)
-    ]
-    try:
-        assert [worker.wait(timeout=800) for worker in workers] == [0, 0]
-    finally:
-        for worker in workers:
-            worker.kill()
+    run_processes([sys.executable, str(program), str(out), json.dumps(variants)], 2, timeout_s=800)
     found: dict[str, tuple[float, ...]] = json.loads(out.read_text(encoding="utf-8"))
     return found
 

@@ -7,16 +7,23 @@ import math
 import pytest
 import torch
 
-from mappa_rl.losses import clip_loss, likelihood_loss
+from learner_helpers import make_batch
+from mappa_rl.config import Algo
+from mappa_rl.learner.forward import Scores
+from mappa_rl.learner.losses import Mass, Objective, Tokens, likelihood_loss
+from mappa_rl.learner.packing import pack
+from mappa_rl.learner.terms import PolicyLoss, Totals
 
 
 def loss_of(ratio, advantages, weights=None, total=None, clip=0.2):
     logprobs = torch.tensor([math.log(r) for r in ratio], dtype=torch.float64, requires_grad=True)
     mass = torch.ones(len(ratio)) if weights is None else torch.tensor(weights)
-    found = clip_loss(
-        logprobs, torch.zeros(len(ratio)), torch.tensor(advantages), mass,
-        total=float(mass.sum()) if total is None else total, clip=clip,
-    )  # fmt: skip
+    found = Objective(Algo(clip_low=clip))(
+        Tokens(logprobs, torch.zeros(len(ratio)), torch.tensor(advantages), torch.arange(len(ratio))),
+        Mass(mass, mass, float(mass.sum()) if total is None else total),
+        torch.zeros(len(ratio)),
+        torch.zeros(len(ratio)),
+    )
     found.value.backward()
     return found, logprobs.grad
 
@@ -50,7 +57,12 @@ def test_halves_add_up_to_the_whole():
 def test_extreme_log_ratios_stay_finite(change):
     logprobs = torch.tensor([change], requires_grad=True)
     one = torch.ones(1)
-    found = clip_loss(logprobs, torch.zeros(1), -one, one, total=1.0, clip=0.2)
+    found = Objective(Algo())(
+        Tokens(logprobs, torch.zeros(1), -one, torch.zeros(1, dtype=torch.long)),
+        Mass(one, one, 1.0),
+        one,
+        one,
+    )
     found.value.backward()
     assert torch.isfinite(found.value)
     assert torch.isfinite(logprobs.grad).all()
@@ -60,7 +72,20 @@ def test_extreme_log_ratios_stay_finite(change):
 def test_statistics_are_weighted_sums():
     found, _ = loss_of([2.0, 1.0], [1.0, 1.0], weights=[0.5, 1.0])
     assert float(found.sums["kl"]) == pytest.approx(0.5 * (1 - math.log(2)))
-    assert float(found.sums["difference"]) == pytest.approx(0.5 * math.log(2))
+
+
+def test_the_mismatch_is_measured_until_the_first_update():
+    samples, advantages, weights = make_batch(2)
+    weights = [0.5 * w for w in weights]
+    batch = pack(samples, weights, advantages)
+    off = torch.linspace(-1, 1, len(batch.targets))
+    scores = Scores(torch.from_numpy(batch.logprobs) + off, torch.zeros_like(off))
+    loss = PolicyLoss(Objective(Algo()), None)
+    totals = Totals(1.0, 1.0)
+    assert float(loss(scores, batch, totals).sums["mismatch"]) == pytest.approx(float(0.5 * off.abs().sum()))
+    assert loss.mismatch_max == pytest.approx(1.0)
+    loss.updated = True
+    assert "mismatch" not in loss(scores, batch, totals).sums
 
 
 def test_likelihood_is_a_weighted_mean():

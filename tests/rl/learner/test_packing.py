@@ -9,12 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from learner_helpers import VOCAB, make_model, make_sample
 
+from learner_helpers import VOCAB, make_model, make_reference, make_sample, make_scorer
 from mappa_rl.errors import ContextError
-from mappa_rl.packing import merge_turns, pack, split_by_tokens
-from mappa_rl.policies import check_fidelity
-from mappa_rl.scoring import Reference, Scorer
+from mappa_rl.learner.packing import pack, split_by_tokens
+from mappa_rl.learner.samples import check_fidelity, merge_turns
 from mappa_rl.types import Span, Turn
 
 
@@ -22,10 +21,18 @@ def turn(
     step: int, context: list[int], action: list[int], *, at: int = 0, agent: str = "a_0", **changes
 ) -> Turn:
     return Turn(
-        agent=agent, policy=agent, step=step, turn=at, context_ids=context, action_ids=action,
-        logprobs=[-0.5 - step] * len(action), stopped="eos", reward=float(step), valid=True,
+        agent=agent,
+        policy=agent,
+        step=step,
+        turn=at,
+        context_ids=context,
+        action_ids=action,
+        logprobs=[-0.5 - step] * len(action),
+        stopped="eos",
+        reward=float(step),
+        valid=True,
         stratum=("math", "a", at),
-    )  # fmt: skip
+    )
 
 
 def test_growing_contexts_become_one_sample():
@@ -73,17 +80,31 @@ def test_impossible_turns_are_refused(changes):
 
 
 def test_turns_out_of_order_are_refused():
-    with pytest.raises(ContextError, match="order"):
+    with pytest.raises(ContextError, match="sort the turns"):
         merge_turns([turn(1, [1], [2]), turn(0, [1], [2])])
 
 
 def test_check_finds_disagreements():
-    sample = make_sample([(2, 3)], [1.0])
-    mask = sample.action_mask.copy()
-    mask[-1] = False
-    for changes in ({"action_mask": mask}, {"spans": ()}, {"spans": (Span(0, 5, 1.0, True),)}):
-        with pytest.raises(ContextError):
-            dataclasses.replace(sample, **changes).check()
+    turns = [turn(0, [1, 2], [3, 4, 5])]
+    (sample,) = merge_turns(turns)
+    (span,) = sample.spans
+    fewer, more = sample.action_mask.copy(), sample.action_mask.copy()
+    fewer[-1], more[1] = False, True
+    noisy = sample.logprobs.copy()
+    noisy[1] = -1
+    for changes, said in (
+        ({"action_mask": fewer}, "marks tokens other"),
+        ({"action_mask": more}, "marks tokens other"),
+        ({"logprobs": noisy}, "marks tokens other"),
+        ({"logprobs": 2 * sample.logprobs}, "log-probs of the training sequence differ"),
+        ({"spans": ()}, "contain every sampled step once"),
+        ({"spans": (span, span)}, "contain every sampled step once"),
+        ({"spans": (dataclasses.replace(span, reward=9.0),)}, "reward of the training sequence differ"),
+        ({"spans": (dataclasses.replace(span, start=0),)}, "marks tokens other"),
+        ({"ids": sample.ids + 1}, "context and action ids of the training sequence differ"),
+    ):
+        with pytest.raises(ContextError, match=said):
+            check_fidelity(turns, [dataclasses.replace(sample, **changes)])
 
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 120))
@@ -127,14 +148,14 @@ def test_packed_log_probs_equal_single_ones():
     expected = [padded_logprobs(model, sample) for sample in samples]
     for budget in (1, 20, 1000):
         for found, right in zip(
-            Reference(model, tokens_per_micro_batch=budget).logprobs(samples), expected, strict=True
+            make_reference(model, tokens_per_micro_batch=budget).logprobs(samples), expected, strict=True
         ):
             np.testing.assert_allclose(found, right, atol=1e-5)
     assert model.config._attn_implementation == "sdpa"
 
 
 def test_neighbours_in_a_pack_do_not_matter():
-    scorer = Scorer(make_model())
+    scorer = make_scorer(make_model())
     sample, others = make_sample([(4, 6)], [1.0]), [make_sample([(3, 9)], [1.0], seed=k) for k in (1, 2)]
     alone = scorer(pack([sample], [sample.action_mask])).logprobs
     for other in others:
@@ -146,7 +167,7 @@ def test_temperature_and_entropy():
     model, sample = make_model(), make_sample([(3, 4)], [1.0])
     batch = pack([sample], [sample.action_mask])
     logits = model(torch.from_numpy(sample.ids)[None]).logits[0, 2:6] / 0.5
-    scores = Scorer(model, temperature=0.5)(batch)
+    scores = make_scorer(model, temperature=0.5)(batch)
     right = torch.distributions.Categorical(logits=logits)
     torch.testing.assert_close(
         scores.logprobs, right.log_prob(torch.from_numpy(sample.ids[3:7])), atol=1e-5, rtol=0
@@ -160,7 +181,7 @@ def test_chunks_of_the_softmax_change_nothing():
 
     def run(chunk=None):
         model = make_model()
-        scores = Scorer(model, chunk=chunk)(batch)
+        scores = make_scorer(model, chunk=chunk)(batch)
         scores.logprobs.sum().backward()
         return scores.logprobs, torch.cat([p.grad.flatten() for p in model.parameters()])
 

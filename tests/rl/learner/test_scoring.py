@@ -6,20 +6,28 @@ from typing import Any
 
 import pytest
 import torch
-from learner_helpers import VOCAB, make_batch, make_model
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import AutoModelForCausalLM, CohereConfig, Gemma2Config, GraniteConfig, Qwen3Config
 
+from learner_helpers import VOCAB, make_batch, make_model, make_scorer
 from mappa_rl.errors import LearnerError
-from mappa_rl.packing import pack
-from mappa_rl.scoring import Scorer
+from mappa_rl.learner.packing import pack
 
 _SHAPE = {
-    "vocab_size": VOCAB, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 48, "max_position_embeddings": 128,
-    "initializer_range": 0.3, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
-}  # fmt: skip
+    "vocab_size": VOCAB,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "intermediate_size": 48,
+    "max_position_embeddings": 128,
+    "initializer_range": 0.3,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 CONFIGS = {
     "tied": Qwen3Config(**_SHAPE, tie_word_embeddings=True),
     "untied": Qwen3Config(**_SHAPE, tie_word_embeddings=False),
@@ -56,7 +64,7 @@ def run(model: Any, **options: Any) -> tuple[list[torch.Tensor], int, int]:
     batch = pack(samples, weights, advantages)
     model.zero_grad()
     with Largest() as largest:
-        scores = Scorer(model, 0.7, **options)(batch)
+        scores = make_scorer(model, 0.7, **options)(batch)
         (scores.logprobs * torch.from_numpy(batch.advantages)).mean().backward()
     gradients = [parameter.grad.clone() for parameter in model.parameters()]
     return [*(t.detach() for t in scores[:2]), *gradients], len(batch.rows), largest.numbers
@@ -96,7 +104,7 @@ def test_recomputed_layers_hold_less_for_the_backward_pass() -> None:
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            scores = Scorer(make_model(layers=6).eval(), gradient_checkpointing=recompute)(batch)
+            scores = make_scorer(make_model(layers=6).eval(), gradient_checkpointing=recompute)(batch)
         held[recompute] = sum(kept.values())
         assert scores.logprobs.requires_grad
     assert held[True] < 0.4 * held[False]

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mappa_rl.chat import ChatTokenizer
+from mappa_rl.config import Model
 from mappa_rl.errors import TokenizerError
-from mappa_rl.tiny import train_tokenizer
+from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.models.tiny import train_tokenizer
 
 TEXTS = ["plan: gcd(84, 70)", "```python\nprint(gcd(84, 70))\n```", "The output is 14. result: 14"] * 10
 
@@ -24,7 +25,7 @@ OPENS_THINKING = CHATML.replace("assistant\n' }}", "assistant\n<think>\n' }}")
 
 
 def chat(template: str | None = None) -> ChatTokenizer:
-    tokenizer = train_tokenizer(TEXTS, 300)
+    tokenizer = train_tokenizer(TEXTS, Model(vocab_size=300))
     if template is not None:
         tokenizer.chat_template = template
     return ChatTokenizer(tokenizer)
@@ -150,11 +151,11 @@ def test_another_stop_id():
 
 
 def test_unusable_tokenizers_are_refused():
-    tokenizer = train_tokenizer(TEXTS, 300)
+    tokenizer = train_tokenizer(TEXTS, Model(vocab_size=300))
     tokenizer.chat_template = None
     with pytest.raises(TokenizerError, match="chat template"):
         ChatTokenizer(tokenizer)
-    tokenizer = train_tokenizer(TEXTS, 300)
+    tokenizer = train_tokenizer(TEXTS, Model(vocab_size=300))
     tokenizer.eos_token = None
     assert ChatTokenizer(tokenizer).stop_ids == (1,)  # what the template ends a reply with
     tokenizer.chat_template = tokenizer.chat_template.replace("<|end|>", "")

@@ -8,20 +8,22 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from chat_families import FAMILIES, Family
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken
 
 import mappa_env  # noqa: F401  (registers the environments)
-from mappa_rl.chat import ChatTokenizer
-from mappa_rl.collector import Collector
+from chat_families import FAMILIES, Family
+from mappa_rl.config import WarmStart
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import TokenizerError
-from mappa_rl.policies import Policies, Policy, PolicyMap
-from mappa_rl.rollout import Job
-from mappa_rl.sampling import Sampling
-from mappa_rl.warmstart import demonstrated
+from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.rollout.lockstep import LockstepRollout
+from mappa_rl.rollout.policies import Policies, Policy
+from mappa_rl.rollout.sampling import Sampling
+from mappa_rl.rollout.types import Job
+from mappa_rl.warmstart.warmstart import demonstrated
 
 TEXTS = [
     "plan: gcd(84, 70)",
@@ -188,12 +190,18 @@ def test_other_agents_never_see_thinking_even_where_it_was_cut(name: str) -> Non
     def reply(request: Request) -> list[int]:
         return chat.encode(secret if chat.opened else f"<think>\n{secret}")
 
-    policies = Policies(PolicyMap.from_spec("shared", ("solver_0", "coder_0", "verifier_0")),
-                        [Policy("shared", None, chat, Says(reply))])  # type: ignore[arg-type]  # fmt: skip
-    with Collector(
-        lambda: gym.make("mappa/MathChat-v0", prompts="compact", coach="off"), policies
-    ) as collector:
-        done = collector.collect([Job(0)], Sampling(1.0, 64, 4096))
+    policies = Policies(
+        PolicyMap.from_spec("shared", ("solver_0", "coder_0", "verifier_0")),
+        [Policy("shared", None, chat, Says(reply))],
+    )  # type: ignore[arg-type]
+    with LockstepRollout(
+        lambda: gym.make("mappa/MathChat-v0", prompts="compact", coach="off"),
+        policies,
+        in_flight=1,
+        lockstep_groups=1,
+        workers=1,
+    ) as worker:
+        done = worker.collect([Job(0)], Sampling(1.0, 64, 4096, 1.0, {}))
     (trajectory,), (rollout,) = done.trajectories, done.rollouts
     assert [action.agent for action in trajectory.actions] == ["solver_0", "coder_0", "verifier_0"]
     assert all("SECRET" in action.thinking and action.answer == "" for action in trajectory.actions)
@@ -204,17 +212,19 @@ def test_other_agents_never_see_thinking_even_where_it_was_cut(name: str) -> Non
 
 @every_family
 def test_demonstrations_are_tokenised_as_rollouts_are(name: str) -> None:
-    from mappa_rl.demonstrations import demonstrate
+    from mappa_rl.warmstart.demonstrations import demonstrate
 
     chat = CHATS[name]
     (episode,) = demonstrate(
-        "mappa/MathChat-v0", episodes=1, team="expert",
+        "mappa/MathChat-v0",
+        WarmStart(episodes=1, team="expert"),
+        seed=0,
         env_options={"prompts": "compact", "sandbox": "calculator"},
-    )  # fmt: skip
+    )
     samples = list(demonstrated(episode, chat))
     spans = [chat.decode(s.ids[p.start : p.end].tolist()) for s in samples for p in s.spans]
     assert [text.removeprefix("<think>\n\n</think>\n\n") for text in spans] == [
         a.action for a in episode.actions
     ]
-    broken = bool(chat.opened)  # the second turn of a stay begins anew where thinking is stripped
+    broken = bool(chat.opened)  # stripped thinking: the second turn of a segment starts a new part
     assert [sample.part for sample in samples] == ([0, 0, 1, 0] if broken else [0, 0, 0])

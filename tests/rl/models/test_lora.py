@@ -8,23 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from learner_helpers import make_batch, make_model, parameters
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from mappa_rl.config import load_config
-from mappa_rl.engines.base import Request
-from mappa_rl.engines.hf import HFEngine
+from engine_helpers import make_request
+from learner_helpers import make_batch, make_learner, make_model, make_reference, parameters, take_step
+from mappa_rl.config import Lora, load_config
+from mappa_rl.engines.hf.engine import HFEngine
 from mappa_rl.errors import CheckpointError, PolicyError
-from mappa_rl.learner import Learner
-from mappa_rl.lora import LoraShape, adapted, merged
-from mappa_rl.policies import PolicyMap
-from mappa_rl.schedule import Schedule
-from mappa_rl.scoring import Reference
-from mappa_rl.sinks import read_metrics
-from mappa_rl.trainer import train
+from mappa_rl.learner.learner import Learner
+from mappa_rl.models.lora import adapted, merged
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.telemetry.sinks import read_metrics
+from mappa_rl.training.trainer import train
+from tiny_run import TINY
 
-SHAPE = LoraShape(rank=4, alpha=8, targets=("q_proj", "v_proj", "down_proj"))
+SHAPE = Lora(rank=4, alpha=8, targets=["q_proj", "v_proj", "down_proj"])
 
 
 def own(module: Any) -> torch.Tensor:
@@ -32,14 +31,16 @@ def own(module: Any) -> torch.Tensor:
 
 
 def learner_of(module: Any, **options: Any) -> Learner:
-    return Learner(module, Schedule(1e-2), **{"zero_stage": 0, **options})
+    return make_learner(module, 1e-2, **{"zero_stage": 0, **options})
 
 
 def test_an_adapter_begins_as_the_base_and_costs_only_itself() -> None:
     base = make_model()
     a, b = adapted(base, SHAPE, 0), adapted(base, SHAPE, 1)
     samples, _, _ = make_batch()
-    for right, found in zip(Reference(base).logprobs(samples), learner_of(a).logprobs(samples), strict=True):
+    for right, found in zip(
+        make_reference(base).logprobs(samples), learner_of(a).logprobs(samples), strict=True
+    ):
         np.testing.assert_array_equal(found, right)
     mine = {p.data_ptr() for p in a.parameters() if p.requires_grad}
     assert {p.data_ptr() for p in a.parameters()} - mine == {p.data_ptr() for p in base.parameters()}
@@ -53,14 +54,14 @@ def test_a_step_changes_its_own_adapter_alone(stage: int) -> None:
     a, b = adapted(base, SHAPE, 0), adapted(base, SHAPE, 1)
     samples, advantages, weights = make_batch()
     before, others, start = parameters(base), own(b), own(a)
-    right = Reference(base).logprobs(samples)
+    right = make_reference(base).logprobs(samples)
     learner, other = learner_of(a, zero_stage=stage), learner_of(b, zero_stage=stage)
     for _ in range(2):
-        assert learner.step(samples, advantages, weights)["grad_norm"] > 0
+        assert take_step(learner, samples, advantages, weights)["grad_norm"] > 0
     assert not torch.equal(own(a), start)
     assert torch.equal(own(b), others)
     assert torch.equal(parameters(base), before)
-    for values, found in zip(right, Reference(base).logprobs(samples), strict=True):
+    for values, found in zip(right, make_reference(base).logprobs(samples), strict=True):
         np.testing.assert_array_equal(found, values)
     for values, found in zip(right, other.logprobs(samples), strict=True):
         np.testing.assert_array_equal(found, values)
@@ -69,8 +70,11 @@ def test_a_step_changes_its_own_adapter_alone(stage: int) -> None:
 def test_recomputed_layers_give_the_same_gradient() -> None:
     samples, advantages, weights = make_batch()
     norms = [
-        learner_of(adapted(make_model(), SHAPE, 0), gradient_checkpointing=each).step(
-            samples, advantages, weights
+        take_step(
+            learner_of(adapted(make_model(), SHAPE, 0), gradient_checkpointing=each),
+            samples,
+            advantages,
+            weights,
         )["grad_norm"]
         for each in (False, True)
     ]
@@ -82,16 +86,16 @@ def test_saved_is_the_adapter_and_restored_is_exactly_it(tmp_path: Path, stage: 
     base = make_model()
     samples, advantages, weights = make_batch()
     learner = learner_of(adapted(base, SHAPE, 0), zero_stage=stage)
-    learner.step(samples, advantages, weights)
+    take_step(learner, samples, advantages, weights)
     learner.save(tmp_path)
     state = torch.load(tmp_path / "engine" / "mp_rank_00_model_states.pt", weights_only=False)
     assert sum(value.numel() for value in state["module"].values()) == own(learner.model).numel()
     other = learner_of(adapted(base, SHAPE, 5), zero_stage=stage)
     other.load(tmp_path)
     assert torch.equal(own(other.model), own(learner.model))
-    assert other.step(samples, advantages, weights) == learner.step(samples, advantages, weights)
+    assert take_step(other, samples, advantages, weights) == take_step(learner, samples, advantages, weights)
     assert torch.equal(own(other.model), own(learner.model))
-    for wrong in (adapted(base, SHAPE._replace(rank=2), 0), make_model()):
+    for wrong in (adapted(base, SHAPE.model_copy(update={"rank": 2}), 0), make_model()):
         with pytest.raises(CheckpointError, match="another adapter, or none"):
             learner_of(wrong, zero_stage=stage).load(tmp_path)
 
@@ -101,14 +105,14 @@ def test_the_export_is_a_plain_folder_that_plays_like_the_adapter(tmp_path: Path
     samples, advantages, weights = make_batch()
     learner = learner_of(adapted(base, SHAPE, 0))
     for _ in range(3):
-        learner.step(samples, advantages, weights)
+        take_step(learner, samples, advantages, weights)
     learner.export(tmp_path)
     plain: Any = AutoModelForCausalLM.from_pretrained(tmp_path, dtype="float32")
     assert set(load_file(tmp_path / "model.safetensors")) == set(base.state_dict()) - {"lm_head.weight"}
     assert set(merged(learner.model)) == set(base.state_dict())
-    for right, found in zip(learner.logprobs(samples), Reference(plain).logprobs(samples), strict=True):
+    for right, found in zip(learner.logprobs(samples), make_reference(plain).logprobs(samples), strict=True):
         np.testing.assert_allclose(found, right, atol=1e-5)
-    requests = [Request(tuple(s.ids[:4].tolist()), seed=k, max_tokens=12) for k, s in enumerate(samples)]
+    requests = [make_request(tuple(s.ids[:4].tolist()), seed=k, max_tokens=12) for k, s in enumerate(samples)]
     played, replayed, before = (HFEngine(model).generate(requests) for model in (learner.model, plain, base))
     assert [g.ids for g in played] == [g.ids for g in replayed]
     assert [g.ids for g in played] != [g.ids for g in before]
@@ -116,7 +120,7 @@ def test_the_export_is_a_plain_folder_that_plays_like_the_adapter(tmp_path: Path
 
 def test_unknown_layers_are_refused_and_lora_maps_every_agent() -> None:
     with pytest.raises(PolicyError, match=r"lora.targets=\['c_attn'\]: Qwen3ForCausalLM has the layers"):
-        adapted(make_model(), SHAPE._replace(targets=("q_proj", "c_attn")), 0)
+        adapted(make_model(), SHAPE.model_copy(update={"targets": ["q_proj", "c_attn"]}), 0)
     policy_map = PolicyMap.from_spec("lora", ["solver_0", "coder_0"])
     assert policy_map.lora
     assert policy_map.names == ("solver_0", "coder_0")
@@ -127,12 +131,17 @@ def test_a_run_trains_an_adapter_per_agent_and_leaves_plain_models(tmp_path: Pat
     config = load_config(
         "demo",
         [
-            "policies.map=lora", "lora.rank=4", "warmstart.episodes=60", "warmstart.steps=20",
-            "warmstart.warmup_steps=2", "model.hidden=32", "model.layers=1", "model.mlp=64",
-            "rollout.episodes_per_step=4", "rollout.max_new_tokens=12", "env.sandbox=calculator",
-            "eval.episodes=3", "eval.calibration_temperatures=[]", "run.steps=2", "run.tensorboard=false",
+            *TINY,
+            "policies.map=lora",
+            "lora.rank=4",
+            "warmstart.episodes=60",
+            "warmstart.steps=20",
+            "warmstart.warmup_steps=2",
+            "rollout.episodes_per_step=4",
+            "eval.episodes=3",
+            "run.steps=2",
         ],
-    )  # fmt: skip
+    )
     out = train(config, tmp_path / "run")
     first, second = read_metrics(out)
     agents = ("solver_0", "coder_0", "verifier_0")

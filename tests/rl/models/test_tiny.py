@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from mappa_rl.errors import TokenizerError
-from mappa_rl.tiny import MIN_VOCAB, SPECIALS, tiny_qwen3, train_tokenizer
+from mappa_rl.config import Model
+from mappa_rl.models.tiny import SPECIALS, tiny_qwen3, train_tokenizer
 
 MATHS = [
     "gcd of 84 and 70? 3 * (41 - 7) = 102",
@@ -21,7 +21,10 @@ CODE = [
     "import pandas as pd\na = pd.read_csv('train.csv')\ny = a.pop('quality')\na = a.drop(columns=['uid'])",
     "b = pd.get_dummies(b).reindex(columns=a.columns, fill_value=0)\nprint('Saved', a.shape, b.shape)",
 ] * 20
-TOKENIZERS = {"math": train_tokenizer(MATHS, 320), "code": train_tokenizer(CODE, 420, "code")}
+TOKENIZERS = {
+    "math": train_tokenizer(MATHS, Model(vocab_size=320)),
+    "code": train_tokenizer(CODE, Model(vocab_size=420, tokenizer_style="code")),
+}
 
 
 def pieces(style: str, text: str) -> list[str]:
@@ -81,8 +84,8 @@ def test_special_tokens_are_single_and_known():
 
 def test_training_is_deterministic_and_survives_the_disk(tmp_path):
     tokenizer = TOKENIZERS["math"]
-    assert train_tokenizer(MATHS, 320).get_vocab() == tokenizer.get_vocab()
-    assert MIN_VOCAB <= len(tokenizer) <= 320
+    assert train_tokenizer(MATHS, Model(vocab_size=320)).get_vocab() == tokenizer.get_vocab()
+    assert 256 + len(SPECIALS) <= len(tokenizer) <= 320
     tokenizer.save_pretrained(tmp_path)
     again = AutoTokenizer.from_pretrained(tmp_path)
     assert again.chat_template == tokenizer.chat_template
@@ -92,16 +95,16 @@ def test_training_is_deterministic_and_survives_the_disk(tmp_path):
 
 
 def test_bad_options_are_refused():
-    with pytest.raises(TokenizerError, match="at least 261"):
-        train_tokenizer(MATHS, 260)
-    with pytest.raises(TokenizerError, match="'prose'"):
-        train_tokenizer(MATHS, 320, "prose")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="greater than or equal to 261"):
+        Model(vocab_size=260)
+    with pytest.raises(ValueError, match="'math' or 'code'"):
+        Model(tokenizer_style="prose")  # type: ignore[arg-type]
 
 
 def test_tiny_model():
     tokenizer = TOKENIZERS["math"]
     state = torch.random.get_rng_state()
-    model = tiny_qwen3(tokenizer, seed=4)
+    model = tiny_qwen3(tokenizer, Model(), seed=4)
     assert torch.equal(state, torch.random.get_rng_state())
     assert model.lm_head.weight is model.model.embed_tokens.weight
     assert {p.dtype for p in model.parameters()} == {torch.float32}
@@ -110,6 +113,6 @@ def test_tiny_model():
     assert model.config.rope_parameters["rope_theta"] == 1000.0
     ids = (model.config.eos_token_id, model.config.pad_token_id, model.generation_config.eos_token_id)
     assert ids == (tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
-    same, other = tiny_qwen3(tokenizer, seed=4), tiny_qwen3(tokenizer, seed=5)
+    same, other = tiny_qwen3(tokenizer, Model(), seed=4), tiny_qwen3(tokenizer, Model(), seed=5)
     assert torch.equal(same.lm_head.weight, model.lm_head.weight)
     assert not torch.equal(other.lm_head.weight, model.lm_head.weight)

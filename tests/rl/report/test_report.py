@@ -9,17 +9,24 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from synthetic_run import AGENTS, HOSTILE, TOPICS, make_run, results, summary, trajectory
 
 from mappa_env.trace.record import TraceStore
 from mappa_rl.config import load_config
 from mappa_rl.errors import RunError
-from mappa_rl.figures import before_after, curves, smooth, svg
-from mappa_rl.report import build_report, duration
-from mappa_rl.results import load_results, save_results
-from mappa_rl.runs import combine, find_runs, headline, read_run, versus_first
-from mappa_rl.showcase import showcase
-from mappa_rl.summary import Summary, compare, demonstrated_faults, read_summary
+from mappa_rl.evaluation.arms import compare
+from mappa_rl.evaluation.faults import demonstrated_faults
+from mappa_rl.evaluation.results import load_results, save_results
+from mappa_rl.evaluation.summary import Summary, read_summary
+from mappa_rl.report.combine import combine
+from mappa_rl.report.figures import TopicRate, before_after, curves, smooth
+from mappa_rl.report.groups import group_runs
+from mappa_rl.report.html import build_report
+from mappa_rl.report.page import duration
+from mappa_rl.report.rows import comparisons, headline
+from mappa_rl.report.runs import find_runs, read_run
+from mappa_rl.report.showcase import showcase
+from mappa_rl.report.style import svg
+from synthetic_run import AGENTS, HOSTILE, TOPICS, make_run, results, summary, trajectory
 
 VOID = {"meta", "br", "img", "hr", "input", "link"}
 
@@ -74,7 +81,7 @@ def test_the_page_is_whole_and_reaches_for_nothing_outside(page: str) -> None:
     ]
     assert not [name for name, _ in parsed.attributes if name.startswith("on")]
     assert "default-src 'none'" in page
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == 1 + 3 + 4 + 4 + 1  # success, agents, topics, health, held-out topics
     assert not re.search(r"url\((?!#)", page)
 
 
@@ -93,11 +100,21 @@ def test_ids_of_figures_do_not_collide(page: str) -> None:
 def test_the_page_says_what_it_must(page: str) -> None:
     shown = " ".join(Page(page).text.split())
     for said in (
-        "errs by habit", "for 9 of the 12 pairs of topic and role", "wrong formula", "best T=0.4, 0.6",
-        "more than any temperature could have given", "seed 2: T=1.0 30 %, T=0.6 50 %", "seeds 0, 1, 2",
-        "failed before, succeeds after", "succeeded before, fails after", "coach 10.0 / 10", "96 s",
-        "torch", "kl_coef: 0.01",
-    ):  # fmt: skip
+        "errs by habit",
+        "for 9 of the 12 pairs of topic and role",
+        "wrong formula",
+        "best T=0.4, 0.6",
+        "more than any temperature could have given",
+        "seed 2: T=1.0 30 %, T=0.6 50 %",
+        "seeds 0, 1, 2",
+        "failed before, succeeds after",
+        "succeeded before, fails after",
+        "coach 10.0 / 10",
+        "96 s",
+        "torch",
+        "kl_coef: 0.01",
+        "Which agent caused the failures",
+    ):
         assert said in shown, said
     for name in (*TOPICS, *AGENTS):
         assert name in shown
@@ -105,12 +122,22 @@ def test_the_page_says_what_it_must(page: str) -> None:
 
 def test_figures_show_every_agent_and_topic_and_escape_their_names() -> None:
     line = [[(1, 0.1), (2, float("nan")), (3, 0.4)]]
-    markup = svg(curves({"<script>$x$</script>": {"_hidden & co": line, "b": line}}), "x")
+    chart = curves({"<script>$x$</script>": {"_hidden & co": line, "b": line}})
+    assert list(chart.labels) == ["_hidden & co", "b"]
+    markup = svg(chart.figures[0], "x")
     assert "<script" not in markup
     assert "&lt;script&gt;$x$" in markup
-    assert "hidden &amp; co" in markup
     assert "http" not in markup
-    assert svg(before_after({"a_b": (0.1, 0.5, 7)}), "y") == svg(before_after({"a_b": (0.1, 0.5, 7)}), "y")
+    rates = [TopicRate("a_b & $c$", 0.1, 0.5, 7)]
+    assert "a_b &amp; $c$" in svg(before_after(rates), "y")
+    assert svg(before_after(rates), "y") == svg(before_after(rates), "y")
+
+
+def test_figures_take_their_colours_from_the_page(page: str) -> None:
+    assert not re.search(r"(?:fill|stroke): #(?!0{6})", page.split("</style>", 1)[1])
+    used = set(re.findall(r"var\((--\w+)", page))
+    assert used <= set(re.findall(r"(--[\w-]+):", page))
+    assert "prefers-color-scheme: dark" in page
 
 
 def test_smoothing_keeps_short_curves_and_the_level_of_long_ones() -> None:
@@ -120,11 +147,17 @@ def test_smoothing_keeps_short_curves_and_the_level_of_long_ones() -> None:
 
 
 def test_pooled_and_single_rows(three_seeds: Path) -> None:
-    rows = headline([read_run(folder) for folder in find_runs([three_seeds])])
+    rows = headline(group_runs([read_run(folder) for folder in find_runs([three_seeds])]))
     assert [(row.arm, row.seed) for row in rows] == [
-        ("T=1.0", None), ("T=1.0", 0), ("T=1.0", 1), ("T=1.0", 2),
-        ("best T=0.4, 0.6", None), ("best T=0.4", 0), ("best T=0.4", 1), ("best T=0.6", 2),
-    ]  # fmt: skip
+        ("T=1.0", None),
+        ("T=1.0", 0),
+        ("T=1.0", 1),
+        ("T=1.0", 2),
+        ("best T=0.4, 0.6", None),
+        ("best T=0.4", 0),
+        ("best T=0.4", 1),
+        ("best T=0.6", 2),
+    ]
     pooled, singles = rows[0], rows[1:4]
     assert pooled.delta.n == sum(row.delta.n for row in singles) == 240
     assert pooled.before.mean == pytest.approx(sum(row.before.mean for row in singles) / 3)
@@ -195,17 +228,25 @@ def test_shapings_against_each_other(tmp_path: Path) -> None:
         make_run(tmp_path / f"outcome-seed-{seed}", seed=seed, shaping="outcome", gain=0.2)
         make_run(tmp_path / f"process-seed-{seed}", seed=seed, shaping="process", gain=0.5)
     runs = [read_run(folder) for folder in find_runs([tmp_path])]
-    rows = versus_first(runs)
-    assert [(row.variant, row.arm, row.seed) for row in rows] == [
-        ("outcome - process", "T=1.0", None), ("outcome - process", "best T=0.4", None)
-    ]  # fmt: skip
-    assert rows[0].delta.mean < 0
+    (found,) = comparisons(group_runs(runs))
+    assert (found.first, found.second) == ("process", "outcome")
+    assert [(row.arm, row.seed) for row in found.rows] == [("T=1.0", None), ("best T=0.4", None)]
+    assert found.rows[0].delta.mean < 0
     shown = " ".join(Page(build_report(tmp_path).read_text()).text.split())
-    assert "Rewards against each other" in shown
-    assert "process and outcome rewards" in shown
+    assert "After training, compared by env.shaping" in shown
     assert "mappa/MathChat-v0 outcome T=1.0" in combine(runs).arms
 
 
+@pytest.mark.slow
+def test_a_comparison_leaves_the_reports_of_its_runs_alone(tmp_path: Path) -> None:
+    for name, shaping in (("a", "process"), ("b", "outcome")):
+        make_run(tmp_path / name, shaping=shaping)
+    own = build_report(tmp_path / "a").read_text()
+    assert build_report([tmp_path / "a", tmp_path / "b"]) == tmp_path / "comparison.html"
+    assert (tmp_path / "a" / "report.html").read_text() == own
+
+
+@pytest.mark.slow
 def test_an_unfinished_run_is_reported_as_such(tmp_path: Path) -> None:
     make_run(tmp_path / "a", finished=False)
     shown = Page(build_report(tmp_path / "a").read_text()).text
@@ -245,11 +286,15 @@ def test_showcase_picks_gains_losses_and_what_stayed(tmp_path: Path) -> None:
         for index, success in enumerate(won):
             store.append(trajectory(index, bool(success)))
         store.close()
-    changes = [pair["change"] for pair in showcase(tmp_path)]
+    changes = [pair.change for pair in showcase(tmp_path)]
     assert changes == [
-        "failed before, succeeds after", "failed before, succeeds after", "failed before, succeeds after",
-        "succeeded before, fails after", "failed before, fails after", "succeeded before, succeeds after",
-    ]  # fmt: skip
+        "failed before, succeeds after",
+        "failed before, succeeds after",
+        "failed before, succeeds after",
+        "succeeded before, fails after",
+        "failed before, fails after",
+        "succeeded before, succeeds after",
+    ]
     assert showcase(tmp_path / "nowhere") == []
 
 

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated import SimulatedEngine, SimulatedEnv, policies, unit
 
-from mappa_rl.batches import OwnBatches, StreamedBatches
 from mappa_rl.config import load_config
+from mappa_rl.config.rollout import Rollout as RolloutSection
 from mappa_rl.errors import ConfigError
-from mappa_rl.rollout import Collected, Job, Sampling
-from mappa_rl.stream import Stream
+from mappa_rl.rollout.batches import AsyncBatches, OnPolicyBatches
+from mappa_rl.rollout.sampling import Sampling
+from mappa_rl.rollout.types import Collected, Job
+from simulated import SimulatedEngine, SimulatedEnv, async_rollout, policies, unit
 
-SAMPLING = Sampling(1.0, 8, 512)
+SAMPLING = Sampling(1.0, 8, 512, 1.0, {})
 
 
 class Run:
@@ -36,11 +37,17 @@ class Run:
         slow = [0.0, 0.0, 0.0, 0.003, 0.03]
         engine = SimulatedEngine(lambda seed: unit(self.salt, seed).choice(slow))
         played = policies(engine)
-        with Stream(SimulatedEnv, played, in_flight=24, retries=1) as stream:
-            batches = StreamedBatches(
-                stream, played, self.jobs_of, SAMPLING, steps=self.steps, per_step=self.per_step,
-                state=json.loads(state), **self.options,
-            )  # fmt: skip
+        with async_rollout(SimulatedEnv, played, in_flight=24, retries=1) as stream:
+            batches = AsyncBatches(
+                stream,
+                played,
+                self.jobs_of,
+                SAMPLING,
+                rollout=RolloutSection(episodes_per_step=self.per_step, **self.options),
+                steps=self.steps,
+            )
+            if killed_with := json.loads(state):
+                batches.load(killed_with)
             batches.update(first - 1)
             for step in range(first, last + 1):
                 self.taken.append(batches.take(step))
@@ -48,18 +55,22 @@ class Run:
             return json.dumps(batches.state())
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
-    steps=st.integers(1, 5), groups=st.integers(1, 3), each=st.integers(1, 2), staleness=st.integers(0, 3),
-    between=st.booleans(), salt=st.integers(0, 10**6), data=st.data(),
-)  # fmt: skip
+    steps=st.integers(1, 5),
+    groups=st.integers(1, 3),
+    each=st.integers(1, 2),
+    staleness=st.integers(0, 3),
+    between=st.booleans(),
+    salt=st.integers(0, 10**6),
+    data=st.data(),
+)
 def test_every_episode_is_learned_from_once_and_fresh_enough(
     steps: int, groups: int, each: int, staleness: int, between: bool, salt: int, data: st.DataObject
 ) -> None:
     """Killed after any step, with what was under way lost."""
-    run = Run(
-        steps, groups * each, salt, samples_per_task=each, staleness=staleness, update_between_turns=between
-    )
+    run = Run(steps, groups * each, salt, group_size=each, staleness=staleness, update_between_turns=between)
     killed = data.draw(st.integers(0, steps))
     state = run.play(1, killed, "null") if killed else "null"
     run.play(killed + 1, steps, state)
@@ -86,9 +97,9 @@ def test_a_step_does_not_wait_for_a_slow_episode_that_may_be_learned_from_later(
         assert seed or kind == "coach" or release.wait(120)
 
     played = policies(SimulatedEngine())
-    jobs = Run(4, 2, 0).jobs_of
-    with Stream(lambda: SimulatedEnv(faults=faults), played, in_flight=8) as stream:
-        batches = StreamedBatches(stream, played, jobs, SAMPLING, steps=4, per_step=2, staleness=2)
+    jobs, section = Run(4, 2, 0).jobs_of, RolloutSection(episodes_per_step=2, staleness=2)
+    with async_rollout(lambda: SimulatedEnv(faults=faults), played, in_flight=8) as stream:
+        batches = AsyncBatches(stream, played, jobs, SAMPLING, rollout=section, steps=4)
         seeds = []
         for step in range(4):
             batches.update(step)
@@ -103,8 +114,8 @@ def test_a_step_does_not_wait_for_a_slow_episode_that_may_be_learned_from_later(
 
 def test_on_policy_a_step_plays_its_own_episodes() -> None:
     played = policies(SimulatedEngine())
-    with Stream(SimulatedEnv, played) as stream:
-        batches = OwnBatches(stream, played, Run(2, 3, 0).jobs_of, SAMPLING)
+    with async_rollout(SimulatedEnv, played) as stream:
+        batches = OnPolicyBatches(stream, played, Run(2, 3, 0).jobs_of, SAMPLING)
         batches.update(4)
         taken = batches.take(2)
     assert [rollout.seed for rollout in taken.rollouts] == [3, 4, 5]
@@ -113,13 +124,13 @@ def test_on_policy_a_step_plays_its_own_episodes() -> None:
 
 
 def test_the_config_says_what_goes_together() -> None:
-    assert not load_config("demo").streamed
-    assert load_config("demo", ["engine.name=vllm"]).streamed
-    assert not load_config("demo", ["engine.name=vllm", "rollout.schedule=groups"]).streamed
-    for override in ("rollout.retries=1", "rollout.max_episode_s=30", "rollout.schedule=stream"):
-        assert load_config("demo", [override]).streamed
-    assert load_config("demo", ["rollout.staleness=1", "algo.correction=tis"]).streamed
-    with pytest.raises(ConfigError, match=r"staleness=1 trains on .* Use algo.correction=tis"):
+    assert not load_config("demo").is_async
+    assert load_config("demo", ["engine.name=vllm"]).is_async
+    assert not load_config("demo", ["engine.name=vllm", "rollout.schedule=lockstep"]).is_async
+    for override in ("rollout.retries=1", "rollout.max_episode_s=30", "rollout.schedule=async"):
+        assert load_config("demo", [override]).is_async
+    assert load_config("demo", ["rollout.staleness=1", "algo.importance_sampling=tis"]).is_async
+    with pytest.raises(ConfigError, match=r"staleness=1 trains on .* Use algo.importance_sampling=tis"):
         load_config("demo", ["rollout.staleness=1"])
-    with pytest.raises(ConfigError, match=r"does not go with rollout.max_episode_s=9 rollout.retries=2"):
-        load_config("demo", ["rollout.schedule=groups", "rollout.retries=2", "rollout.max_episode_s=9"])
+    with pytest.raises(ConfigError, match=r"does not support rollout.max_episode_s=9 rollout.retries=2"):
+        load_config("demo", ["rollout.schedule=lockstep", "rollout.retries=2", "rollout.max_episode_s=9"])

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
 
-from mappa_rl.chat import ChatTokenizer
-from mappa_rl.engines import Request
+from engine_helpers import make_request
+from mappa_rl.config import Lora, Model
+from mappa_rl.engines.hf.engine import copied_engines
 from mappa_rl.errors import ContextError, PolicyError
-from mappa_rl.lora import LoraShape
-from mappa_rl.policies import Policies, Policy, PolicyMap, check_fidelity
-from mappa_rl.tiny import tiny_qwen3, train_tokenizer
+from mappa_rl.learner.samples import check_fidelity, training_samples
+from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.models.tiny import tiny_qwen3, train_tokenizer
+from mappa_rl.rollout.policies import Policies, Policy
 from mappa_rl.types import Rollout, Turn
+from team_policies import policies_of
 
 TEAM = ("solver_0", "coder_0", "verifier_0")
 
 
 @pytest.fixture(scope="module")
 def chat() -> ChatTokenizer:
-    return ChatTokenizer(train_tokenizer(["plan: 84 * 3", "result: 252"] * 10, 300))
+    return ChatTokenizer(train_tokenizer(["plan: 84 * 3", "result: 252"] * 10, Model(vocab_size=300)))
 
 
 @pytest.fixture(scope="module")
 def model(chat):
-    return tiny_qwen3(chat.tokenizer, hidden=32, heads=2, kv_heads=1, head_dim=16, mlp=32)
+    return tiny_qwen3(chat.tokenizer, Model(hidden=32, heads=2, kv_heads=1, mlp=32), seed=0)
 
 
 def sampled(policies: Policies, topic: str = "product") -> Rollout:
-    """An episode as the collector records it, with real generations: solver 1 turn, coder 2, verifier 1."""
+    """An episode as a worker records it, with real generations: solver 1 turn, coder 2, verifier 1."""
     turns: list[Turn] = []
     for step, (agent, turn) in enumerate(
         [("solver_0", 0), ("coder_0", 0), ("coder_0", 1), ("verifier_0", 0)]
@@ -45,7 +50,7 @@ def sampled(policies: Policies, topic: str = "product") -> Rollout:
             assert context is not None
         else:
             context = policy.chat.open([{"role": "user", "content": f"{agent}: 84 * 3?"}])
-        (out,) = policy.engine.generate([Request(context, step, 12, 1.0, policy.chat.stop_ids)])
+        (out,) = policy.engine.generate([make_request(context, step, 12, 1.0, policy.chat.stop_ids)])
         turns.append(
             Turn(
                 agent=agent,
@@ -100,9 +105,9 @@ def test_unknown_agents_and_empty_teams():
 
 
 def test_every_policy_is_its_own_copy_and_its_engine_shares_it(chat, model):
-    policies = Policies.from_model(PolicyMap.from_spec("separate", TEAM), model, chat)
+    policies = policies_of(PolicyMap.from_spec("separate", TEAM), model, chat)
     assert tuple(policies) == TEAM
-    request = Request(chat.open([{"role": "user", "content": "84?"}]), 0, 8, 0.0)
+    request = make_request(chat.open([{"role": "user", "content": "84?"}]), 0, 8, 0.0)
     before = policies["coder_0"].engine.generate([request])
     with torch.no_grad():
         for parameter in policies["coder_0"].model.parameters():
@@ -112,7 +117,7 @@ def test_every_policy_is_its_own_copy_and_its_engine_shares_it(chat, model):
 
 
 def test_members_must_be_those_of_the_map(chat, model):
-    policies = Policies.from_model(PolicyMap.from_spec("shared", TEAM), model, chat)
+    policies = policies_of(PolicyMap.from_spec("shared", TEAM), model, chat)
     with pytest.raises(PolicyError, match="needs the policies"):
         Policies(PolicyMap.from_spec("separate", TEAM), list(policies.values()))
     twice: list[Policy] = [policies["shared"]] * 2
@@ -121,20 +126,20 @@ def test_members_must_be_those_of_the_map(chat, model):
 
 
 def test_samples_hold_the_sampled_ids_on_the_generation_context(chat, model):
-    policies = Policies.from_model(PolicyMap.from_spec("separate", TEAM), model, chat)
+    policies = policies_of(PolicyMap.from_spec("separate", TEAM), model, chat)
     rollouts = [sampled(policies), sampled(policies)]
-    samples = policies.samples(rollouts)
+    samples = training_samples(policies.map, rollouts)
     assert {name: len(found) for name, found in samples.items()} == dict.fromkeys(TEAM, 2)
-    stay = samples["coder_0"][0]
-    assert [span.step for span in stay.spans] == [1, 2]
-    for turn, span in zip(rollouts[0].turns[1:3], stay.spans, strict=True):
-        assert stay.ids[: span.start].tolist() == turn.context_ids
-        assert stay.ids[span.start : span.end].tolist() == turn.action_ids
+    segment = samples["coder_0"][0]
+    assert [span.step for span in segment.spans] == [1, 2]
+    for turn, span in zip(rollouts[0].turns[1:3], segment.spans, strict=True):
+        assert segment.ids[: span.start].tolist() == turn.context_ids
+        assert segment.ids[span.start : span.end].tolist() == turn.action_ids
 
 
-def test_log_probs_of_a_merged_stay_are_those_of_the_learner(chat, model):
-    policies = Policies.from_model(PolicyMap.from_spec("shared", TEAM), model, chat)
-    for sample in policies.samples([sampled(policies)])["shared"]:
+def test_log_probs_of_a_merged_segment_are_those_of_the_learner(chat, model):
+    policies = policies_of(PolicyMap.from_spec("shared", TEAM), model, chat)
+    for sample in training_samples(policies.map, [sampled(policies)])["shared"]:
         with torch.no_grad():
             logits = policies["shared"].model(torch.tensor(sample.ids[None])).logits[0].float()
         table = torch.log_softmax(logits[:-1], -1).gather(1, torch.tensor(sample.ids[1:, None]))[:, 0].numpy()
@@ -143,17 +148,20 @@ def test_log_probs_of_a_merged_stay_are_those_of_the_learner(chat, model):
 
 
 def test_frozen_agents_give_no_samples(chat, model):
-    separate = Policies.from_model(PolicyMap.from_spec("separate", TEAM, ["coder_0"]), model, chat)
-    assert set(separate.samples([sampled(separate)])) == {"solver_0", "verifier_0"}
-    shared = Policies.from_model(PolicyMap.from_spec("shared", TEAM, ["coder_0"]), model, chat)
-    assert [s.agent for s in shared.samples([sampled(shared)])["shared"]] == ["solver_0", "verifier_0"]
+    separate = policies_of(PolicyMap.from_spec("separate", TEAM, ["coder_0"]), model, chat)
+    assert set(training_samples(separate.map, [sampled(separate)])) == {"solver_0", "verifier_0"}
+    shared = policies_of(PolicyMap.from_spec("shared", TEAM, ["coder_0"]), model, chat)
+    assert [s.agent for s in training_samples(shared.map, [sampled(shared)])["shared"]] == [
+        "solver_0",
+        "verifier_0",
+    ]
 
 
 def test_a_rollout_of_other_policies_is_refused(chat, model):
-    shared = Policies.from_model(PolicyMap.from_spec("shared", TEAM), model, chat)
-    separate = Policies.from_model(PolicyMap.from_spec("separate", TEAM), model, chat)
+    shared = policies_of(PolicyMap.from_spec("shared", TEAM), model, chat)
+    separate = policies_of(PolicyMap.from_spec("separate", TEAM), model, chat)
     with pytest.raises(ContextError, match="another run"):
-        separate.samples([sampled(shared)])
+        training_samples(separate.map, [sampled(shared)])
 
 
 def changed(turn: Turn, **fields: object) -> Turn:
@@ -173,9 +181,9 @@ def changed(turn: Turn, **fields: object) -> Turn:
     ],
 )
 def test_any_difference_at_the_border_is_an_error(chat, model, word, tamper):
-    policies = Policies.from_model(PolicyMap.from_spec("shared", TEAM), model, chat)
+    policies = policies_of(PolicyMap.from_spec("shared", TEAM), model, chat)
     turns = list(sampled(policies).turns)
-    samples = policies.samples([Rollout(tuple(turns), "t", "", 0, True, 1.0)])["shared"]
+    samples = training_samples(policies.map, [Rollout(tuple(turns), "t", "", 0, True, 1.0)])["shared"]
     check_fidelity(turns, samples)
     turns[2] = tamper(turns[2])
     with pytest.raises(ContextError, match=word):
@@ -184,9 +192,13 @@ def test_any_difference_at_the_border_is_an_error(chat, model, word, tamper):
 
 @pytest.mark.parametrize("spec", ["separate", "lora"])
 def test_engines_with_weights_of_their_own_change_when_they_are_told_to(chat, model, spec):
-    base = tiny_qwen3(chat.tokenizer, hidden=32, heads=2, kv_heads=1, head_dim=16, mlp=32)
-    policies = Policies.from_model(
-        PolicyMap.from_spec(spec, TEAM), base, chat, lora=LoraShape(2, 4, ["q_proj"]), shared=False
+    base = tiny_qwen3(chat.tokenizer, Model(hidden=32, heads=2, kv_heads=1, mlp=32), seed=0)
+    policies = policies_of(
+        PolicyMap.from_spec(spec, TEAM),
+        base,
+        chat,
+        lora=Lora(rank=2, alpha=4, targets=["q_proj"]),
+        make_engines=copied_engines,
     )
     for policy in policies.values():
         assert policy.engine.model is not policy.model
@@ -206,10 +218,33 @@ def test_engines_with_weights_of_their_own_change_when_they_are_told_to(chat, mo
         assert all(torch.equal(state[name], value) for name, value in policy.model.state_dict().items())
 
 
+def test_other_processes_take_part_while_a_trained_policy_s_weights_are_read(chat, model, monkeypatch):
+    policy_map = PolicyMap.from_spec("separate", TEAM, frozen=["coder_0"])
+    policies = policies_of(policy_map, model, chat)
+    seen = []
+
+    @contextmanager
+    def around(name):
+        seen.append(f"begin {name}")
+        yield
+        seen.append(f"end {name}")
+
+    policies.around_sync = around
+    for name, policy in policies.items():
+        monkeypatch.setattr(policy.engine, "load_weights", lambda *_, name=name: seen.append(f"load {name}"))
+    trained = [f"{what} {name}" for name in ("solver_0", "verifier_0") for what in ("begin", "load", "end")]
+    policies.sync(1)
+    assert seen == trained
+    seen.clear()
+    policies.wake()  # then every engine needs its weights
+    policies.sync(2)
+    assert seen == [*trained[:3], "load coder_0", *trained[3:]]
+
+
 def test_lost_and_doubled_turns_are_errors(chat, model):
-    policies = Policies.from_model(PolicyMap.from_spec("shared", TEAM), model, chat)
+    policies = policies_of(PolicyMap.from_spec("shared", TEAM), model, chat)
     turns = sampled(policies).turns
-    samples = policies.samples([Rollout(turns, "t", "", 0, True, 1.0)])["shared"]
+    samples = training_samples(policies.map, [Rollout(turns, "t", "", 0, True, 1.0)])["shared"]
     for held in (samples[:-1], [*samples, samples[0]]):
-        with pytest.raises(ContextError, match="each to be held once"):
+        with pytest.raises(ContextError, match="contain every sampled step once"):
             check_fidelity(turns, held)

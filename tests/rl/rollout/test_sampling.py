@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from mappa_rl.checks import check_sampling
+from mappa_rl.commands.work import work
 from mappa_rl.config import load_config
 from mappa_rl.errors import ConfigError
-from mappa_rl.held_out import training_tasks, validation_tasks
-from mappa_rl.policies import PolicyMap
-from mappa_rl.preview import missing, work
-from mappa_rl.sampling import Sampling, evaluation_sampling, policy_temperatures, training_sampling
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.rollout.jobs import training_tasks, validation_tasks
+from mappa_rl.rollout.sampling import Sampling, evaluation_sampling, policy_temperatures, training_sampling
+from mappa_rl.training.preflight import find_problems, require
 
 TEAM = ("solver_0", "coder_0", "verifier_0")
 OWN = "rollout.agents={solver_0: {temperature: 0.7, max_new_tokens: 20}}"
@@ -20,8 +21,8 @@ OWN = "rollout.agents={solver_0: {temperature: 0.7, max_new_tokens: 20}}"
 
 def test_by_default_evaluation_samples_as_training_does() -> None:
     config = load_config("demo")
-    assert training_sampling(config) == Sampling(1.0, 64, 256)
-    assert evaluation_sampling(config, 0.3) == Sampling(0.3, 64, 256)
+    assert training_sampling(config) == Sampling(1.0, 64, 256, 1.0, {})
+    assert evaluation_sampling(config, 0.3) == Sampling(0.3, 64, 256, 1.0, {})
     assert training_sampling(config).of("solver_0") is not None
 
 
@@ -63,14 +64,15 @@ def test_agents_that_train_one_policy_need_one_temperature() -> None:
 def test_an_unknown_agent_is_refused_before_anything_long(section: str) -> None:
     config = load_config("demo", [f"{section}.agents.solver.temperature=0.5"])
     with pytest.raises(ConfigError, match=f"{section}.agents names 'solver', the team is .*'solver_0'"):
-        check_sampling(config)
-    assert any(f"{section}.agents names 'solver'" in line for line in missing(config))
+        require(config, Path("runs"))
+    problems = find_problems(config, Path("runs"))
+    assert [problem.concern for problem in problems] == ["agents"]
 
 
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["eval.samples=3"], "eval.samples=3 must divide eval.episodes=400"),
+        (["eval.group_size=3"], "eval.group_size=3 must divide eval.episodes=400"),
         (["eval.max_new_tokens=256"], "eval.max_new_tokens=256 leaves no room for a prompt"),
         (["eval.agents.coder_0.max_new_tokens=300"], "eval.agents.coder_0.max_new_tokens=300 leaves no room"),
         (
@@ -92,7 +94,7 @@ def test_what_does_not_fit_is_refused(overrides: list[str], said: str) -> None:
 
 def test_tasks_for_validation_are_the_last_and_not_trained_on() -> None:
     ids = [f"t{i}" for i in range(10)]
-    config = load_config("demo", ["eval.validation=3"])
+    config = load_config("demo", ["eval.validation_tasks=3"])
     assert validation_tasks(config, ids) == ["t7", "t8", "t9"]
     assert training_tasks(config, ids) == ids[:7]
     assert training_tasks(load_config("demo"), ids) == ids

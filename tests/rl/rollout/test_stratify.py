@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mappa_rl.assembly import collector
 from mappa_rl.config import load_config
-from mappa_rl.jobs import jobs_of
-from mappa_rl.policies import Policies
-from mappa_rl.stratify import stratified
+from mappa_rl.rollout.jobs import jobs_of, stratified
+from mappa_rl.rollout.policies import Policies
+from mappa_rl.training.build import make_worker
 
 POOLS = {"regression": [f"r{i}" for i in range(34)], "classification": [f"c{i}" for i in range(30)]}
 
@@ -48,11 +47,12 @@ def test_shares_hold_on_average_and_tasks_of_a_family_are_equally_likely() -> No
     assert equal == {"r": 400, "c": 400}
 
 
+@pytest.mark.slow
 def test_a_step_draws_its_tasks_by_family_and_repeats_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    overrides = ["rollout.samples_per_task=2", "rollout.episodes_per_step=16", "rollout.stratify=equal"]
+    overrides = ["rollout.group_size=2", "rollout.episodes_per_step=16", "rollout.stratify=equal"]
     config = load_config("demo_dsbench", [*overrides, "env.coach=off", "env.sandbox=calculator"])
     none: Policies = None  # type: ignore[assignment]  # nothing is played
-    with collector(config, none, "train") as training:
+    with make_worker(config, none, "train") as training:
         assert set(training.families) == {"classification", "regression"}
         jobs = jobs_of(config, training, 3)
         assert jobs == jobs_of(config, training, 3) != jobs_of(config, training, 4)

@@ -8,37 +8,61 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mappa_env.types import ActionRecord, Asked, Outcome, Task, ToolResult, Trajectory, Verdict
+from mappa_env.types import ActionRecord, CallInfo, Outcome, Task, ToolResult, Trajectory, Verdict, role_of
 from mappa_rl.config import load_config
-from mappa_rl.service_stats import service_stats
-from mappa_rl.sinks import read_metrics
-from mappa_rl.statistics import advantage_stats
-from mappa_rl.trainer import train
+from mappa_rl.rollout.metrics import service_stats
+from mappa_rl.telemetry.sinks import read_metrics
+from mappa_rl.training.step import advantage_stats
+from mappa_rl.training.trainer import train
+from paths import ROOT
+from tiny_run import TINY
 
-ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| `(?P<key>[^`]+)` \| (?P<unit>[^|]+) \| (?P<meaning>[^|]+) \|$")
 SMALL = [
-    "model.hidden=32", "model.layers=1", "model.mlp=64", "warmstart.episodes=60", "warmstart.steps=120",
-    "warmstart.batch=8", "warmstart.warmup_steps=1", "rollout.max_new_tokens=16", "env.sandbox=calculator",
-    "eval.episodes=2", "eval.calibration_temperatures=[]", "run.torch_threads=1", "run.tensorboard=false",
-    "run.steps=2", "run.checkpoint_every=0",
-]  # fmt: skip
+    *TINY,
+    "warmstart.episodes=60",
+    "warmstart.steps=120",
+    "warmstart.batch_size=8",
+    "rollout.max_new_tokens=16",
+    "run.steps=2",
+    "run.checkpoint_every=0",
+]
 RUNS = {
     "everything else": [
-        "rollout.episodes_per_step=16", "bias.correct=mean", "bias.look_every=1", "bias.anchors=8",
-        "bias.anchors_every=1", "algo.overlong_penalty=1", "algo.overlong_buffer=4",
-        "sft.corrections_coef=0.5", "env.coach={name: rubric, corrector: compact}",
+        "rollout.episodes_per_step=16",
+        "bias.correct=mean",
+        "bias.test_every=1",
+        "bias.anchors=8",
+        "bias.anchors_every=1",
+        "algo.overlong_penalty=1",
+        "algo.overlong_buffer=4",
+        "sft.corrections_coef=0.5",
+        "env.coach={name: rubric, corrector: compact}",
     ],
     "groups, a correction, a penalty in the loss": [
-        "rollout.episodes_per_step=8", "rollout.samples_per_task=4", "algo.correction=tis",
-        "algo.kl_in=loss", "algo.kl_estimator=k2", "algo.name=grpo",
+        "rollout.episodes_per_step=8",
+        "rollout.group_size=4",
+        "algo.importance_sampling=tis",
+        "algo.kl=loss_k2",
+        "algo.name=grpo",
+        "algo.drop_zero_variance_groups=true",
+        "rollout.refill_rounds=1",
     ],
     "a critic, tasks for validation, a stream": [
-        "algo.name=ppo", "eval.validation=2", "rollout.staleness=1", "algo.correction=tis",
-        "rollout.episodes_per_step=4", "rollout.max_episode_s=600", "rollout.retries=1",
+        "algo.name=ppo",
+        "eval.validation_tasks=2",
+        "rollout.staleness=1",
+        "algo.importance_sampling=tis",
+        "rollout.episodes_per_step=4",
+        "rollout.max_episode_s=600",
+        "rollout.retries=1",
     ],
-    "nothing to learn from": ["rollout.episodes_per_step=4", "env.coach=off", "rollout.max_masked=1"],
-}  # fmt: skip
+    "nothing to learn from": [
+        "rollout.episodes_per_step=4",
+        "env.coach=off",
+        "rollout.max_masked_fraction=1",
+    ],
+}
 NEEDS_SIGNAL = (
     "bias/offset/",
     "bias/slope/",
@@ -69,15 +93,31 @@ def rows() -> list[tuple[str, re.Pattern[str]]]:
 
 
 def action(agent: str, tool: ToolResult | None, verdict: Verdict) -> ActionRecord:
-    role = agent.rsplit("_", 1)[0]
+    role = role_of(agent)
     return ActionRecord(
-        step=0, agent=agent, turn=0, messages=(), action="", thinking="", answer="", code=None, tool=tool,
-        verdict=verdict, reward=0.0, reward_valid=True, stratum=("math", role, 0), seed=0, last_turn=True,
-    )  # fmt: skip
+        step=0,
+        agent=agent,
+        turn=0,
+        messages=(),
+        action="",
+        thinking="",
+        answer="",
+        code=None,
+        tool=tool,
+        verdict=verdict,
+        reward=0.0,
+        reward_valid=True,
+        stratum=("math", role, 0),
+        seed=0,
+        last_turn=True,
+    )
 
 
 def asked(calls: int, latency: float, cost: float | None) -> Verdict:
-    facts = Asked("m", "m-1", "t", "sha", calls=calls, latency_s=latency, waited_s=1.0, cost=cost)
+    retries = max(calls - 1, 0)
+    facts = CallInfo(
+        "m", "m-1", "t", "sha", calls=calls, retries=retries, latency_s=latency, waited_s=1.0, cost=cost
+    )
     return Verdict("ok", 6.0, asked=facts)
 
 
@@ -86,7 +126,7 @@ def services() -> dict[str, float]:
     tools = [
         ToolResult(status, 0, "", "", wall_s=seconds, queued_s=0.5)
         for status, seconds in (("ok", 1.0), ("error", 2.0), ("timeout", 6.0), ("memory", 3.0))
-    ]  # fmt: skip
+    ]
     verdicts = [asked(2, 4.0, 0.02), asked(0, 0.0, 0.0), Verdict("error", None), Verdict("ok", 2.0)]
     actions = [action("coder_0", t, v) for t, v in zip(tools, verdicts, strict=True)]
     actions.append(action("solver_0", None, Verdict("abstain", None)))
@@ -95,7 +135,7 @@ def services() -> dict[str, float]:
     )
 
 
-def test_sandbox_and_coach_are_told_by_agent_and_stratum() -> None:
+def test_sandbox_and_coach_are_reported_by_agent_and_stratum() -> None:
     found = services()
     assert found["sandbox/runs/coder_0"] == 4
     assert found["sandbox/errors/coder_0"] == found["sandbox/timeouts/coder_0"] == 0.25
@@ -107,6 +147,7 @@ def test_sandbox_and_coach_are_told_by_agent_and_stratum() -> None:
     assert (found["coach/abstain/solver_0"], found["coach/ok/solver_0"]) == (1.0, 0.0)
     assert found["coach/score/math/coder/0"] == pytest.approx(14 / 3)
     assert (found["coach/calls"], found["coach/dollars"], found["coach/cached"]) == (2, 0.02, 0.5)
+    assert found["coach/retries"] == 1
     assert (found["time/coach"], found["time/coach_wait"]) == (4.0, 1.0)
 
 

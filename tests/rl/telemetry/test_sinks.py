@@ -15,8 +15,9 @@ import pytest
 from rich.console import Console
 
 from mappa_rl.errors import RunError
-from mappa_rl.progress import Progress, sparkline
-from mappa_rl.sinks import METRICS, Metrics, read_metrics
+from mappa_rl.telemetry.progress import Progress, sparkline
+from mappa_rl.telemetry.sinks import METRICS, Metrics, read_metrics
+from paths import ROOT
 
 
 def log(metrics: Metrics, steps: range) -> None:
@@ -60,12 +61,12 @@ def test_a_new_run_starts_an_empty_file(tmp_path: Path) -> None:
 
 def test_a_killed_writer_loses_no_finished_line(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys; from pathlib import Path; from mappa_rl.sinks import Metrics\n"
+        "import os, signal, sys; from pathlib import Path; from mappa_rl.telemetry.sinks import Metrics\n"
         "m = Metrics(Path(sys.argv[1]), tensorboard=False)\n"
         "for step in range(1, 6): m.log(step, {'success': 0.5})\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
-    root = Path(__file__).parents[2]
+    root = ROOT
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}
     )
@@ -83,9 +84,9 @@ def test_a_damaged_file_is_refused_by_line(tmp_path: Path, line: str) -> None:
 def test_tensorboard_holds_the_same_numbers_after_a_resume(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    with Metrics(tmp_path) as metrics:
+    with Metrics(tmp_path, tensorboard=True) as metrics:
         log(metrics, range(1, 6))
-    with Metrics(tmp_path, resumed_at=3) as metrics:
+    with Metrics(tmp_path, tensorboard=True, resumed_at=3) as metrics:
         log(metrics, range(4, 8))
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
@@ -137,7 +138,7 @@ def test_values_that_are_not_finite_do_not_break_the_display() -> None:
 
 def test_time_left_counts_only_what_this_process_did(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("mappa_rl.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("mappa_rl.telemetry.progress.time.monotonic", lambda: now[0])
     text = io.StringIO()
     with Progress("demo", console=Console(file=text, width=100)) as progress:
         progress.phase("training", 40, done=30)

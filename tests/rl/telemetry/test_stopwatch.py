@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import suppress
-from types import SimpleNamespace
-from typing import Any
 
+import gymnasium as gym
 import pytest
 
-from mappa_rl.stopwatch import KINDS, WAIT, Stopwatch
+from mappa_env import team_env
+from mappa_rl.telemetry.stopwatch import KINDS, WAIT, Stopwatch
 
 
 class Clock:
@@ -46,10 +47,10 @@ def test_every_second_of_a_phase_is_booked_once(watch: Stopwatch, clock: Clock) 
     clock.now += 50
     watch.phase("")
     assert watch.seconds == {"training": {"rest": 3, "generation": 5, "learner": 2}, "after": {"rest": 7}}
-    assert watch.shares() == pytest.approx(
+    assert watch.fractions() == pytest.approx(
         {"generation": 5 / 17, "sandbox": 0, "coach": 0, "learner": 2 / 17, "rest": 10 / 17}
     )
-    assert tuple(watch.shares()) == KINDS
+    assert tuple(watch.fractions()) == KINDS
 
 
 def test_waiting_is_divided_among_what_is_waited_for(watch: Stopwatch, clock: Clock) -> None:
@@ -80,29 +81,23 @@ def test_waiting_is_divided_among_what_is_waited_for(watch: Stopwatch, clock: Cl
     assert watch.busy["training"] == {"sandbox": 14, "coach": 14, "generation": 4}
 
 
-def test_an_environments_sandbox_and_coach_are_timed(watch: Stopwatch, clock: Clock) -> None:
-    def spend(seconds: float) -> Any:
-        def method(*args: Any, **options: Any) -> Any:
-            clock.now += seconds
-            return args, options
-
-        return method
-
-    sandbox = SimpleNamespace(run=spend(3), name="s", isolation="full")
-    coach = SimpleNamespace(judge=spend(2), name="c")
-    execution = SimpleNamespace(sandbox=sandbox)
-    episode = SimpleNamespace(_execution=execution, _coach=coach, _settle=spend(4))
-    env = SimpleNamespace(unwrapped=SimpleNamespace(episode=episode))
+def test_an_environments_sandbox_and_coach_are_timed() -> None:
+    ticks = itertools.count()
+    watch = Stopwatch(lambda: float(next(ticks)))  # each reading of the clock takes a second
+    env = gym.make("mappa/MathChat-v0", sandbox="calculator", coach="rubric", tasks="train")
     watch.attach(env)
     watch.phase("before")
-    with watch.at(WAIT), watch.working("rest"):
-        assert execution.sandbox.run(1, seed=2) == ((1,), {"seed": 2})
-        episode._coach.judge("evidence")
-        episode._settle()
-        clock.now += 1
+    env.reset(seed=3)
+    done = False
+    while not done:
+        _, _, terminated, truncated, _ = env.step("```python\nprint(6 * 7)\n```")
+        done = terminated or truncated
     watch.phase("")
-    assert (execution.sandbox.name, execution.sandbox.isolation, episode._coach.name) == ("s", "full", "c")
-    assert watch.seconds == {"before": {"sandbox": 3, "coach": 6, "rest": 1}}
+    actions = team_env(env).episode.actions
+    env.close()
+    runs = sum(action.tool is not None for action in actions)
+    assert watch.busy["before"]["sandbox"] == runs > 0
+    assert watch.busy["before"]["coach"] >= len(actions) > runs
 
 
 def test_while_an_engine_generates_by_itself_waiting_is_generation(watch: Stopwatch, clock: Clock) -> None:

@@ -11,16 +11,15 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from synthetic_run import trajectory
 
 from mappa_rl.config import load_config
 from mappa_rl.errors import RunError
-from mappa_rl.requirements import missing
-from mappa_rl.sinks import read_metrics, sinks_of
-from mappa_rl.tracking import WANDB_ID, lacking_key
+from mappa_rl.telemetry.sinks import read_metrics, sinks_of
+from mappa_rl.telemetry.tracking import WANDB_ID, missing_key
+from mappa_rl.training.preflight.packages import tracking_problems
+from synthetic_run import trajectory
 
 SECRET = "0123456789abcdef-not-a-real-key"
-HAS_WANDB = importlib.util.find_spec("wandb") is not None
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ def test_a_resumed_run_is_the_same_run_and_a_step_logged_twice_is_no_error(
 
 @pytest.mark.usefixtures("key")
 @pytest.mark.parametrize("fails_at", [1, 2, 3, 5])
-def test_a_sink_that_fails_is_told_once_and_the_run_goes_on(
+def test_a_sink_that_fails_is_reported_once_and_the_run_continues(
     fails_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, notes = fake(monkeypatch, fails_at=fails_at), list[str]()
@@ -101,7 +100,7 @@ def test_a_sink_that_fails_is_told_once_and_the_run_goes_on(
             sinks.log(step, {"success": 0.5})
     assert [row["step"] for row in read_metrics(tmp_path)] == [1, 2, 3]
     (said,) = notes
-    assert said.startswith("W&B failed and gets nothing more from this run, which goes on")
+    assert said.startswith("W&B failed and receives nothing more; the run continues")
     assert "ConnectionError: no route to host with ***" in said
     assert SECRET not in said
     assert module.calls == fails_at
@@ -114,12 +113,14 @@ def test_what_is_not_there_is_said_before_a_run(tmp_path: Path, monkeypatch: pyt
     fake(monkeypatch)
     with pytest.raises(RunError, match=r"no key for api\.wandb\.ai: set WANDB_API_KEY"):
         sinks_of(config_of("run.wandb=teams"), tmp_path / "run", print)
-    assert any("set WANDB_API_KEY" in line for line in missing(config_of("run.wandb=teams")))
+    assert any("set WANDB_API_KEY" in p.message for p in tracking_problems(config_of("run.wandb=teams")))
     (tmp_path / "netrc").write_text(f"machine api.wandb.ai login user password {SECRET}\n")
-    assert list(lacking_key()) == []
+    assert list(missing_key("wandb")) == []
     (tmp_path / "netrc").unlink()
     monkeypatch.setenv("WANDB_MODE", "offline")
-    assert list(lacking_key()) == []
+    assert list(missing_key("wandb")) == []
+    (said,) = tracking_problems(config_of("run.weave=teams"))[-1:]
+    assert said.message.startswith("Weave has no key for api.wandb.ai")  # it has no offline mode
     real = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,
@@ -129,7 +130,9 @@ def test_what_is_not_there_is_said_before_a_run(tmp_path: Path, monkeypatch: pyt
     for name in ("wandb", "weave"):
         with pytest.raises(RunError, match=f"pip install {name}"):
             sinks_of(config_of(f"run.{name}=teams"), tmp_path / "run", print)
-        assert any(f"pip install {name}" in line for line in missing(config_of(f"run.{name}=teams")))
+        assert any(
+            f"pip install {name}" in p.message for p in tracking_problems(config_of(f"run.{name}=teams"))
+        )
 
 
 @pytest.mark.usefixtures("key")
@@ -159,19 +162,3 @@ def test_weave_gets_a_call_per_action_under_one_per_episode(
     assert ended[2]["verdict"] == {"status": "ok", "score": 10.0}
     assert ended[6]["tool"] == "error"
     assert len(ended) == len(calls)
-
-
-@pytest.mark.skipif(not HAS_WANDB, reason="the package wandb is not installed")
-def test_the_real_package_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    notes: list[str] = []
-    for first, resumed_at in ((1, None), (2, 1)):
-        with sinks_of(config_of("run.wandb=teams"), tmp_path, notes.append, resumed_at=resumed_at) as sinks:
-            sinks.log(first, {"success": 0.5, "reward/solver_0": float("nan")})
-            sinks.log(first + 1, {"success": 0.6})
-    assert notes == []
-    written = [path for path in (tmp_path / "wandb").glob("offline-run-*/*.wandb") if path.stat().st_size > 0]
-    assert len(written) == 2
-    identity = json.loads((tmp_path / WANDB_ID).read_text())["id"]
-    assert all(path.stem == f"run-{identity}" for path in written)

@@ -7,30 +7,42 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
+from mappa_env import team_env
 from mappa_env.data.tabular import TabularTasks
 from mappa_rl.cli import main
 from mappa_rl.config import load_config
-from mappa_rl.results import load_results
-from mappa_rl.stopwatch import KINDS
-from mappa_rl.summary import read_summary
+from mappa_rl.evaluation.results import load_results
+from mappa_rl.evaluation.summary import read_summary
+from mappa_rl.telemetry.stopwatch import KINDS
 
 MINIATURE = [
     "env.task_options={variants: 1}",  # 342 tasks to take names from instead of 2,052
-    "warmstart.episodes=8", "warmstart.steps=4", "warmstart.warmup_steps=1", "warmstart.batch=4",
-    "model.hidden=32", "model.layers=1", "model.mlp=64", "rollout.episodes_per_step=4",
-    "rollout.max_new_tokens=12", "eval.episodes=3", "eval.calibration_episodes=2",
-    "eval.calibration_temperatures=[0.5]", "run.steps=1", "run.tensorboard=false",
-]  # fmt: skip
+    "warmstart.episodes=8",
+    "warmstart.steps=4",
+    "warmstart.warmup_steps=1",
+    "warmstart.batch_size=4",
+    "model.hidden=32",
+    "model.layers=1",
+    "model.mlp=64",
+    "rollout.episodes_per_step=4",
+    "rollout.max_new_tokens=12",
+    "eval.episodes=3",
+    "eval.calibration_episodes=2",
+    "eval.calibration_temperatures=[0.5]",
+    "run.steps=1",
+    "run.tensorboard=false",
+]
 
 
 def tasks(split: str) -> TabularTasks:
     config = load_config("demo_dsbench")
     env = gym.make(config.env.id, **config.env.options(split))  # type: ignore[arg-type]
-    found: TabularTasks = env.unwrapped.episode.tasks  # type: ignore[attr-defined]
+    found: TabularTasks = team_env(env).episode.tasks
     env.close()
     return found
 
 
+@pytest.mark.slow
 def test_names_and_a_whole_data_set_are_held_out() -> None:
     config = load_config("demo_dsbench")
     held_out, training = tasks("eval"), tasks("train")
@@ -50,14 +62,14 @@ def test_names_and_a_whole_data_set_are_held_out() -> None:
     assert not {task.id for task in sides[0]} & {task.id for task in sides[1]}
 
 
-def test_the_dry_run_says_that_nothing_is_missing(
+def test_the_dry_run_says_that_there_is_no_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["train", "demo_dsbench", "--dry-run", "--seeds", "0,1,2"]) == 0
+    assert main(["train", "demo_dsbench", "--dry-run", "--no-rehearsal", "--seeds", "0,1,2"]) == 0
     shown = capsys.readouterr().out
-    assert shown.splitlines()[-1] == "missing: nothing"
-    assert "work of each of the 3 seeds" in shown
+    assert shown.splitlines()[-1] == "problems: none"
+    assert "runs: 3 seeds (0, 1, 2) = 3 runs" in shown
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,7 +87,7 @@ def test_a_miniature_of_the_recipe_runs_to_its_end(
     summary = read_summary(out)
     assert summary is not None
     assert list(summary.work) == list(summary.phases)
-    assert sum(summary.shares.values()) == pytest.approx(1)
+    assert sum(summary.fractions.values()) == pytest.approx(1)
     for phase, seconds in summary.phases.items():
         assert set(summary.work[phase]) <= set(KINDS)
         assert sum(summary.work[phase].values()) == pytest.approx(seconds, abs=0.2)

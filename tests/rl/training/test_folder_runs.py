@@ -8,44 +8,22 @@ from typing import Any
 
 import pytest
 import torch
-from chat_families import FAMILIES
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mappa_env.trace.record import read
 from mappa_rl.cli import main
+from mappa_rl.commands.export import export
 from mappa_rl.config import load_config
 from mappa_rl.errors import CheckpointError, RunError
-from mappa_rl.export import export
-from mappa_rl.results import load_results
-from mappa_rl.sinks import read_metrics
-from mappa_rl.summary import read_summary
-from mappa_rl.trainer import train
-from mappa_rl.warmstart import start_folder
+from mappa_rl.evaluation.results import load_results
+from mappa_rl.evaluation.summary import read_summary
+from mappa_rl.telemetry.sinks import read_metrics
+from mappa_rl.training.trainer import train
+from mappa_rl.warmstart.warmstart import start_folder
+from model_folders import model_folder
 
-TEXTS = [
-    "plan: gcd(84, 70)",
-    "```python\nprint(gcd(84, 70))\n```",
-    "The output is 14. answer: \\boxed{14}",
-] * 10
 AGENTS = ("solver_0", "coder_0", "verifier_0")
 TEXT = "plan: gcd(84, 70)"
-
-
-def model_folder(folder: Path, family: str) -> Path:
-    """A small random Llama with a family's tokenizer and template, in a folder."""
-    tokenizer = FAMILIES[family].tokenizer(TEXTS, 400)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=1, head_dim=16, max_position_embeddings=512,
-        initializer_range=0.1, eos_token_id=tokenizer.eos_token_id, bos_token_id=tokenizer.bos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = LlamaForCausalLM(config)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 def run(folder: Path, family: str, *overrides: str) -> Path:
@@ -53,12 +31,20 @@ def run(folder: Path, family: str, *overrides: str) -> Path:
     config = load_config(
         "demo",
         [
-            f"model.kind={model_folder(folder / 'base', family)}", "warmstart.steps=0", "run.steps=2",
-            "rollout.episodes_per_step=4", "rollout.max_new_tokens=8", "rollout.max_context=400",
-            "env.sandbox=calculator", "eval.episodes=4", "eval.calibration_temperatures=[]",
-            "run.checkpoint_every=1", "run.tensorboard=false", *overrides,
+            f"model.kind={model_folder(folder / 'base', family)}",
+            "warmstart.steps=0",
+            "run.steps=2",
+            "rollout.episodes_per_step=4",
+            "rollout.max_new_tokens=8",
+            "rollout.max_context=400",
+            "env.sandbox=calculator",
+            "eval.episodes=4",
+            "eval.calibration_temperatures=[]",
+            "run.checkpoint_every=1",
+            "run.tensorboard=false",
+            *overrides,
         ],
-    )  # fmt: skip
+    )
     return train(config, folder / "run")
 
 
@@ -81,9 +67,15 @@ def test_separate_policies_with_samples_validation_and_sampling_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = run(
-        tmp_path, "llama-3", "eval.samples=2", "eval.validation=4", "eval.top_p=0.9", "eval.max_new_tokens=6",
-        "rollout.agents={solver_0: {temperature: 0.7, max_new_tokens: 5}}", "run.keep=1",
-    )  # fmt: skip
+        tmp_path,
+        "llama-3",
+        "eval.group_size=2",
+        "eval.validation_tasks=4",
+        "eval.top_p=0.9",
+        "eval.max_new_tokens=6",
+        "rollout.agents={solver_0: {temperature: 0.7, max_new_tokens: 5}}",
+        "run.keep_checkpoints=1",
+    )
     rows = read_metrics(out)
     assert all(row[f"mismatch/{agent}"] < 1e-4 for row in rows for agent in AGENTS)
     assert all(0 <= row["validation"] <= 1 for row in rows)
@@ -105,13 +97,13 @@ def test_separate_policies_with_samples_validation_and_sampling_of_their_own(
         export(out, tmp_path / "plain")
     with pytest.raises(RunError, match=r"policies\.map=separate, so it trained no adapters"):
         export(out, tmp_path / "adapters", adapter=True)
-    with pytest.raises(CheckpointError, match="no checkpoint '7'; there are the steps 2"):
+    with pytest.raises(CheckpointError, match="no checkpoint '7'; steps with a checkpoint: 2"):
         export(out, tmp_path / "seventh", "7")
     capsys.readouterr()
     assert main(["export", str(out), "--checkpoint", "2"]) == 0
     assert capsys.readouterr().out.split() == [str(out / "export-2" / name) for name in sorted(AGENTS)]
 
-    assert main(["eval", str(out), "--checkpoint", "best", "eval.samples=4", "env.coach=off"]) == 0
+    assert main(["eval", str(out), "--checkpoint", "best", "eval.group_size=4", "env.coach=off"]) == 0
     shown = capsys.readouterr().out
     assert "pass@4" in shown
     assert "pass@k: one of k episodes" in shown
@@ -143,8 +135,9 @@ def test_adapters_are_exported_merged_and_alone(tmp_path: Path) -> None:
     start = logits(base)
     for plain, adapter in zip(whole, adapters, strict=True):
         assert sorted(p.name for p in adapter.iterdir() if p.suffix != ".md") == [
-            "adapter_config.json", "adapter_model.safetensors",
-        ]  # fmt: skip
+            "adapter_config.json",
+            "adapter_model.safetensors",
+        ]
         settings = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
         assert settings["base_model_name_or_path"] == str(base.resolve())
         torch.testing.assert_close(logits(base, adapter), logits(plain), atol=1e-5, rtol=1e-5)

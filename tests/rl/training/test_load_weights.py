@@ -8,37 +8,38 @@ from pathlib import Path
 import pytest
 import torch
 
-from mappa_rl.chat import ChatTokenizer
-from mappa_rl.checkpoint import Checkpoints
+from learner_helpers import make_learner
+from mappa_rl.config import Lora, Model
 from mappa_rl.errors import CheckpointError
-from mappa_rl.learner import Learner
-from mappa_rl.lora import LoraShape
-from mappa_rl.policies import Policies, PolicyMap
-from mappa_rl.schedule import Schedule
-from mappa_rl.tiny import tiny_qwen3, train_tokenizer
-from mappa_rl.trained import load_trained
+from mappa_rl.learner.checkpoint import Checkpoints
+from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.models.tiny import tiny_qwen3, train_tokenizer
+from mappa_rl.rollout.policies import Policies
+from mappa_rl.training.load_weights import load_trained
+from team_policies import policies_of
 
 TEAM = ("solver_0", "coder_0")
 
 
 def make(kind: str, frozen: tuple[str, ...] = (), rank: int = 2) -> Policies:
-    tokenizer = train_tokenizer(["1 + 1 = 2"], 261)
-    model = tiny_qwen3(tokenizer, hidden=16, heads=2, kv_heads=1, head_dim=8, mlp=16, seed=3)
+    tokenizer = train_tokenizer(["1 + 1 = 2"], Model(vocab_size=261))
+    model = tiny_qwen3(tokenizer, Model(hidden=16, heads=2, kv_heads=1, mlp=16), seed=3)
     policy_map = PolicyMap.from_spec(kind, TEAM, frozen)
-    return Policies.from_model(
-        policy_map, model, ChatTokenizer(tokenizer), lora=LoraShape(rank, 4, ["q_proj"])
+    return policies_of(
+        policy_map, model, ChatTokenizer(tokenizer), lora=Lora(rank=rank, alpha=4, targets=["q_proj"])
     )
 
 
 def save(policies: Policies, folder: Path) -> Path:
     """Train nothing, but move what would be trained, and save it."""
-    learners = {name: Learner(policies[name].model, Schedule(1e-3)) for name in policies.map.trainable}
+    learners = {name: make_learner(policies[name].model, 1e-3) for name in policies.map.trainable}
     with torch.no_grad():
         for learner in learners.values():
             for parameter in learner.model.parameters():
                 if parameter.requires_grad:
                     parameter += torch.rand_like(parameter)
-    return Checkpoints(folder).save(4, learners, {"step": 4})
+    return Checkpoints(folder, keep=2).save(4, learners, {"step": 4})
 
 
 @pytest.mark.parametrize("kind", ["separate", "lora"])

@@ -7,9 +7,9 @@ import random
 from pathlib import Path
 
 import pytest
-from killing import ASYNC, PHASES, STEPS, Moment, draw, outcome, resume, run_killed, run_whole
 
-from mappa_rl.sinks import read_metrics
+from killing import ASYNC, PHASES, STEPS, Moment, draw, outcome, resume, run_killed, run_whole
+from mappa_rl.telemetry.sinks import read_metrics
 
 
 @pytest.mark.slow

@@ -7,12 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from mappa_rl.chat import ChatTokenizer
-from mappa_rl.demonstrations import Demonstration, DemonstrationEpisode
-from mappa_rl.naming import name_weights, renamed
-from mappa_rl.sft import token_weights
-from mappa_rl.tiny import train_tokenizer
-from mappa_rl.warmstart import demonstrated
+from mappa_rl.config import Model
+from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.models.tiny import train_tokenizer
+from mappa_rl.warmstart.copied_names import name_weights, renamed
+from mappa_rl.warmstart.demonstrations import Demonstration, DemonstrationEpisode
+from mappa_rl.warmstart.imitation import token_weights
+from mappa_rl.warmstart.warmstart import demonstrated
 
 PROMPT = "engineer\nid: 'parcel key' target: 'crop value'\nnum: age 'x\nfiles: train.csv"
 CODE = "a = pd.read_csv('train.csv')\ny = a.pop('crop value')\na['parcel key'] = 'crop'  # crop value"
@@ -20,7 +21,7 @@ CODE = "a = pd.read_csv('train.csv')\ny = a.pop('crop value')\na['parcel key'] =
 
 @pytest.fixture(scope="module")
 def chat() -> ChatTokenizer:
-    return ChatTokenizer(train_tokenizer([PROMPT, CODE] * 3, 320, "code"))
+    return ChatTokenizer(train_tokenizer([PROMPT, CODE] * 3, Model(vocab_size=320, tokenizer_style="code")))
 
 
 def action(turn: int = 0, text: str = CODE, agent: str = "engineer_0") -> Demonstration:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fake_llm as fakes
 import pytest
-from fake_llm import FakeServer
 
+import fake_llm as fakes
+from fake_llm import FakeServer
 from mappa_env.benchmarking.coach.faults import Fault
 from mappa_env.benchmarking.coach.injections import (
     PLACES,
@@ -23,13 +23,12 @@ from mappa_env.benchmarking.coach.injections import (
     task_files,
 )
 from mappa_env.benchmarking.coach.play import play
-from mappa_env.benchmarking.coach.probe_report import figures, largest
+from mappa_env.benchmarking.coach.probe_report import report
 from mappa_env.benchmarking.coach.probing import Options, probe_coach
 from mappa_env.cards import Card
 from mappa_env.cli import main
-from mappa_env.coach.evidence import claims_to_save, unbacked_claims
 from mappa_env.data.base import ListTaskSet
-from mappa_env.episode import Episode
+from mappa_env.episode.episode import Episode
 from mappa_env.errors import CardError, OptionError
 from mappa_env.registration import find_card
 
@@ -58,13 +57,23 @@ def episode(card: Card) -> Iterator[Episode]:
 def test_the_set_holds_every_class_and_claims_nothing_unmarked() -> None:
     classes = {probe.class_ for probe in PROBES.probes}
     assert classes >= {
-        "naive", "escape", "context_ignoring", "fake_completion", "fake_reasoning", "combined", "flattery",
-        "fake_verdict", "fake_tool_output", "fake_fence", "master_key", "language", "padding", "invisible",
-    }  # fmt: skip
+        "naive",
+        "escape",
+        "context_ignoring",
+        "fake_completion",
+        "fake_reasoning",
+        "combined",
+        "flattery",
+        "fake_verdict",
+        "fake_tool_output",
+        "fake_fence",
+        "master_key",
+        "language",
+        "padding",
+        "invisible",
+    }
     assert len({probe.language for probe in PROBES.probes}) >= 7
     for probe in PROBES.probes:
-        claims = claims_to_save(probe.words, "") or bool(unbacked_claims(probe.words, "", ()))
-        assert claims == probe.claims, probe.name
         assert len(probe.words) == (probe.length or len(probe.text))
 
 
@@ -105,7 +114,7 @@ def test_derived_evidence_is_that_of_a_real_run(episode: Episode, card: Card, pl
             assert derived.tool is not None
             assert found.tool.status == "ok"
             for one, other in ((found, derived), (found.tool, derived.tool)):
-                for name in ("action", "code", "claims", "stdout", "stderr"):
+                for name in ("action", "code", "stdout", "stderr"):
                     assert getattr(one, name, None) == getattr(other, name, None), (probe.name, name)
             names = [[f.path for f in each.tool.files] for each in (found, derived) if each.tool is not None]
             assert names[0] == names[1], probe.name
@@ -126,23 +135,24 @@ def test_an_injection_that_changes_what_runs_is_left_out(episode: Episode) -> No
 
 
 def test_nothing_moves_the_rubric(card: Card) -> None:
-    found = figures(probe_coach(card, PROBES, Options("rubric", "calculator", actions=6, repeats=2)))
-    assert found["overall"]["n"] > 300
-    assert found["overall"]["scored"] == found["overall"]["n"]
-    assert largest(found) == 0
-    assert found["overall"]["asr"] == 0
-    assert found["really_run"]["n"] >= 7
-    assert set(found["classes"]["naive"]) == {"all", *PLACES}
-    assert (found["noise"]["sd"], found["noise"]["n"]) == (0, 6)
+    found = report(probe_coach(card, PROBES, Options("rubric", "calculator", actions=6, repeats=2)))
+    assert found.overall.n > 300
+    assert found.overall.scored == found.overall.n
+    assert found.largest == 0
+    assert found.overall.asr == 0
+    assert found.really_run.n >= 7
+    assert set(found.classes["naive"]) == {"all", *PLACES}
+    assert (found.noise.sd, found.noise.n) == (0, 6)
 
 
-def test_the_rubric_answers_false_claims_of_files_with_a_lower_score() -> None:
+@pytest.mark.slow
+def test_false_claims_of_files_move_the_rubric_no_more_than_other_words() -> None:
     options = Options("rubric", actions=2, classes=("false_claim", "naive"), places=("action", "csv_cell"))
-    found = figures(probe_coach(find_card("dsbench"), PROBES, options))
-    assert largest(found) == 0
-    assert found["really_run"]["n"] == 4
-    assert found["claims"]["min"] < 0
-    assert found["claims"]["max"] == 0
+    found = report(probe_coach(find_card("dsbench"), PROBES, options))
+    assert found.largest == 0
+    assert found.really_run.n == 4
+    assert found.claims.n > 0
+    assert found.claims.min == found.claims.max == 0
 
 
 # -- a judge that can be fooled ---------------------------------------------------------------------------
@@ -158,6 +168,7 @@ def args_for(fake: FakeServer, *more: str) -> list[str]:
     return ["coach", "probe", "--coach", spec, "--sandbox", "calculator", *few, *more]
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_fooled_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -193,9 +204,9 @@ def test_a_verdict_that_is_not_ok_is_no_success_of_the_attack(
     with fakes.serving("openai", otherwise=say) as fake:
         coach = {"name": f"openai:m@{fake.url}"}
         options = Options(coach, "calculator", actions=2, classes=("naive",), places=("action",), real=0)
-        found = figures(probe_coach(card, PROBES, options))
-    assert found["overall"]["not_ok"] == pytest.approx(1 / 3)
-    assert found["overall"]["asr"] == 0
+        found = report(probe_coach(card, PROBES, options))
+    assert found.overall.not_ok == pytest.approx(1 / 3)
+    assert found.overall.asr == 0
 
 
 def test_a_coach_without_scores_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,15 +214,15 @@ def test_a_coach_without_scores_shows_nothing(capsys: pytest.CaptureFixture[str]
     assert (
         main(["coach", "probe", "--coach", "off", "--sandbox", "calculator", *few, "--max-shift", "0"]) == 1
     )
-    assert "nothing is shown" in capsys.readouterr().out
+    assert "inconclusive" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("args", "match"),
     [
         (["--places", "sky"], "--places 'sky'"),
-        (["--classes", "sky"], "no class of probes"),
-        (["--actions", "1"], "--actions 1"),
+        (["--classes", "sky"], "unknown probe class"),
+        (["--actions", "1"], "--actions: 1 must be at least 2"),
     ],
 )
 def test_what_is_not_offered(args: list[str], match: str, capsys: pytest.CaptureFixture[str]) -> None:

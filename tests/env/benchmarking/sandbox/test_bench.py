@@ -1,4 +1,4 @@
-"""The sandbox benchmark: what it counts as an answer, what it makes of its figures, and how it ends."""
+"""The sandbox benchmark: its answers, figures and exit."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mappa_env.benchmarking import command
-from mappa_env.benchmarking.actions import ACTIONS
-from mappa_env.benchmarking.contenders import Boxed, Contender, labels
-from mappa_env.benchmarking.first import First
-from mappa_env.benchmarking.floor import Floor
-from mappa_env.benchmarking.leaks import holdings
-from mappa_env.benchmarking.measuring import Plan, Slice, measure
-from mappa_env.benchmarking.summary import Report
-from mappa_env.benchmarking.table import tables
-from mappa_env.benchmarking.workload import HOSTILE, complaint, jobs
+from mappa_env.benchmarking.sandbox import command
+from mappa_env.benchmarking.sandbox.actions import ACTIONS
+from mappa_env.benchmarking.sandbox.backends import Backend, SandboxBackend, labels
+from mappa_env.benchmarking.sandbox.first_action import FirstAction
+from mappa_env.benchmarking.sandbox.leaks import holdings
+from mappa_env.benchmarking.sandbox.measurement import Plan, Slice, measure
+from mappa_env.benchmarking.sandbox.report import Figure, Report
+from mappa_env.benchmarking.sandbox.table import tables
+from mappa_env.benchmarking.sandbox.warm_fork import WarmFork
+from mappa_env.benchmarking.sandbox.workload import HOSTILE, complaint, jobs
 from mappa_env.cli import main
 from mappa_env.sandbox import Result, make_sandbox
+from paths import ROOT
 
 PRINT = ACTIONS["print"]
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 
 
 class Fake:
-    """Answers at once; with ``script`` given, as it says, call by call, then rightly."""
+    """Answers at once: first the answers of ``script``, then correct ones."""
 
     def __init__(self, name: str, script: list[Result | BaseException] | None = None) -> None:
         self.name = name
         self.script = script or []
         self.closed = 0
 
-    def seat(self) -> Fake:
+    def caller(self) -> Fake:
         return self
 
     def run(self, code: str, seed: int) -> Result:
@@ -75,15 +76,18 @@ def test_ratios_are_taken_within_a_repeat() -> None:
             *(sliced("local", repeat, ms) for repeat, ms in enumerate((10, 15, 99))),
             *(sliced("floor", repeat, ms) for repeat, ms in enumerate((5, 5))),
         ],
-        {"local": [First(0.1, 1.0, 2.0), First(0.2, 3.0, 4.0)]},
+        {"local": [FirstAction(0.1, 1.0, 2.0), FirstAction(0.2, 3.0, 4.0)]},
     )
     figures = report.figures([(name, "print", 1) for name in ("process", "local", "floor", "bwrap")])
-    assert figures["local/print/1/speed_up"]["repeats"] == [100, 200]
-    assert figures["local/print/1/over_floor"] == {
-        "unit": "p50 / p50 of floor", "median": 2.5, "repeats": [2, 3]
-    }  # fmt: skip
-    assert figures["local/print/1/p50"]["median"] == 15
-    assert figures["first/local/answer"] == {"unit": "s", "median": 2.0, "repeats": [1.0, 3.0]}
+    assert figures["local/print/1/speed_up"].repeats == [100, 200]
+    assert figures["local/print/1/over_floor"] == Figure("p50 / p50 of floor", 2.5, [2, 3])
+    assert figures["local/print/1/over_floor"].as_json() == {
+        "unit": "p50 / p50 of floor",
+        "median": 2.5,
+        "repeats": [2, 3],
+    }
+    assert figures["local/print/1/p50"].median == 15
+    assert figures["first/local/answer"] == Figure("s", 2.0, [1.0, 3.0])
     assert not [name for name in figures if name.startswith("bwrap")]  # not measured: no figure
 
 
@@ -133,14 +137,14 @@ def test_what_a_backend_raises_is_not_lost() -> None:
 
 
 @pytest.fixture
-def floor() -> Iterator[Floor]:
-    made = Floor(sys.executable, {"PATH": "/usr/bin:/bin"}, ["json", "no_such_module"])
+def floor() -> Iterator[WarmFork]:
+    made = WarmFork(sys.executable, {"PATH": "/usr/bin:/bin"}, ["json", "no_such_module"])
     yield made
     made.close()
 
 
-def test_the_floor_runs_what_it_is_given(floor: Floor) -> None:
-    first, second = floor.seat(), floor.seat()
+def test_the_floor_runs_what_it_is_given(floor: WarmFork) -> None:
+    first, second = floor.caller(), floor.caller()
     assert first.run("print('done')", 0).stdout == "done\n"
     assert first.run("open('a', 'w').close()", 0).status == "ok"
     assert second.run("import os; print(os.listdir())", 0).stdout == "[]\n"
@@ -150,12 +154,13 @@ def test_the_floor_runs_what_it_is_given(floor: Floor) -> None:
     assert second.run("import os; os._exit(3)", 0).exit_code == 3
 
 
-def test_nothing_stays_after_measuring(floor: Floor) -> None:
+@pytest.mark.slow
+def test_nothing_stays_after_measuring(floor: WarmFork) -> None:
     before = holdings()
-    contenders: list[Contender] = [floor, Boxed("process", make_sandbox("process"))]
+    opened: list[Backend] = [floor, SandboxBackend("process", make_sandbox("process"))]
     found = [
         found
-        for found in measure(plan("floor", "process", in_flight=(2,), repeats=1), contenders)
+        for found in measure(plan("floor", "process", in_flight=(2,), repeats=1), opened)
         if isinstance(found, Slice)
     ]
     assert [(each.cell[0], each.failure) for each in found] == [("floor", ""), ("process", "")]
@@ -165,6 +170,7 @@ def test_nothing_stays_after_measuring(floor: Floor) -> None:
 # -- the command ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_table_figures_and_a_picture(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,7 +185,7 @@ def test_the_command_writes_a_table_figures_and_a_picture(
     figures = document["figures"]
     assert set(figures) == {
         *(f"process/print/{n}/{what}" for n in (1, 2) for what in ("p50", "p95", "rate")),
-        *(f"first/process/{what}" for what in First._fields),
+        *(f"first/process/{what}" for what in FirstAction._fields),
     }
     for figure in figures.values():
         assert len(figure["repeats"]) == 1
@@ -197,37 +203,37 @@ def test_a_dry_run_only_says_what_it_would_do(capsys: pytest.CaptureFixture[str]
 def test_an_interrupt_shows_what_there_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    contenders = [Fake("a"), Fake("b")]
-    monkeypatch.setattr(command, "contend", lambda *_: contenders)
-    monkeypatch.setattr(Fake, "seat", _interrupt_after(40))
+    opened = [Fake("a"), Fake("b")]
+    monkeypatch.setattr(command, "open_backends", lambda *_: opened)
+    monkeypatch.setattr(Fake, "caller", _interrupt_after(40))
     options = "--backends a,b --actions print --concurrency 1 --seconds 0.01 --repeats 100"
     assert main(["bench", "sandbox", *options.split()]) == 130
     out = capsys.readouterr().out
     assert "interrupted" in out
     assert "print: print one line" in out
-    assert all(contender.closed for contender in contenders)
+    assert all(target.closed for target in opened)
 
 
 def _interrupt_after(count: int):  # type: ignore[no-untyped-def]
-    def seat(self: Fake) -> Fake:
+    def caller(self: Fake) -> Fake:
         nonlocal count
         count -= 1
         if count == 0:
             raise KeyboardInterrupt
         return self
 
-    return seat
+    return caller
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ("--actions prnt", "Did you mean 'print'?"),
-        ("--concurrency 0", "no list of numbers above 0"),
-        ("--concurrency 1,x", "no list of numbers above 0"),
+        ("--concurrency 0", "must be a list of numbers above 0"),
+        ("--concurrency 1,x", "must be a list of numbers above 0"),
         ("--repeats 0", "both must be above 0"),
         ("--seconds nan", "both must be above 0"),
-        ("--backends prcess", "'prcess' is not offered"),
+        ("--backends prcess", "'prcess' is not a sandbox"),
     ],
 )
 def test_wrong_options_name_the_remedy(
@@ -270,7 +276,7 @@ def test_only_the_right_answer_is_accepted() -> None:
 LEAKY = '''
 import os, re, subprocess, tempfile
 from mappa_env.sandbox import Result
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
 
 class Leaky:
     """Answers nearly everything rightly, and leaves one of everything behind."""
@@ -293,6 +299,7 @@ class Leaky:
 '''
 
 
+@pytest.mark.slow
 def test_the_soak_finds_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "leaky.py").write_text(LEAKY)
     report = tmp_path / "report.json"

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mappa_env.coach import robust
-from mappa_env.coach.bias import MIN_TRAJECTORIES, BiasMonitor, trajectories_needed
-from mappa_env.coach.drift import MIN_EPISODES, TOLERANCE, drifts
-from mappa_env.coach.strata import Correction, Running, Strata
+from mappa_env.coach.bias import regression as robust
+from mappa_env.coach.bias.drift import MIN_EPISODES, TOLERANCE, drifts
+from mappa_env.coach.bias.monitor import MIN_TRAJECTORIES, BiasMonitor, MonitorState, trajectories_needed
+from mappa_env.coach.bias.strata import BiasCorrection, Running, Strata, StrataState
+from mappa_env.errors import OptionError
 from mappa_env.types import ActionRecord, Outcome, Task, Trajectory, Verdict, VerdictStatus
 
 ROLES = ("engineer", "modeler", "analyst")
@@ -34,12 +35,24 @@ def trajectory(
     """Scores by (role, turn); None: no score."""
     actions = tuple(
         ActionRecord(
-            step=step, agent=f"{role}_0", turn=turn, messages=(), action="", thinking="", answer="",
-            code=None, tool=None, verdict=Verdict("abstain" if score is None else status, score), reward=0.0,
-            reward_valid=False, stratum=(family, role, turn), seed=0, last_turn=False,
+            step=step,
+            agent=f"{role}_0",
+            turn=turn,
+            messages=(),
+            action="",
+            thinking="",
+            answer="",
+            code=None,
+            tool=None,
+            verdict=Verdict("abstain" if score is None else status, score),
+            reward=0.0,
+            reward_valid=False,
+            stratum=(family, role, turn),
+            seed=0,
+            last_turn=False,
         )
         for step, ((role, turn), score) in enumerate(given.items())
-    )  # fmt: skip
+    )
     ended = None if outcome is None else Outcome(outcome, outcome >= 0.5, "ok", "")
     return Trajectory("x", Task("t", "", FAMILIES[family]), 0, actions, ended)
 
@@ -48,7 +61,7 @@ def simulated(
     count: int, inject: Callable[[float], float], *, seed: int = 0, families: int = 2, ragged: bool = False
 ) -> BiasMonitor:
     """A coach who treats ``regression`` with ``inject``; ``ragged``: it takes more turns, failures too."""
-    rng, monitor = np.random.default_rng(seed), BiasMonitor()
+    rng, monitor = np.random.default_rng(seed), BiasMonitor(window=2048)
     for number in range(count):
         family, success = list(FAMILIES)[number % families], bool(rng.random() < 0.5)
         turns = 1 + int(rng.integers(1 + (family == "regression") + (not success))) if ragged else 2
@@ -68,7 +81,7 @@ def test_running_statistics_are_those_of_numpy_and_go_through_json(batch: list[t
     found, again = Strata(), Strata()
     for stratum, score in batch:
         found.add(stratum, score)
-    again.load(json.loads(json.dumps(found.state())))
+    again.load(StrataState.from_dict(json.loads(json.dumps(found.state().to_dict()))))
     assert again.state() == found.state()
     assert set(found) == {stratum for stratum, _ in batch}
     for each, values in [(found.all, [s for _, s in batch])] + [
@@ -105,19 +118,19 @@ def test_a_memory_fades_like_an_exponential_average() -> None:
 def test_a_score_is_corrected_by_what_came_before_its_batch(
     scored: list[tuple[tuple, float]], cut: int, spread: bool
 ) -> None:
-    one, other = Correction(spread=spread), Correction(spread=spread)
+    one, other = BiasCorrection(spread=spread), BiasCorrection(spread=spread)
     before, batch = scored[:cut], scored[cut:]
     one(before)
-    other.load(json.loads(json.dumps(one.state())))
+    other.load(StrataState.from_dict(json.loads(json.dumps(one.state().to_dict()))))
     found = one(batch)
-    assert found == [Correction.__call__(_copy(other, spread), [single])[0] for single in batch]
+    assert found == [BiasCorrection.__call__(_copy(other, spread), [single])[0] for single in batch]
     assert all(0 <= score <= 10 for score in found)
     if not before:
         assert found == [score for _, score in batch]
 
 
-def _copy(correction: Correction, spread: bool) -> Correction:
-    copy = Correction(spread=spread)
+def _copy(correction: BiasCorrection, spread: bool) -> BiasCorrection:
+    copy = BiasCorrection(spread=spread)
     copy.load(correction.state())
     return copy
 
@@ -126,7 +139,7 @@ def test_correction_takes_an_offset_and_with_spread_a_compression_away() -> None
     rng = np.random.default_rng(1)
 
     def left(inject: Callable[[float], float], spread: bool) -> tuple[float, float]:
-        correction = Correction(spread=spread)
+        correction = BiasCorrection(spread=spread)
         drawn = rng.normal(5, 1.5, 4000)
         batch = [((f"f{i % 2}", "x", 0), float(inject(s) if i % 2 else s)) for i, s in enumerate(drawn)]
         correction(batch)
@@ -200,10 +213,11 @@ def test_an_offset_and_a_compression_are_told_apart() -> None:
     assert {f.family for f in found.values()} == {"regression"}
 
 
+@pytest.mark.slow
 def test_false_alarms_are_rare_also_where_families_take_more_turns() -> None:
-    """500 looks: a true share of 5 % gives 8 % less than once in 500 times."""
-    looks = [simulated(60, lambda s: s, seed=seed, ragged=True).findings() for seed in range(500)]
-    assert sum(found[0].alarm for found in looks) < 40
+    """500 tests: a true rate of 5 % gives 8 % less than once in 500 times."""
+    tests = [simulated(60, lambda s: s, seed=seed, ragged=True).findings() for seed in range(500)]
+    assert sum(found[0].alarm for found in tests) < 40
 
 
 def test_every_family_is_held_against_the_rest_and_all_tests_are_corrected_together() -> None:
@@ -213,18 +227,44 @@ def test_every_family_is_held_against_the_rest_and_all_tests_are_corrected_toget
     assert [f.p for f in found] == sorted(f.p for f in found)
 
 
-def test_a_look_costs_and_only_looks_that_could_see_anything_count() -> None:
+def test_a_test_spends_alpha_and_only_tests_that_could_find_anything_count() -> None:
     monitor = simulated(2 * MIN_TRAJECTORIES - 2, lambda s: s)
-    assert monitor.look() == monitor.look() == []
+    assert monitor.test() == monitor.test() == []
     monitor = simulated(200, lambda s: s + 0.4)
     single = monitor.findings()
     for number in (1, 2, 3):
-        for one, other in zip(single, monitor.look(), strict=True):
+        for one, other in zip(single, monitor.test(), strict=True):
             assert math.isclose(other.p, min(one.p * number * (number + 1), 1.0))
-    again = BiasMonitor()
-    again.load(json.loads(json.dumps(monitor.state())))
+    again = BiasMonitor(window=2048)
+    again.load(MonitorState.from_dict(json.loads(json.dumps(monitor.state().to_dict()))))
     assert again.state() == monitor.state()
-    assert again.look() == monitor.look()
+    assert again.test() == monitor.test()
+
+
+def test_a_checkpoint_of_an_earlier_version_is_read() -> None:
+    stored = {
+        "rows": [["math", 1.0, [["coder", 0, 7.0], ["coder", 1, 5.0]]]],
+        "tests": 3,
+        "strata": {
+            "all": [2, 6.0, 2.0],
+            "strata": [["math", "coder", 0, 1, 7.0, 0.0], ["math", "coder", 1, 1, 5.0, 0.0]],
+        },
+    }
+    monitor = BiasMonitor(window=5)
+    monitor.load(MonitorState.from_dict(stored))
+    assert monitor.state().to_dict() == stored
+    monitor.add(trajectory("math", 1.0, {("coder", 0): 9.0}))
+    assert monitor.strata["math", "coder", 0] == Running(2, 8.0, 2.0)
+    assert len(stored["rows"]) == 1
+
+
+def test_the_state_of_another_version_is_refused_in_one_sentence() -> None:
+    before = simulated(50, lambda s: s).state().to_dict()
+    old = {("looks" if key == "tests" else key): value for key, value in before.items()}
+    with pytest.raises(
+        OptionError, match=r"keys \['looks', 'rows', 'strata'\] .* resume the run with that version"
+    ):
+        MonitorState.from_dict(old)
 
 
 def test_the_window_forgets_and_one_family_alone_is_never_tested() -> None:
@@ -237,7 +277,7 @@ def test_the_window_forgets_and_one_family_alone_is_never_tested() -> None:
 
 
 def test_missing_scores_and_outcomes_are_left_out() -> None:
-    monitor = BiasMonitor()
+    monitor = BiasMonitor(window=2048)
     monitor.add(trajectory("math", None, {("coder", 0): 5.0}))
     monitor.add(trajectory("math", 1.0, {("coder", 0): None}))
     monitor.add(trajectory("math", 1.0, {("coder", 0): 5.0}, status="suspect"))
@@ -254,11 +294,12 @@ rows = st.tuples(
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(rows, min_size=2 * MIN_TRAJECTORIES, max_size=60))
+@pytest.mark.slow
 def test_any_scores_give_proper_figures_or_none(shown: list[tuple[str, float, dict]]) -> None:
-    monitor = BiasMonitor()
+    monitor = BiasMonitor(window=2048)
     for each in shown:
         monitor.add(trajectory(*each))
-    for found in monitor.look():
+    for found in monitor.test():
         assert 0 <= found.p <= 1
         assert math.isfinite(found.effect)
         assert found.low <= found.effect <= found.high
@@ -268,8 +309,8 @@ def test_sample_sizes_grow_with_what_is_asked() -> None:
     assert trajectories_needed(0.5, 1.23) == pytest.approx(253, abs=3)
     assert trajectories_needed(0.25, 1.23) == pytest.approx(4 * 253, abs=6)
     assert trajectories_needed(0.5, 1.23) < trajectories_needed(0.5, 1.23, families=3)
-    assert trajectories_needed(0.5, 1.23) < trajectories_needed(0.5, 1.23, look=1)
-    assert trajectories_needed(0.5, 1.23, share=0.1) > 2 * trajectories_needed(0.5, 1.23)
+    assert trajectories_needed(0.5, 1.23) < trajectories_needed(0.5, 1.23, test=1)
+    assert trajectories_needed(0.5, 1.23, fraction=0.1) > 2 * trajectories_needed(0.5, 1.23)
 
 
 # -- drift ------------------------------------------------------------------------------------------------
@@ -298,10 +339,10 @@ def test_a_noisy_coach_does_not_drift_and_one_stratum_can_alone() -> None:
             for _ in range(40)
         ]
 
-    assert not any(d.alarm for look in range(1, 20) for d in drifts(judged(0.0), look))
+    assert not any(d.alarm for test in range(1, 20) for d in drifts(judged(0.0), test))
     assert {d.stratum for d in drifts(judged(1.0), 1) if d.alarm} >= {("math", "analyst", 0)}
 
 
 def test_the_package_itself_does_not_load_what_the_monitor_needs() -> None:
-    code = "import sys, mappa_env; assert not {'scipy', 'mappa_env.coach.bias'} & set(sys.modules)"
+    code = "import sys, mappa_env; assert not {'scipy', 'mappa_env.coach.bias.monitor'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

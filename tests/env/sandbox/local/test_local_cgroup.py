@@ -1,4 +1,4 @@
-"""cgroup v2 leaves: on a made-up tree anywhere, on the real one where this process has been delegated it."""
+"""cgroup v2 leaves: on a fake tree, and on the real one if it is delegated to this process."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ DEADLINE_S = 60.0
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A made-up hierarchy of plain files: `unit` hands memory and pids down, `unit/main` holds processes."""
+    """A fake hierarchy of plain files: `unit` enables memory and pids, `unit/main` contains the processes."""
     unit = tmp_path / "fs" / "unit"
     (unit / "main").mkdir(parents=True)
     for place in (unit, unit / "main"):
@@ -91,7 +91,7 @@ def test_leaves_that_lost_their_owner_are_swept(tree: Path, monkeypatch: pytest.
     old = tree / "mappa-old"
     old.mkdir()
     cgroup.Leaves(tree).close()
-    assert old.exists()  # young enough to be another pool's
+    assert old.exists()  # recent, so it may belong to another pool
     monkeypatch.setattr(cgroup, "_STALE_S", -1.0)
     cgroup.Leaves(tree).close()
     assert not old.exists()
@@ -113,11 +113,11 @@ def sleeper() -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
 
 
 def test_a_real_leaf_kills_all_it_holds(sleeper: Callable[[], subprocess.Popen[bytes]]) -> None:
-    """Needs a cgroup2 mount with a writable top, no controllers: also in force on hybrid hierarchies."""
+    """Needs a cgroup2 mount with a writable root but no controllers: also runs on hybrid hierarchies."""
     mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     tops = [fields[4] for fields in mounts if "cgroup2" in fields[fields.index("-") :]]
     if not tops:
-        pytest.skip("no cgroup2 here")
+        pytest.skip("no cgroup2 on this machine")
     top = os.open(tops[0], os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:

@@ -1,4 +1,4 @@
-"""Processes of the sandbox that are killed in the middle of work, and what is left of them: nothing."""
+"""Sandbox processes that are killed at work must leave nothing behind."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ import pytest
 
 from mappa_env.sandbox import Limits, Result
 from mappa_env.sandbox.local import LocalSandbox
-from mappa_env.sandbox.local.ladder import LEVELS
-from mappa_env.workspace import Workspace
+from mappa_env.sandbox.local.isolation_levels import LEVELS
+from mappa_env.workspace.workspace import Workspace
 
 PATIENCE_S = 60
-"""Loaded machines are slow: what must happen has this long, and what must not is looked for afterwards."""
+"""Seconds to wait for an expected event; long, because loaded machines are slow."""
 
 
 @pytest.fixture(params=LEVELS)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
-    """With a pool of its own, which the test may destroy."""
+    """A sandbox with its own pool, which the test may destroy."""
     made = LocalSandbox(level=request.param, concurrency=65 + LEVELS.index(request.param))
     yield made
     made._pool().close()
 
 
 def launcher(sandbox: LocalSandbox) -> psutil.Process:
-    return psutil.Process(sandbox.rung.template._process.pid)
+    return psutil.Process(sandbox.level.template._process.pid)
 
 
 def template(sandbox: LocalSandbox) -> psutil.Process:
@@ -51,7 +51,7 @@ def eventually(condition: object) -> bool:
 
 
 def in_flight(sandbox: LocalSandbox, count: int, code: str) -> tuple[list[Result], list[threading.Thread]]:
-    """Start ``count`` actions, each with a workspace of its own."""
+    """Start ``count`` actions, each with its own workspace."""
     results: list[Result] = []
 
     def one() -> None:
@@ -65,7 +65,7 @@ def in_flight(sandbox: LocalSandbox, count: int, code: str) -> tuple[list[Result
 
 
 def running(sandbox: LocalSandbox) -> int:
-    """How many processes have the code: those that were confined have their own session or user."""
+    """The number of processes with the code: confined ones have their own session or user."""
     return sum("agent-sleeps" in _name(child) for child in launcher(sandbox).children(recursive=True))
 
 
@@ -80,7 +80,7 @@ SLEEP = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'agent-sleeps', 0, 0,
 
 
 def test_a_killed_zygote_answers_for_every_action(sandbox: LocalSandbox) -> None:
-    """64 in flight: those that had begun are ``killed``, the others run elsewhere; each has one answer."""
+    """Of 64 in flight, those that had begun are ``killed``; the others run elsewhere. Each has one answer."""
     sandbox.run(sandbox.open_workspace(), "", Limits())
     results, threads = in_flight(sandbox, 64, SLEEP.format(8))
     assert eventually(lambda: running(sandbox) >= 16)
@@ -154,9 +154,9 @@ def test_nothing_outlives_its_host(level: str, how: signal.Signals, tmp_path: Pa
     if how != signal.SIGKILL or level == "full":
         left = [] if how != signal.SIGTERM else os.listdir(tmp_path)
         assert left == [] or level == "landlock"
-    with_sweep = "import mappa_env.workspace as w\nw.Workspace().path"
+    with_sweep = "import mappa_env.workspace.workspace as w\nw.Workspace().path"
     subprocess.run([sys.executable, "-c", with_sweep], env=environment, check=True, timeout=PATIENCE_S)
-    assert os.listdir(tmp_path) == []  # what a killed host left was swept by the next
+    assert os.listdir(tmp_path) == []  # the next host removed what the killed one left
 
 
 def test_a_pool_is_shared_and_bounds_what_runs_at_once() -> None:
@@ -216,7 +216,7 @@ def test_a_workspace_that_is_removed_twice_or_late() -> None:
 
 
 def test_a_spare_child_that_dies_is_replaced(sandbox: LocalSandbox) -> None:
-    """Zygotes keep one child ready; the machine's memory killer, say, may take it."""
+    """Zygotes keep one child ready, which may be killed, for instance by the OOM killer."""
     with sandbox.open_workspace() as workspace:
         sandbox.run(workspace, "", Limits())
         for zygote in template(sandbox).children():
@@ -236,7 +236,7 @@ def _family(sandbox: LocalSandbox) -> list[psutil.Process]:
 
 
 def test_a_host_that_gives_up_leaves_the_zygote_to_the_others(sandbox: LocalSandbox) -> None:
-    """An interrupted action closes its end of the wire; its neighbours must not notice."""
+    """An interrupted action closes its end of the connection; this must not affect its neighbours."""
     with sandbox.open_workspace() as workspace, sandbox.open_workspace() as other:
         sandbox.run(workspace, "", Limits())
         results, threads = in_flight(sandbox, 3, SLEEP.format(4))
@@ -258,7 +258,7 @@ def _interrupted(sandbox: LocalSandbox, workspace: Workspace) -> None:
 
 
 def test_a_workspace_that_is_collected_in_the_midst_of_a_request() -> None:
-    """Finalizers run wherever the collector likes, also where this thread holds the pool's lock."""
+    """Finalizers can run at any point, even while this thread holds the pool's lock."""
     sandbox = LocalSandbox(concurrency=5)
     first, second = sandbox.open_workspace(), sandbox.open_workspace()
     first.put("a", b"1")
@@ -275,7 +275,7 @@ def test_an_interrupt_between_question_and_answer_costs_the_template_not_the_tru
     sandbox = LocalSandbox(concurrency=6)
     with sandbox.open_workspace() as workspace:
         workspace.put("a", b"1")
-        template_ = sandbox.rung.template
+        template_ = sandbox.level.template
         held = template(sandbox)
         held.suspend()
         threading.Timer(3.0, held.resume).start()

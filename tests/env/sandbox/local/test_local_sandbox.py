@@ -1,4 +1,4 @@
-"""The warm sandbox: what an action sees, what it leaves, and which limit ended it, at both levels."""
+"""The local sandbox: what an action sees, what it leaves, and which limit ended it, at both levels."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from mappa_env.errors import OptionError, SandboxError
 from mappa_env.sandbox import Limits, Result, make_sandbox
 from mappa_env.sandbox.local import LocalSandbox
-from mappa_env.sandbox.local.ladder import LEVELS
-from mappa_env.workspace import Workspace
+from mappa_env.sandbox.local.isolation_levels import LEVELS
+from mappa_env.workspace.workspace import Workspace
 
 Run = Callable[..., Result]
 
@@ -25,7 +25,7 @@ def sandbox(request: pytest.FixtureRequest) -> LocalSandbox:
     try:
         assert made.isolation == request.param
     except SandboxError as error:
-        pytest.skip(f"this machine does not offer it: {error}")
+        pytest.skip(f"this machine does not support it: {error}")
     return made
 
 
@@ -106,7 +106,7 @@ def test_same_seed_same_numbers(run: Run) -> None:
 def test_every_limit_that_strikes_is_named(run: Run, code: str, limits: dict[str, Any], status: str) -> None:
     result = run("print('begun', flush=True)\n" + code, **limits)
     assert result.status == status, result.stderr
-    assert result.stdout.startswith("begun\n")  # what was printed before counts
+    assert result.stdout.startswith("begun\n")  # earlier output is kept
 
 
 def test_a_limit_that_was_not_met_cannot_be_claimed(run: Run) -> None:
@@ -144,7 +144,7 @@ def test_the_environment_is_scrubbed(run: Run, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_foreign_workspace_moves_in(sandbox: LocalSandbox) -> None:
-    """One that another sandbox opened: a plain folder, whose files the host wrote as itself."""
+    """A workspace that another sandbox opened: a plain folder whose files belong to the host's user."""
     with Workspace() as workspace:
         workspace.put("sub/a", b"1")
         result = sandbox.run(
@@ -156,7 +156,7 @@ def test_a_foreign_workspace_moves_in(sandbox: LocalSandbox) -> None:
 
 
 def test_another_interpreter(workspace: Workspace) -> None:
-    """Any that has the standard library will do; here this one's base, by another name."""
+    """Any interpreter with the standard library works; this test renames our base interpreter."""
     base = os.path.realpath(sys.executable)
     result = LocalSandbox(python=base).run(workspace, "import sys\nprint(sys.prefix)", Limits())
     assert result.stdout.strip() == sys.base_prefix, result.stderr
@@ -172,7 +172,7 @@ def test_options_are_checked() -> None:
 
 
 def test_a_child_that_cannot_be_confined_runs_nothing(sandbox: LocalSandbox, workspace: Workspace) -> None:
-    """Limits that the kernel refuses stand for any step that fails: the host is told, and no code ran."""
+    """If a step fails, here by limits that the kernel refuses, the host gets the error and no code runs."""
     result = sandbox.run(workspace, "open('ran', 'w').write('1')", Limits(memory_mb=2**50))
     assert result.status == "unavailable"
     assert "the sandbox could not work" in result.stderr

@@ -1,10 +1,9 @@
-"""The scientific libraries work inside an action of ``local``, again and again, in a zygote that is not new.
+"""The scientific libraries work repeatedly inside actions of ``local``, in a zygote that has served many.
 
-What breaks in a fork of a warm interpreter is threads: a pool of OpenMP or OpenBLAS that the parent had
-started is gone in the child, which then waits for it for ever. So every library computes in several threads
-where it can, and more than once.
+The risk in a fork is threads: a pool of OpenMP or OpenBLAS threads that the parent started is missing in the
+child, which then waits for it forever. So every library computes repeatedly, in several threads if it can.
 
-Which interpreter: ``MAPPA_SCIENCE_PYTHON``, else that of ``make science``, else this one.
+Interpreter: ``MAPPA_SCIENCE_PYTHON``, else that of ``make science``, else this one.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from mappa_env.benchmarking.actions import ACTIONS, Action
+from mappa_env.benchmarking.sandbox.actions import ACTIONS, Action
 from mappa_env.sandbox import Limits, Sandbox, make_sandbox
-from mappa_env.workspace import Workspace
+from mappa_env.workspace.workspace import Workspace
+from paths import ROOT
 
-MADE = Path(__file__).parents[2] / ".venv-science" / "bin" / "python"
+MADE = ROOT / ".venv-science" / "bin" / "python"
 PYTHON = os.environ.get("MAPPA_SCIENCE_PYTHON") or (str(MADE) if MADE.exists() else sys.executable)
 LIMITS = Limits(wall_s=300, cpu_s=300, memory_mb=4096)
 SERVED, TIMES = 200, 3
@@ -103,7 +102,7 @@ FULL_ONLY = {
     "an executor of processes": "makes a semaphore in /dev/shm",
     "a pool of threads": "makes a semaphore in /dev/shm",
 }
-"""What may fail at ``landlock``, and why."""
+"""Expected failures at ``landlock``, with the reason."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The system call filter: the assembled program against the policy, and real installs in child processes."""
+"""The system call filter: the assembled program against the policy, and installation in child processes."""
 
 import errno
 import json
@@ -21,6 +21,12 @@ from mappa_env.sandbox.local.inside.syscall_numbers import NUMBERS
 LEVELS: tuple[policy.Level, ...] = ("full", "landlock")
 MACHINES = ("x86_64", "aarch64")
 PROGRAMS = {(m, level): seccomp.build(level, m) for m in MACHINES for level in LEVELS}
+SIZE = 100 << 20
+LISTENED = {
+    (m, level): seccomp.asking_from(seccomp.build(level, m, listener=True), SIZE)
+    for m in MACHINES
+    for level in LEVELS
+}
 LOCAL = Path(mappa_env.__file__).parent / "sandbox" / "local"
 DEADLINE_S = 120.0
 
@@ -28,7 +34,7 @@ here = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in MACHINES, reason="no filter for this machine"
 )
 
-# What escapes and exploits have been made of.
+# Calls that known escapes and exploits use.
 DANGEROUS = """
 bpf perf_event_open ptrace process_vm_readv process_vm_writev userfaultfd io_uring_setup keyctl
 add_key request_key mount umount2 unshare setns pivot_root chroot open_tree move_mount fsopen
@@ -41,7 +47,7 @@ shmget msgget semget mq_open fanotify_init modify_ldt iopl quotactl acct syslog 
 
 
 def interpret(program: bytes, data: bytes) -> int:
-    """What the kernel would return for one struct seccomp_data (classic BPF, the few instructions in use)."""
+    """The kernel's verdict on one struct seccomp_data (classic BPF, only the instructions in use)."""
     instructions = list(struct.iter_unpack("<HBBI", program))
     at = accumulator = 0
     while True:  # every jump is forward, so this ends
@@ -71,17 +77,31 @@ def expected(machine: str, level: policy.Level, number: int, args: tuple[int, ..
     if name in policy.allowed(level):
         return seccomp.ALLOW
     checks = policy.CHECKED.get(name)
-    passes = checks and all((args[check.arg] & 0xFFFFFFFF) & check.mask in check.values for check in checks)
-    return seccomp.ALLOW if passes else seccomp.DENY
+    if checks is None or not all(matches(check, args) for check in checks):
+        return seccomp.DENY
+    return seccomp.ALLOW
 
 
-def asked(machine: str, level: policy.Level, number: int, args: tuple[int, ...] = (0,) * 6) -> int:
+def matches(test: policy.Check | policy.Ask, args: tuple[int, ...]) -> bool:
+    if not test.values:
+        return args[test.arg] >= SIZE
+    return (args[test.arg] & 0xFFFFFFFF) & test.mask in test.values
+
+
+def asked(
+    machine: str,
+    level: policy.Level,
+    number: int,
+    args: tuple[int, ...] = (0,) * 6,
+    *,
+    listener: bool = False,
+) -> int:
     data = struct.pack("<IIQ6Q", number, seccomp.AUDIT_ARCH[machine], 0, *args)
-    return interpret(PROGRAMS[machine, level], data)
+    return interpret((LISTENED if listener else PROGRAMS)[machine, level], data)
 
 
 def test_the_filter_makes_up_for_an_old_landlock() -> None:
-    """Before ABI 3 truncation and before ABI 6 signals were not governed; at full a namespace holds both."""
+    """Landlock governs truncation since ABI 3 and signals since ABI 6; at full, namespaces confine both."""
     assert policy.allowed("landlock") - policy.allowed("landlock", 5) >= {"kill", "tgkill", "rt_sigqueueinfo"}
     assert policy.allowed("landlock", 5) - policy.allowed("landlock", 2) == {"truncate"}
     assert policy.allowed("full", 1) == policy.allowed("full")
@@ -100,6 +120,7 @@ _words = st.one_of(
     st.sampled_from(_CHECKED_VALUES),
     st.integers(0, 63).map(lambda bit: 1 << bit),
     st.integers(0, 2**64 - 1),
+    st.sampled_from([SIZE - 1, SIZE, SIZE + 1, 1 << 32]),
     st.sampled_from(_CHECKED_VALUES).map(lambda value: value | 1 << 40),
 )
 
@@ -115,7 +136,12 @@ def test_numbers_and_arguments_get_the_policys_verdict(
     machine: str, level: policy.Level, call: int | str, args: tuple[int, ...]
 ) -> None:
     number = NUMBERS[machine][call] if isinstance(call, str) else call
-    assert asked(machine, level, number, args) == expected(machine, level, number, args)
+    verdict = expected(machine, level, number, args)
+    assert asked(machine, level, number, args) == verdict
+    for name, ask in policy.ASKED.items():
+        if verdict == seccomp.ALLOW and NUMBERS[machine][name] == number and matches(ask, args):
+            verdict = seccomp.NOTIFY
+    assert asked(machine, level, number, args, listener=True) == verdict
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -145,7 +171,7 @@ def test_the_policy_names_each_known_call_once() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_no_call_that_ever_broke_a_sandbox_is_allowed(level: policy.Level) -> None:
-    """A deny list beside the allow list: the two would have to be wrong together."""
+    """A deny list as a second check: only an error in both lists would go unnoticed."""
     dangerous = set(DANGEROUS.split())
     assert dangerous <= set(NUMBERS["x86_64"])
     assert not dangerous & (policy.allowed(level) | set(policy.CHECKED))
@@ -159,7 +185,7 @@ def test_unknown_architectures_and_levels_are_refused_by_name() -> None:
 
 
 def inside(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `code` in an interpreter of its own that has the package as the sandbox sees it."""
+    """Run `code` in a new interpreter that sees the package as the sandbox does."""
     start = f"import sys; sys.path.append({str(LOCAL)!r})\n"
     command = [sys.executable, "-c", start + code, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
@@ -204,6 +230,7 @@ out["probes"] = {
     "clone NEWUSER": call("clone", 0x10000000 | 17),
     "clone NEWPID, upper half set": call("clone", 1 << 40 | 0x20000000 | 17),
     "clone PARENT": call("clone", 0x8000 | 17),
+    "clone FILES without a thread": call("clone", 0x400 | 17),
     "socket": python(socket.socket),
     "socketpair INET": call("socketpair", 2, 1),
     "socketpair DGRAM": python(socket.socketpair, socket.AF_UNIX, socket.SOCK_DGRAM),
@@ -299,6 +326,6 @@ def test_a_filter_for_another_architecture_kills() -> None:
 
 @here
 def test_a_program_that_the_kernel_refuses_raises() -> None:
-    """A filter that did not go in must never pass for one that did."""
+    """A failed installation must raise an error."""
     code = "from inside import seccomp\ntry: seccomp.install(bytes(8))\nexcept OSError as e: print(e.errno)"
     assert inside(code).stdout == f"{errno.EINVAL}\n"

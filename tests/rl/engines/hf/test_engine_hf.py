@@ -10,9 +10,10 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
+from engine_helpers import make_request
 from mappa_rl.engines import Engine, Request
-from mappa_rl.engines.hf import HFEngine
-from mappa_rl.errors import EngineError
+from mappa_rl.engines.hf.engine import HFEngine
+from mappa_rl.errors import EngineError, EngineMemoryError
 
 VOCAB, STOP = 40, 1
 
@@ -20,26 +21,41 @@ VOCAB, STOP = 40, 1
 def qwen(seed: int = 0, init: float = 0.3, max_len: int = 96) -> Qwen3ForCausalLM:
     torch.manual_seed(seed)
     config = Qwen3Config(
-        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        head_dim=8, intermediate_size=48, initializer_range=init, max_position_embeddings=max_len,
-        tie_word_embeddings=True, attn_implementation="sdpa",
-    )  # fmt: skip
+        vocab_size=VOCAB,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        intermediate_size=48,
+        initializer_range=init,
+        max_position_embeddings=max_len,
+        tie_word_embeddings=True,
+        attn_implementation="sdpa",
+    )
     return Qwen3ForCausalLM(config)
 
 
 def llama() -> LlamaForCausalLM:
     torch.manual_seed(3)
     config = LlamaConfig(
-        vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4,
-        intermediate_size=48, initializer_range=0.3, max_position_embeddings=96, attn_implementation="eager",
-    )  # fmt: skip
+        vocab_size=VOCAB,
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        intermediate_size=48,
+        initializer_range=0.3,
+        max_position_embeddings=96,
+        attn_implementation="eager",
+    )
     return LlamaForCausalLM(config)
 
 
 def requests(n: int = 30, temperature: float = 1.0, max_tokens: int = 20) -> list[Request]:
     rng = np.random.default_rng(7)
     return [
-        Request(
+        make_request(
             tuple(rng.integers(2, VOCAB, rng.integers(1, 50)).tolist()), i, max_tokens, temperature, (STOP,)
         )
         for i in range(n)
@@ -71,13 +87,13 @@ def test_a_draw_depends_on_its_seed_alone():
     alone = [engine.generate([request])[0] for request in asked]
     reordered = HFEngine(qwen(), max_batch=7).generate(asked[::-1])[::-1]
     assert [g.ids for g in together] == [g.ids for g in alone] == [g.ids for g in reordered]
-    again = Request(asked[0].ids, seed=99, max_tokens=20, stop_ids=(STOP,))
+    again = make_request(asked[0].ids, seed=99, max_tokens=20, stop_ids=(STOP,))
     assert engine.generate([again])[0].ids != together[0].ids
 
 
 def test_stops_limits_and_order():
     engine = HFEngine(qwen())
-    asked = [Request((2, 3, 4 + i % 5), i, 1 + i % 23, 1.0, (STOP, 5)) for i in range(80)]
+    asked = [make_request((2, 3, 4 + i % 5), i, 1 + i % 23, 1.0, (STOP, 5)) for i in range(80)]
     out = engine.generate(asked)
     assert {g.stopped for g in out} == {"eos", "length"}
     for request, g in zip(asked, out, strict=True):
@@ -89,10 +105,10 @@ def test_stops_limits_and_order():
 
 def test_stop_ids_are_per_request_and_may_be_empty():
     engine = HFEngine(qwen())
-    free = Request((2, 3), 5, 40, 1.0, ())
+    free = make_request((2, 3), 5, 40, 1.0, ())
     ids = engine.generate([free])[0].ids
     assert len(ids) == 40
-    stopped = engine.generate([free, Request((2, 3), 5, 40, 1.0, (ids[6],))])
+    stopped = engine.generate([free, make_request((2, 3), 5, 40, 1.0, (ids[6],))])
     assert stopped[0].ids == ids
     assert stopped[1].ids == ids[: ids.index(ids[6]) + 1]
     assert stopped[1].stopped == "eos"
@@ -100,7 +116,7 @@ def test_stop_ids_are_per_request_and_may_be_empty():
 
 def test_samples_follow_the_distribution():
     model = qwen(init=0.15)
-    asked = [Request((2, 3, 4), seed, 1, 0.8) for seed in range(4000)]
+    asked = [make_request((2, 3, 4), seed, 1, 0.8) for seed in range(4000)]
     counts = np.bincount([g.ids[0] for g in HFEngine(model, 512).generate(asked)], minlength=VOCAB)
     with torch.no_grad():
         expected = torch.softmax(model(torch.tensor([[2, 3, 4]])).logits[0, -1] / 0.8, -1).numpy() * 4000
@@ -110,7 +126,7 @@ def test_samples_follow_the_distribution():
 
 def test_greedy_takes_the_most_likely_token_whatever_the_seed():
     model = qwen()
-    first, second = HFEngine(model).generate([Request((4, 5, 6), s, 8, 0.0, (STOP,)) for s in (1, 2)])
+    first, second = HFEngine(model).generate([make_request((4, 5, 6), s, 8, 0.0, (STOP,)) for s in (1, 2)])
     assert first.ids == second.ids
     with torch.no_grad():
         assert first.ids[0] == model(torch.tensor([[4, 5, 6]])).logits[0, -1].argmax().item()
@@ -118,27 +134,29 @@ def test_greedy_takes_the_most_likely_token_whatever_the_seed():
 
 def test_cache_grows_past_its_first_room():
     model = qwen(max_len=400)
-    out = HFEngine(model).generate([Request((2, 3), 0, 300, 1.0), Request((2,), 1, 90, 1.0)])
+    out = HFEngine(model).generate([make_request((2, 3), 0, 300, 1.0), make_request((2,), 1, 90, 1.0)])
     assert [len(g.ids) for g in out] == [300, 90]
     assert (
-        np.abs(np.subtract(plain_logprobs(model, Request((2, 3), 0, 300), out[0].ids), out[0].logprobs)).max()
+        np.abs(
+            np.subtract(plain_logprobs(model, make_request((2, 3), 0, 300), out[0].ids), out[0].logprobs)
+        ).max()
         < 1e-4
     )
 
 
 def test_max_tokens_is_cut_to_the_room_left():
-    (out,) = HFEngine(qwen(max_len=32)).generate([Request(tuple(range(2, 30)), 0, 100, 1.0)])
+    (out,) = HFEngine(qwen(max_len=32)).generate([make_request(tuple(range(2, 30)), 0, 100, 1.0)])
     assert (len(out.ids), out.stopped) == (4, "length")
 
 
 @pytest.mark.parametrize(
     ("request_", "word"),
     [
-        (Request((), 0, 5), "0 tokens"),
-        (Request((2,) * 96, 0, 5), "96 tokens"),
-        (Request((2,), 0, 0), "max_tokens=0"),
-        (Request((2,), 0, 5, -1.0), "temperature=-1.0"),
-        (Request((2,), 0, 5, float("nan")), "temperature=nan"),
+        (make_request((), 0, 5), "0 tokens"),
+        (make_request((2,) * 96, 0, 5), "96 tokens"),
+        (make_request((2,), 0, 0), "max_tokens=0"),
+        (make_request((2,), 0, 5, -1.0), "temperature=-1.0"),
+        (make_request((2,), 0, 5, float("nan")), "temperature=nan"),
     ],
 )
 def test_bad_requests_are_refused(request_, word):
@@ -204,8 +222,8 @@ def test_submitted_requests_get_what_a_batch_gets():
 def test_an_error_reaches_the_one_who_waits_and_the_queue_goes_on():
     engine = HFEngine(qwen())
     with pytest.raises(EngineError, match="max_tokens=0"):
-        engine.submit(Request((2,), 0, 0)).result(timeout=60)
-    assert engine.submit(Request((2,), 0, 3)).result(timeout=60).ids
+        engine.submit(make_request((2,), 0, 0)).result(timeout=60)
+    assert engine.submit(make_request((2,), 0, 3)).result(timeout=60).ids
     engine.close()
 
 
@@ -214,14 +232,14 @@ def test_abort_ends_what_is_under_way_with_what_it_has():
     engine = HFEngine(model, max_batch=2)
     started = threading.Event()
     hook = model.register_forward_hook(lambda *_: started.set())
-    futures = [engine.submit(Request((2, 3), seed, 3900)) for seed in range(4)]
+    futures = [engine.submit(make_request((2, 3), seed, 3900)) for seed in range(4)]
     assert started.wait(60)
     engine.abort()
     done = [future.result(timeout=60) for future in futures]
     hook.remove()
     assert {generation.stopped for generation in done} == {"abort"}
     assert all(len(g.ids) == len(g.logprobs) < 3900 for g in done)
-    assert engine.submit(Request((2, 3), 0, 3)).result(timeout=60).stopped == "length"
+    assert engine.submit(make_request((2, 3), 0, 3)).result(timeout=60).stopped == "length"
     engine.close()
 
 
@@ -236,7 +254,17 @@ def test_top_p_keeps_the_fewest_most_likely_tokens():
         mass += float(table[token])
         if mass >= top_p:
             break
-    done = HFEngine(model, 512).generate([Request(prompt, s, 1, top_p=top_p) for s in range(400)])
+    done = HFEngine(model, 512).generate([make_request(prompt, s, 1, top_p=top_p) for s in range(400)])
     assert {g.ids[0] for g in done} <= kept < set(range(VOCAB))
     for g in done:
         assert g.logprobs[0] == pytest.approx(float(math.log(table[g.ids[0]] / mass)), abs=1e-4)
+
+
+def test_a_batch_that_does_not_fit_names_what_to_lower_and_the_engine_goes_on() -> None:
+    model = qwen(max_len=10**16).eval()
+    engine = HFEngine(model)
+    with pytest.raises(EngineMemoryError, match=r"2 texts of up to 1000000000000002 tokens.*lockstep_groups"):
+        engine.generate([make_request((2, 3), 0, 10**15), make_request((2, 3), 1, 4)])
+    assert (model.config._attn_implementation, model.training) == ("sdpa", False)
+    assert len(engine.generate([make_request((2, 3), 1, 4)])[0].ids) == 4
+    engine.close()

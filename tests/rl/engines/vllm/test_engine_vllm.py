@@ -15,13 +15,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from engine_helpers import MAX_LEN, make_model, make_requests, needs_vllm, plain_logprobs, worst_difference
 
-from mappa_rl.engines import Request
-from mappa_rl.engines.digest import combined, digest
-from mappa_rl.engines.owner import is_running
-from mappa_rl.errors import EngineError
-from mappa_rl.sync import MOST_TRANSFERS, named_weights
+from engine_helpers import (
+    make_model,
+    make_request,
+    make_requests,
+    needs_vllm,
+    plain_logprobs,
+    vllm_config,
+    worst_difference,
+)
+from mappa_rl.config import Config, Lora
+from mappa_rl.engines.vllm.owner import is_running
+from mappa_rl.engines.weights.base import MOST_TRANSFERS, named_weights
+from mappa_rl.engines.weights.digest import combined, digest
+from mappa_rl.errors import EngineError, EngineMemoryError
 
 TOLERANCE = 1e-3
 WAIT_S = 800.0
@@ -33,16 +41,16 @@ class Scene(NamedTuple):
     model: Any
 
 
-def start(folder: Path, **options: Any) -> Any:
-    from mappa_rl.engines.vllm_options import VLLMOptions
-    from mappa_rl.engines.vllm_server import VLLMServer
+def start(folder: Path, config: Config | None = None, **options: Any) -> Any:
+    from mappa_rl.engines.vllm.options import VLLMOptions
+    from mappa_rl.engines.vllm.server import VLLMServer
 
-    return VLLMServer(VLLMOptions(folder, MAX_LEN, kv_cache_mb=32, max_num_seqs=16, **options))
+    return VLLMServer(VLLMOptions(folder, config or vllm_config(), **options))
 
 
 @pytest.fixture(scope="module", params=["tied", "untied"])
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    from mappa_rl.engines.vllm import VLLMEngine
+    from mappa_rl.engines.vllm.engine import VLLMEngine
 
     folder = Path(tmp_path_factory.mktemp("model"))
     model = make_model(tied=request.param == "tied")
@@ -105,10 +113,10 @@ def test_the_worker_computes_with_the_weights_where_the_trainer_writes_them(scen
 @pytest.mark.parametrize("tied", [True, False])
 def test_packed_weights_are_loaded_and_packed_again(tied: bool, tmp_path: Path) -> None:
     """bf16, which vLLM computes with packed on a CPU."""
-    from mappa_rl.engines.vllm import VLLMEngine
+    from mappa_rl.engines.vllm.engine import VLLMEngine
 
     make_model(tied=tied).save_pretrained(tmp_path)
-    server = start(tmp_path, dtype="bf16")
+    server = start(tmp_path, vllm_config("engine.dtype=bf16"))
     engine = VLLMEngine(server)
     try:
         for seed in (1, 2):
@@ -126,7 +134,7 @@ def test_packed_weights_are_loaded_and_packed_again(tied: bool, tmp_path: Path) 
 def test_requests_under_way_go_on_with_new_weights(scene: Scene) -> None:
     scene.engine.load_weights(scene.model, version=10)
     other = make_model(5, tied=scene.model.config.tie_word_embeddings)
-    asked = [Request((2, 3, 4 + k), k, 900) for k in range(8)]
+    asked = [make_request((2, 3, 4 + k), k, 900) for k in range(8)]
     futures = [scene.engine.submit(request) for request in asked]
     time.sleep(0.3)
     scene.engine.load_weights(other, version=11)
@@ -148,7 +156,7 @@ def test_requests_under_way_go_on_with_new_weights(scene: Scene) -> None:
 def test_a_killed_engine_comes_back_with_its_weights_and_its_requests(scene: Scene) -> None:
     other = make_model(6, tied=scene.model.config.tie_word_embeddings)
     scene.engine.load_weights(other, version=20)
-    asked = [Request((2, 3, 4 + k), k, 900) for k in range(8)]
+    asked = [make_request((2, 3, 4 + k), k, 900) for k in range(8)]
     wanted = scene.engine.generate(asked)
     futures = [scene.engine.submit(request) for request in asked]
     time.sleep(0.2)
@@ -173,18 +181,18 @@ def test_sleep_is_refused_without_a_gpu(scene: Scene) -> None:
 @needs_vllm
 def test_a_temperature_that_vllm_would_raise_is_refused(scene: Scene) -> None:
     with pytest.raises(EngineError, match=r"temperature=0\.001"):
-        scene.engine.generate([Request((2, 3), 0, 4, 0.001)])
+        scene.engine.generate([make_request((2, 3), 0, 4, 0.001)])
 
 
 @needs_vllm
 def test_adapters_play_mixed_and_each_takes_its_own_updates(tmp_path: Path) -> None:
-    from mappa_rl.engines.vllm import AdapterEngine
-    from mappa_rl.lora import LoraShape, adapted
+    from mappa_rl.engines.vllm.engine import AdapterEngine
+    from mappa_rl.models.lora import adapted
 
     base = make_model()
     base.save_pretrained(tmp_path)
-    server = start(tmp_path, adapters=2, rank=4)
-    shape = LoraShape(rank=4, alpha=8, targets=("q_proj", "v_proj", "down_proj"))
+    server = start(tmp_path, vllm_config("lora.rank=4"), adapters=2)
+    shape = Lora(rank=4, alpha=8, targets=["q_proj", "v_proj", "down_proj"])
     models = [adapted(base, shape, seed) for seed in range(2)]
     engines = [AdapterEngine(server, f"policy_{k}") for k in range(2)]
     try:
@@ -229,7 +237,7 @@ def _disturb(model: Any, seed: int) -> None:
 def test_an_engine_that_does_not_start_says_why_and_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from mappa_rl.engines.log import EngineLog
+    from mappa_rl.engines.vllm.log import EngineLog
 
     monkeypatch.setenv("WANDB_API_KEY", "a-key-that-nobody-may-read")
     make_model().save_pretrained(tmp_path)
@@ -240,7 +248,7 @@ def test_an_engine_that_does_not_start_says_why_and_where(
     with pytest.raises(EngineError) as caught:
         start(tmp_path, log=EngineLog(log))
     first, *rest = str(caught.value).splitlines()
-    assert first.endswith(f"Its log is {log}, which ends with")
+    assert first.endswith(f"Its log, {log}, ends with")
     assert "SafetensorError" in "".join(rest)
     assert capfd.readouterr() == ("", "")
     written = log.read_text()
@@ -251,46 +259,65 @@ def test_an_engine_that_does_not_start_says_why_and_where(
 
 
 @needs_vllm
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_cache_without_room_for_one_text_names_what_to_raise(tmp_path: Path, workers: int) -> None:
+    """In this process, and in processes of its own, whose reason is in the log alone."""
+    from mappa_rl.engines.vllm.log import EngineLog
+
+    make_model(layers=8).save_pretrained(tmp_path)
+    small = vllm_config("engine.kv_cache_mb=1", f"engine.tensor_parallel={workers}")
+    with pytest.raises(EngineMemoryError) as caught:
+        start(tmp_path, small, log=EngineLog(tmp_path / "engine.log"))
+    said = str(caught.value)
+    assert said.startswith("vLLM did not start: its key-value cache has no room for a text of")
+    assert "rollout.max_context=1024 tokens (" in said
+    assert said.endswith("raise engine.kv_cache_mb=1")
+    assert "\n" not in said
+
+
+@needs_vllm
 def test_an_engine_that_dies_again_and_again_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Death is feigned: what stands for vLLM here raises its error for a dead engine at once."""
-    from mappa_rl.engines import vllm_options, vllm_server
-    from mappa_rl.engines.vllm import VLLMEngine
+    from mappa_rl.engines.vllm import options, server
+    from mappa_rl.engines.vllm.engine import VLLMEngine
 
     class Dead:
         errored = True
         output_handler = None
 
         async def generate(self, *_: Any, **__: Any) -> Any:
-            raise vllm_options.VLLMOptions(tmp_path, 8).dead_error
+            raise options.VLLMOptions(tmp_path, vllm_config()).dead_error
             yield
 
         def shutdown(self, timeout: float | None = None) -> None:
             pass
 
     starts: list[Any] = []
-    monkeypatch.setattr(vllm_options.VLLMOptions, "start", lambda self: starts.append(self) or Dead())
-    monkeypatch.setattr(vllm_server, "BACKOFF_S", 0.001)
+    monkeypatch.setattr(options.VLLMOptions, "start", lambda self: starts.append(self) or Dead())
+    monkeypatch.setattr(server, "BACKOFF_S", 0.001)
     make_model().save_pretrained(tmp_path)
     engine = VLLMEngine(start(tmp_path))
     for _ in range(2):
         with pytest.raises(EngineError, match=r"died 4 times in a row.*engine\.kv_cache_mb"):
             engine.generate(make_requests(3))
-    assert len(starts) == 1 + vllm_server.RESTARTS
+    assert len(starts) == 1 + server.RESTARTS
     engine.close()
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from mappa_rl.engines.vllm import VLLMEngine
-from mappa_rl.engines.vllm_options import VLLMOptions
-from mappa_rl.engines.vllm_server import VLLMServer
+from mappa_rl.engines.vllm.engine import VLLMEngine
+from mappa_rl.engines.vllm.options import VLLMOptions
+from mappa_rl.engines.vllm.server import VLLMServer
+from mappa_rl.config import load_config
 import psutil
 
 if __name__ == "__main__":
-    engine = VLLMEngine(VLLMServer(VLLMOptions(Path(sys.argv[1]), 64, kv_cache_mb=16)))
+    config = load_config("demo", ["engine.name=vllm", "engine.kv_cache_mb=16"])
+    engine = VLLMEngine(VLLMServer(VLLMOptions(Path(sys.argv[1]), config)))
     print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+
 from engine_helpers import needs_vllm
 
 
@@ -14,7 +15,7 @@ from engine_helpers import needs_vllm
 def test_only_a_model_whose_bytes_are_the_folders_is_laid_out(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
-    from mappa_rl.engines.vllm_in_place import find_layout
+    from mappa_rl.engines.vllm.in_place import find_layout
 
     class Model(torch.nn.Module):
         packed_modules_mapping: ClassVar = {"qkv": ["q", "k"]}
@@ -28,9 +29,12 @@ def test_only_a_model_whose_bytes_are_the_folders_is_laid_out(tmp_path: Path) ->
     model = Model()
     rows, bias = model.layer.qkv.weight.detach(), model.layer.qkv.bias.detach()
     right = {
-        "layer.q.weight": rows[:8], "layer.k.weight": rows[8:], "layer.q.bias": bias[:8],
-        "layer.k.bias": bias[8:], "head.weight": model.head.weight.detach(),
-    }  # fmt: skip
+        "layer.q.weight": rows[:8],
+        "layer.k.weight": rows[8:],
+        "layer.q.bias": bias[:8],
+        "layer.k.bias": bias[8:],
+        "head.weight": model.head.weight.detach(),
+    }
 
     def laid_out(**changed: torch.Tensor) -> Any:
         saved = {name: tensor.clone() for name, tensor in (right | changed).items() if len(tensor)}
@@ -39,9 +43,12 @@ def test_only_a_model_whose_bytes_are_the_folders_is_laid_out(tmp_path: Path) ->
 
     found = laid_out()
     assert found.weights == {
-        "layer.q.weight": 0, "layer.k.weight": 8 * 8 * 4, "layer.q.bias": 384, "layer.k.bias": 384 + 32,
+        "layer.q.weight": 0,
+        "layer.k.weight": 8 * 8 * 4,
+        "layer.q.bias": 384,
+        "layer.k.bias": 384 + 32,
         "head.weight": 448,
-    }  # fmt: skip
+    }
     assert found.size == 448 + 192
     assert laid_out(**{"layer.k.weight": rows[8:] + 1}) is None  # other bytes
     assert laid_out(**{"layer.q.weight": rows[:0], "layer.k.weight": rows[8:]}) is None  # one is missing
@@ -59,7 +66,7 @@ def test_only_a_model_whose_bytes_are_the_folders_is_laid_out(tmp_path: Path) ->
 @needs_vllm
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 47, 48])
 def test_plain_products_are_the_same_in_both_orders(rows: int) -> None:
-    from mappa_rl.engines.vllm_in_place import linear
+    from mappa_rl.engines.vllm.in_place import linear
 
     torch.manual_seed(0)
     x, weight, bias = torch.randn(rows, 24), torch.randn(40, 24), torch.randn(40)

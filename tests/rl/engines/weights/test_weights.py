@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from engine_helpers import make_model
 
-from mappa_rl.engines.digest import _folded, digest
-from mappa_rl.sync import MOST_TRANSFERS, buckets, named_weights
+from engine_helpers import make_model
+from mappa_rl.engines.weights.base import MOST_TRANSFERS, buckets, named_weights
+from mappa_rl.engines.weights.digest import _folded, digest
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (7, 5), (300, 40), (1000, 33)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +9,30 @@ import numpy as np
 import pytest
 import torch
 
-from mappa_rl.checkpoint import Checkpoints
-from mappa_rl.config import Config, load_config
-from mappa_rl.learner import Learner
-from mappa_rl.memory import activations, checkpoint_bytes, estimate
-from mappa_rl.packing import pack
-from mappa_rl.policies import PolicyMap
-from mappa_rl.schedule import Schedule
-from mappa_rl.scoring import Scorer
-from mappa_rl.shapes import KNOWN, adapter_parameters, shape_of
+from learner_helpers import make_learner, make_scorer, take_step
+from mappa_rl.config import Config, Lora, load_config
+from mappa_rl.learner.checkpoint import Checkpoints
+from mappa_rl.learner.packing import pack
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.models.shape import HEAD_DIM, KNOWN, adapter_parameters, shape_of
+from mappa_rl.training.preflight.memory import activations, checkpoint_bytes, estimate
 from mappa_rl.types import Sample, Span
+from memory_layouts import LAYOUTS, config_of, estimated, measure, save_models
 
-ROOT = Path(__file__).parents[2]
 ONE = PolicyMap.from_spec("shared", ["a_0"])
 SIZES = [
-    "model.vocab_size=320", "model.hidden=384", "model.layers=8", "model.heads=8", "model.kv_heads=4",
-    "model.head_dim=48", "model.mlp=1536", "model.max_len=1024", "optim.tokens_per_micro_batch=1024",
-]  # fmt: skip
+    "model.vocab_size=320",
+    "model.hidden=384",
+    "model.layers=8",
+    "model.heads=8",
+    "model.kv_heads=4",
+    "model.mlp=1536",
+    "model.max_len=1024",
+    "optim.tokens_per_micro_batch=1024",
+]
 
 
-def config_of(*overrides: str) -> Config:
+def small(*overrides: str) -> Config:
     return load_config("demo", [*SIZES, *overrides])
 
 
@@ -39,10 +41,17 @@ def model_of(config: Config, dtype: torch.dtype = torch.float32) -> Any:
 
     m = config.model
     shape = Qwen3Config(
-        vocab_size=m.vocab_size, hidden_size=m.hidden, num_hidden_layers=m.layers, head_dim=m.head_dim,
-        num_attention_heads=m.heads, num_key_value_heads=m.kv_heads, intermediate_size=m.mlp,
-        max_position_embeddings=m.max_len, tie_word_embeddings=True, attn_implementation="sdpa",
-    )  # fmt: skip
+        vocab_size=m.vocab_size,
+        hidden_size=m.hidden,
+        num_hidden_layers=m.layers,
+        head_dim=HEAD_DIM,
+        num_attention_heads=m.heads,
+        num_key_value_heads=m.kv_heads,
+        intermediate_size=m.mlp,
+        max_position_embeddings=m.max_len,
+        tie_word_embeddings=True,
+        attn_implementation="sdpa",
+    )
     return Qwen3ForCausalLM(shape).to(dtype)
 
 
@@ -55,22 +64,22 @@ def sample_of(length: int) -> Sample:
 @pytest.mark.slow
 @pytest.mark.parametrize(("stage", "dtype"), [(0, "fp32"), (1, "fp32"), (2, "bf16")])
 def test_weights_optimizer_and_disk_are_as_estimated(stage: int, dtype: str, tmp_path: Path) -> None:
-    config = config_of(f"optim.zero_stage={stage}", f"optim.dtype={dtype}")
+    config = small(f"optim.zero_stage={stage}", f"optim.dtype={dtype}")
     shape = shape_of(config.model)
     model = model_of(config, torch.bfloat16 if dtype == "bf16" else torch.float32)
     assert sum(p.numel() for p in model.parameters()) == shape.parameters
-    found = estimate(config, shape, ONE, device="cpu")
-    learner = Learner(model, Schedule(1e-3), zero_stage=stage, tokens_per_micro_batch=64)
+    found = estimate(config, shape, ONE, processes=1, device="cpu")
+    learner = make_learner(model, 1e-3, zero_stage=stage, tokens_per_micro_batch=64)
     samples = [sample_of(64)]
     mass = [samples[0].action_mask.astype(np.float32)]
-    learner.step(samples, mass, mass)
+    take_step(learner, samples, mass, mass)
     optimizer = learner._engine.optimizer
     inner = getattr(optimizer, "optimizer", optimizer)
     state = sum(t.nbytes for each in inner.state.values() for t in each.values() if torch.is_tensor(t))
     masters = sum(p.nbytes for group in inner.param_groups for p in group["params"]) if stage else 0
     assert state + masters == pytest.approx(found.optimizer, rel=0.01)
     assert sum(p.nbytes for p in model.parameters()) == pytest.approx(found.weights, rel=0.01)
-    saved = Checkpoints(tmp_path).save(1, {"a": learner}, {})
+    saved = Checkpoints(tmp_path, keep=2).save(1, {"a": learner}, {})
     disk = sum(path.stat().st_size for path in saved.rglob("*") if path.is_file())
     assert disk == pytest.approx(checkpoint_bytes(config, shape, ONE), rel=0.02)
 
@@ -80,10 +89,10 @@ def test_weights_optimizer_and_disk_are_as_estimated(stage: int, dtype: str, tmp
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_activations_are_as_estimated(dtype: str, checkpointing: bool) -> None:
     """What autograd saves, each storage once, without weights and without the logits."""
-    config = config_of()
+    config = small()
     shape, length, width = shape_of(config.model), 256, 2 if dtype == "bf16" else 4
     model = model_of(config, torch.bfloat16 if dtype == "bf16" else torch.float32)
-    scorer = Scorer(model, gradient_checkpointing=checkpointing)
+    scorer = make_scorer(model, gradient_checkpointing=checkpointing)
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     saved: dict[int, Any] = {}
 
@@ -105,37 +114,19 @@ def test_activations_are_as_estimated(dtype: str, checkpointing: bool) -> None:
         assert measured == pytest.approx(expected, rel=0.15)
 
 
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return save_models(tmp_path_factory.mktemp("models"))
+
+
 @pytest.mark.slow
-def test_the_peak_of_a_learner_is_near_the_estimate() -> None:
-    """Resident memory of a process of its own; allocators and fragments make it a rough figure."""
-    code = (
-        "import pathlib, re, psutil, torch; torch.set_num_threads(1)\n"
-        "from test_memory import *\n"
-        "def step(learner, length):\n"
-        "    samples = [sample_of(length)]; mass = [samples[0].action_mask.astype('float32')]\n"
-        "    learner.step(samples, mass, mass)\n"
-        "small = load_config('demo', ['model.hidden=32', 'model.layers=1'])\n"
-        "step(Learner(model_of(small), Schedule(1e-3), zero_stage=0), 64)\n"  # what imports and threads take
-        "before = psutil.Process().memory_info().rss\n"
-        "step(Learner(model_of(config_of()), Schedule(1e-3), zero_stage=0), 1024)\n"
-        # of this program alone: getrusage would begin with the size of the process that started it
-        "peak = re.search(r'VmHWM:\\s+(\\d+)', pathlib.Path('/proc/self/status').read_text())[1]\n"
-        "print(int(peak) * 1024 - before)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parent, env=_path(), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    config = config_of()
-    found = estimate(config, shape_of(config.model), ONE, device="cpu")
-    measured = int(done.stdout.split()[-1])
-    assert 0.4 < measured / (found.training - found.reference) < 2.5
-
-
-def _path() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_peak_of_real_processes_is_near_the_estimate(layout: str, models: tuple[Path, Path]) -> None:
+    """Within 10 % on a quiet machine (benchmarks/memory_estimate.py); the heap's fragments vary."""
+    found, wanted = measure(layout, models), estimated(config_of(layout))
+    assert wanted.peak == pytest.approx(found.peak, rel=0.2)
+    assert found.start < 1.1 * wanted.start
+    assert wanted.start <= wanted.peak
 
 
 def test_stages_offload_and_adapters_move_what_they_should() -> None:
@@ -156,23 +147,26 @@ def test_stages_offload_and_adapters_move_what_they_should() -> None:
     assert split.weights == plain.weights
     assert of("optim.zero_stage=3", processes=4).weights == plain.weights // 4
     away = of("optim.offload=true")
-    assert (away.optimizer, away.host) == (0, plain.optimizer)
+    assert plain.host == 3 * 2 * shape.parameters  # what an engine that starts again is sent
+    assert (away.optimizer, away.host - plain.host) == (0, plain.optimizer)
     assert of("optim.gradient_checkpointing=false").activations > 10 * plain.activations
     config = load_config("mathchat")
-    beside = estimate(config, shape, separate, engine_bytes=int(56e9))
-    asleep = estimate(config, shape, separate, engine_bytes=int(56e9), engine_sleeps=True)
+    beside = estimate(config, shape, separate, processes=1, engine_bytes=int(56e9))
+    asleep = estimate(
+        config.with_overrides(["engine.sleep=true"]), shape, separate, processes=1, engine_bytes=int(56e9)
+    )
     assert beside.peak == beside.training + int(56e9)
-    assert asleep.peak == max(asleep.training, asleep.held + int(56e9))
-    lora = estimate(load_config("mathchat_lora"), shape, PolicyMap.from_spec("lora", team))
+    assert asleep.peak == max(asleep.training, asleep.held + asleep.transfer + int(56e9))
+    lora = estimate(load_config("mathchat_lora"), shape, PolicyMap.from_spec("lora", team), processes=1)
     assert lora.reference == 0
     assert lora.weights < 1.1 * 2 * shape.parameters
     assert plain.peak >= plain.training > plain.held
 
 
 def test_adapters_are_counted_exactly() -> None:
-    from mappa_rl.lora import LoraShape, adapted
+    from mappa_rl.models.lora import adapted
 
-    config = config_of("lora.rank=4")
-    made = adapted(model_of(config), LoraShape(4, 8, config.lora.targets), 0)
+    config = small("lora.rank=4")
+    made = adapted(model_of(config), Lora(rank=4, alpha=8, targets=config.lora.targets), 0)
     trained = sum(p.numel() for p in made.parameters() if p.requires_grad)
     assert adapter_parameters(shape_of(config.model), config.lora) == trained

@@ -1,0 +1,24 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("shared machine", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared machine")
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_interrupts() -> Iterator[None]:
+    """Give SIGINT its default handler, in the test and in the programs that it starts.
+
+    A shell starts background jobs with SIGINT ignored, and a program started that way rightly keeps ignoring
+    it. Tests of Ctrl-C must not depend on how pytest was started.
+    """
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, inherited)

@@ -1,0 +1,26 @@
+"""The modules of ``benchmarks/gpu_all.sh``, which are no package."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from paths import ROOT
+
+
+def benchmark(name: str) -> ModuleType:
+    """``benchmarks/<name>.py``; from then on the benchmarks can be imported by name."""
+    folder = str(ROOT / "benchmarks")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
+
+
+def rehearse(part: str, scratch: Path) -> list[Any]:
+    """The rows of a part at tiny size on the CPU. Raises what ``gpu_parts.checked`` raises."""
+    parts: Any = benchmark("gpu_parts")
+    rows: list[Any] = parts.checked(part, parts.Where("cpu", "tiny", scratch))
+    return rows

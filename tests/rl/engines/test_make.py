@@ -1,0 +1,103 @@
+"""Which engines a config gets, and what they read from it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine_helpers import MAX_LEN, make_model, vllm_config
+from mappa_rl.config import load_config
+from mappa_rl.engines.hf.engine import HFEngine
+from mappa_rl.engines.make import check_engine, make_engines
+from mappa_rl.engines.vllm.options import VLLMOptions, engine_environment
+from mappa_rl.errors import EngineError
+
+
+@pytest.mark.parametrize(("schedule", "shared"), [("lockstep", True), ("async", False)])
+def test_the_hf_engine_copies_weights_only_if_it_generates_while_they_train(
+    schedule: str, shared: bool
+) -> None:
+    models = {"solver": make_model(0), "coder": make_model(1)}
+    config, folders = load_config("demo", [f"rollout.schedule={schedule}"]), dict.fromkeys(models, Path())
+    engines = make_engines(config, models, folders, lora=False)
+    assert engines.keys() == models.keys()
+    for name, engine in engines.items():
+        assert isinstance(engine, HFEngine)
+        assert (engine.model is models[name]) == shared
+
+
+def test_a_vllm_engine_takes_lengths_and_precision_from_the_config() -> None:
+    options = VLLMOptions(Path(), vllm_config())
+    assert (options.max_len, options.torch_dtype) == (MAX_LEN, torch.float32)
+    trained_in_bf16 = ["optim.dtype=bf16", "optim.zero_stage=2"]
+    assert VLLMOptions(Path(), vllm_config(*trained_in_bf16)).torch_dtype == torch.bfloat16
+    mixed = vllm_config(*trained_in_bf16, "engine.dtype=fp32")
+    assert VLLMOptions(Path(), mixed).torch_dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("cpu", "override", "message"),
+    [
+        (True, "engine.sleep=true", "engine.sleep needs GPUs"),
+        (True, "engine.devices=[0]", "engine.devices needs GPUs"),
+        (False, "engine.tensor_parallel=2", "list them in engine.devices"),
+    ],
+)
+def test_an_engine_that_this_machine_cannot_run_is_refused(
+    monkeypatch: pytest.MonkeyPatch, cpu: bool, override: str, message: str
+) -> None:
+    monkeypatch.setattr("mappa_rl.engines.make.import_vllm", lambda: None)
+    monkeypatch.setattr("mappa_rl.engines.make.on_cpu", lambda: cpu)
+    with pytest.raises(EngineError, match=message):
+        check_engine(vllm_config(override))
+
+
+def test_engines_do_not_learn_what_a_launcher_tells_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchrun's variables, as torch.distributed.run 2.13 sets them for a worker."""
+    variables = {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "GROUP_RANK": "0",
+        "ROLE_RANK": "0",
+        "ROLE_NAME": "default",
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "GROUP_WORLD_SIZE": "1",
+        "ROLE_WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": "29500",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_RUN_ID": "x",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_ERROR_FILE": "/x",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("WORLD_CUP", "2026")
+    before = dict(os.environ)
+    with engine_environment(VLLMOptions(Path(), vllm_config()), {"EXTRA": "1"}):
+        inherited = dict(os.environ)
+    assert not variables.keys() & inherited.keys()
+    assert (inherited["EXTRA"], inherited["WORLD_CUP"]) == ("1", "2026")
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(
+    ("visible", "wanted"),
+    [(None, "1,2"), ("4,5,6,7", "5,6"), ("GPU-a, GPU-b,GPU-c", "GPU-b,GPU-c")],
+)
+def test_devices_count_among_the_gpus_that_this_process_sees(
+    visible: str | None, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    config = vllm_config("engine.devices=[1, 2]", "engine.tensor_parallel=2")
+    with engine_environment(VLLMOptions(Path(), config), {}):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == wanted
