@@ -1,7 +1,7 @@
-"""Does the rubric coach name who spoiled an episode, and with which action? On MathChat and DSBench.
+"""Does the rubric coach blame the agent and the action that caused a failure? On MathChat and DSBench.
 
-The same as ``mappa-env coach bench`` for each, with tasks that are held out from training; baselines, which
-look only at the order of actions and at whose code failed, are in the same table.
+Runs ``mappa-env coach bench`` for both, on tasks held out from training. The table includes baselines that
+use only the order of actions and which code failed.
 
     python benchmarks/coach_bench.py [--quick] [--json PATH]
 """
@@ -9,6 +9,7 @@ look only at the order of actions and at whose code failed, are in the same tabl
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
 import warnings
@@ -21,7 +22,7 @@ from mappa_env.benchmarking.coach.rows import RowFile
 from mappa_env.benchmarking.coach.running import Bench, Options
 from mappa_env.benchmarking.coach.summary import summary
 from mappa_env.benchmarking.coach.tables import tables
-from mappa_env.commands.coach_options import write_json
+from mappa_env.commands._shared import write_json
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import find_card
 
@@ -38,13 +39,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     for folder, sandbox, few, limit, many in plan:
         card = find_card(folder)
         chosen = Options(
-            "rubric", sandbox, tasks="eval", episodes=few if options.quick else many,
+            "rubric",
+            sandbox,
+            tasks="eval",
+            episodes=few if options.quick else many,
             limit=limit if options.quick else None,
-        )  # fmt: skip
-        found = summary(Bench(card, chosen, RowFile(None, {})).run(), card.team.names)
+            controls=1 if options.quick else many,
+        )
+        bench = Bench(card, chosen, RowFile(None, {}))
+        found = summary(bench.run(), card.team.names, bench.controlled)
         for part in tables(f"{card.id}, coach rubric", found):
             console.print(part, highlight=False, markup=False)
-        figures[folder] = found
+        figures[folder] = dataclasses.asdict(found)
     figures["seconds"] = round(time.perf_counter() - start, 1)
     console.print(f"{figures['seconds']} s")
     if options.json:

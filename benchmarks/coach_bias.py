@@ -1,13 +1,13 @@
-"""Does the bias monitor see what is there, and nothing else? A SIMULATION of coaches, with the real monitor.
+"""Does the bias monitor find injected bias, and nothing else? SIMULATED coaches, with the real monitor.
 
 Trajectories of three agents with three actions each, of two families, half of them successful. A score is
 5 + 3 * (success - 1/2) + trajectory + action noise, standard deviation 2 in all, clustered within
-trajectories (intraclass correlation ICC), kept within 0-10. Injected into one family: an offset of so many
+trajectories (intraclass correlation ICC), kept within 0-10. Bias is injected into one family: an offset in
 points, or a compression of the scores towards 5.
 
-Reported, with 95 % intervals: the share of single looks with a false alarm, and of runs of 20 looks with
-any; the share of looks that find what was injected, and which of the two tests does; how much of it each
-correction takes away; and alarms of anchors that a coach who is not deterministic judges again and again.
+Reports, with 95 % intervals: the fraction of single tests, and of runs of 20 tests, with a false alarm; the
+fraction of tests that find the injected bias, and which of the two tests does; how much of it each correction
+removes; and alarms of anchors that a nondeterministic coach judges repeatedly.
 
     python benchmarks/coach_bias.py [--quick] [--workers N] [--json PATH] [--figure PATH]
 """
@@ -27,23 +27,31 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from mappa_env.coach.bias import BiasMonitor, trajectories_needed
-from mappa_env.coach.drift import drifts
-from mappa_env.coach.strata import Correction
+from mappa_env.coach.bias.drift import drifts
+from mappa_env.coach.bias.monitor import BiasMonitor, trajectories_needed
+from mappa_env.coach.bias.strata import BiasCorrection
 from mappa_env.types import ActionRecord, Outcome, Task, Trajectory, Verdict
 
 SD, GAIN, ICC = 2.0, 3.0, 0.3
 AGENTS, TURNS = ("engineer_0", "modeler_0", "analyst_0"), 3
 TASKS = (Task("a", "", "accuracy"), Task("b", "", "rmse"))
 SHARED: dict[str, Any] = {
-    "messages": (), "action": "", "thinking": "", "answer": "", "code": None, "tool": None, "reward": 0.0,
-    "reward_valid": True, "seed": 0, "last_turn": False,
-}  # fmt: skip
-LOOKS, STEP, WINDOW = 20, 64, 512
-"""Looks of a run, trajectories between two of them, and the window of the monitor."""
+    "messages": (),
+    "action": "",
+    "thinking": "",
+    "answer": "",
+    "code": None,
+    "tool": None,
+    "reward": 0.0,
+    "reward_valid": True,
+    "seed": 0,
+    "last_turn": False,
+}
+TESTS, STEP, WINDOW = 20, 64, 512
+"""Tests of a run, trajectories between two of them, and the window of the monitor."""
 CHUNK = 100
 TRUE_SD = SD * math.sqrt(ICC + (1 - ICC) / (len(AGENTS) * TURNS))
-"""Of a trajectory's mean score at equal outcome: the common part, and the actions' own parts averaged."""
+"""Standard deviation of a trajectory's mean score at equal outcome, from trajectory and action noise."""
 INJECTED: Mapping[str, Callable[[float], float]] = {
     "nothing": lambda score: score,
     "offset +0.5": lambda score: score + 0.5,
@@ -55,7 +63,7 @@ Share = tuple[int, int]
 
 
 def trajectory(rng: np.random.Generator, number: int, icc: float, injected: str) -> Trajectory:
-    """Every second one is of the second family, whose scores are changed."""
+    """Make a trajectory; every second one is of the second family, which has the injected bias."""
     family, success = number % 2, bool(rng.random() < 0.5)
     common = 5 + GAIN * (success - 0.5) + rng.normal(0.0, SD * math.sqrt(icc))
     own = rng.normal(0.0, SD * math.sqrt(1 - icc), len(AGENTS) * TURNS).tolist()
@@ -75,8 +83,8 @@ def trajectory(rng: np.random.Generator, number: int, icc: float, injected: str)
     )
 
 
-def look(injected: str, icc: float, count: int, rng: np.random.Generator) -> dict[str, bool]:
-    """The alarms of one look after ``count`` trajectories."""
+def single_test(injected: str, icc: float, count: int, rng: np.random.Generator) -> dict[str, bool]:
+    """The alarms of one test after ``count`` trajectories."""
     monitor = BiasMonitor(window=count)
     for number in range(count):
         monitor.add(trajectory(rng, number, icc, injected))
@@ -89,20 +97,20 @@ def look(injected: str, icc: float, count: int, rng: np.random.Generator) -> dic
 
 
 def run(injected: str, rng: np.random.Generator) -> dict[str, bool]:
-    """Whether a run is alarmed, ever and by its 1st, 2nd, 5th and 10th look; and without spending."""
-    monitor, naive, first = BiasMonitor(window=WINDOW), False, LOOKS + 1
-    for number in range(LOOKS * STEP):
+    """Whether a run has an alarm: ever, by its 1st, 2nd, 5th and 10th test, and with uncorrected tests."""
+    monitor, naive, first = BiasMonitor(window=WINDOW), False, TESTS + 1
+    for number in range(TESTS * STEP):
         monitor.add(trajectory(rng, number, ICC, injected))
         if (number + 1) % STEP == 0:
             naive |= any(finding.alarm for finding in monitor.findings())
-            if any(finding.alarm for finding in monitor.look()):
+            if any(finding.alarm for finding in monitor.test()):
                 first = min(first, (number + 1) // STEP)
-    return {"any": first <= LOOKS, "uncorrected": naive} | {f"by {k}": first <= k for k in (1, 2, 5, 10)}
+    return {"any": first <= TESTS, "uncorrected": naive} | {f"by {k}": first <= k for k in (1, 2, 5, 10)}
 
 
 def corrected(injected: str, correct: str, rng: np.random.Generator) -> dict[str, float]:
-    """Offset (points) and slope (as a share of the first family's) that are left, once strata are known."""
-    correction, left, count = Correction(spread=correct == "mean_std"), [], 4096
+    """Remaining offset (points) and slope (fraction of the first family's), once strata are known."""
+    correction, left, count = BiasCorrection(spread=correct == "mean_std"), [], 4096
     for start in range(0, count, 32):
         batch = [trajectory(rng, start + i, ICC, injected) for i in range(32)]
         scores = [(a.stratum, float(a.verdict.score or 0.0)) for each in batch for a in each.actions]
@@ -130,7 +138,7 @@ def anchored(shift: float, rng: np.random.Generator) -> dict[str, bool]:
         return np.clip(grades, 0, 10).tolist()  # type: ignore[no-any-return]
 
     alarms, first = [], judged(0.0)
-    for number in range(1, LOOKS + 1):
+    for number in range(1, TESTS + 1):
         pairs = [
             [(("math", role, 0), a, b) for role, a, b in zip(AGENTS, old, new, strict=True)]
             for old, new in zip(first, judged(shift), strict=True)
@@ -140,13 +148,13 @@ def anchored(shift: float, rng: np.random.Generator) -> dict[str, bool]:
 
 
 def repeat(play: Callable[[np.random.Generator], Any], chunk: tuple[int, int, int]) -> list[dict[str, Any]]:
-    """``chunk``: number of the case, of the chunk, and how often to play."""
+    """Call ``play`` repeatedly. ``chunk``: index of the case, index of the chunk, number of calls."""
     rng = np.random.default_rng(chunk)
     return [play(rng) for _ in range(chunk[2])]
 
 
 class Simulation:
-    """Plays cases on several processes; the same figures whatever their number."""
+    """Plays cases on several processes; their number does not change the figures."""
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool, self._cases = pool, 0
@@ -163,7 +171,7 @@ class Simulation:
 
 
 def interval(share: Share) -> tuple[float, float, float]:
-    """The share with its Wilson interval at 95 %."""
+    """The fraction with its 95 % Wilson interval."""
     k, n = share
     z, p = 1.96, k / n
     centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -185,7 +193,7 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], con
 
 
 def simulate(simulation: Simulation, scale: float, console: Console) -> dict[str, Any]:
-    """All figures by name. ``scale``: share of the repeats of a full run."""
+    """All figures by name. ``scale``: fraction of the repeats of a full run."""
     needed = trajectories_needed(0.5, TRUE_SD)
     figures: dict[str, Any] = {"needed": needed}
     cases = [
@@ -198,16 +206,16 @@ def simulate(simulation: Simulation, scale: float, console: Console) -> dict[str
         *(("offset +1.0", ICC, n, 1000) for n in (32, 64, 128, needed)),
         *(("compression to half", ICC, n, 1000) for n in (32, 64, 128, needed)),
     ]
-    looks = {}
+    tests = {}
     for injected, icc, count, times in cases:
-        play = partial(look, injected, icc, count)
-        looks[f"{injected}/{icc:g}/{count}"] = simulation.shares(play, math.ceil(times * scale))
+        play = partial(single_test, injected, icc, count)
+        tests[f"{injected}/{icc:g}/{count}"] = simulation.shares(play, math.ceil(times * scale))
     table(
-        f"single looks; {needed} trajectories are named for an offset of 0.5 points",
-        ("injected", "ICC", "trajectories", "looks", "offset alarm", "slope alarm", "any alarm"),
+        f"single tests; {needed} trajectories are named for an offset of 0.5 points",
+        ("injected", "ICC", "trajectories", "tests", "offset alarm", "slope alarm", "any alarm"),
         (
             (*name.split("/"), str(found["any"][1]), *map(shown, found.values()))
-            for name, found in looks.items()
+            for name, found in tests.items()
         ),
         console,
     )
@@ -216,8 +224,8 @@ def simulate(simulation: Simulation, scale: float, console: Console) -> dict[str
         for name, times in (("nothing", 2000), ("offset +0.5", 250), ("compression to half", 250))
     }
     table(
-        f"runs of {LOOKS} looks, {STEP} trajectories apart, at the last {WINDOW}: share with an alarm",
-        ("injected", "runs", "ever", "looks not corrected", "by look 1", "2", "5", "10"),
+        f"runs of {TESTS} tests, {STEP} trajectories apart, at the last {WINDOW}: fraction with an alarm",
+        ("injected", "runs", "ever", "tests not corrected", "by test 1", "2", "5", "10"),
         ((name, str(found["any"][1]), *map(shown, found.values())) for name, found in runs.items()),
         console,
     )
@@ -239,12 +247,12 @@ def simulate(simulation: Simulation, scale: float, console: Console) -> dict[str
         f"{s:+.1f}": simulation.shares(partial(anchored, s), math.ceil(4000 * scale)) for s in (0.0, 0.5, 1.0)
     }
     table(
-        f"anchors: 32 episodes, judged anew {LOOKS} times, share of runs with an alarm",
+        f"anchors: 32 episodes, judged again {TESTS} times, fraction of runs with an alarm",
         ("drift, points", "runs", "ever", "by time 1", "5"),
         ((name, str(found["any"][1]), *map(shown, found.values())) for name, found in anchors.items()),
         console,
     )
-    return figures | {"looks": looks, "runs": runs, "left": left, "anchors": anchors}
+    return figures | {"tests": tests, "runs": runs, "left": left, "anchors": anchors}
 
 
 def spread(values: list[float]) -> tuple[float, float]:
@@ -262,9 +270,12 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
     plt.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "bias", "font.size": 9, "axes.grid": True}
     plt.rcParams |= {"axes.spines.top": False, "axes.spines.right": False, "grid.color": "#eeeeee"}
     figure, (alarms, power, rest) = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
-    shares = {f"ICC {name.split('/')[1]}, {name.split('/')[2]} trajectories": found["any"]
-              for name, found in figures["looks"].items() if name.startswith("nothing")}  # fmt: skip
-    shares[f"a run of {LOOKS} looks"] = figures["runs"]["nothing"]["any"]
+    shares = {
+        f"ICC {name.split('/')[1]}, {name.split('/')[2]} trajectories": found["any"]
+        for name, found in figures["tests"].items()
+        if name.startswith("nothing")
+    }
+    shares[f"a run of {TESTS} tests"] = figures["runs"]["nothing"]["any"]
     for row, share in enumerate(reversed(shares.values())):
         p, low, high = (100 * value for value in interval(share))
         alarms.errorbar(p, row, xerr=[[p - low], [high - p]], fmt="o", color="#0072B2", capsize=3)
@@ -272,17 +283,23 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
     alarms.set_yticks(range(len(shares)), list(reversed(shares)))
     alarms.set_xlim(left=0)
     alarms.set(title="False alarms, %")
-    lines = (("offset +0.5", "offset", "#0072B2"), ("offset +1.0", "offset", "#56B4E9"),
-             ("compression to half", "slope", "#D55E00"))  # fmt: skip
+    lines = (
+        ("offset +0.5", "offset", "#0072B2"),
+        ("offset +1.0", "offset", "#56B4E9"),
+        ("compression to half", "slope", "#D55E00"),
+    )
     for injected, kind, colour in lines:
-        points = [(int(name.split("/")[2]), interval(found[kind]))
-                  for name, found in figures["looks"].items() if name.startswith(injected)]  # fmt: skip
+        points = [
+            (int(name.split("/")[2]), interval(found[kind]))
+            for name, found in figures["tests"].items()
+            if name.startswith(injected)
+        ]
         x, (mean, low, high) = [n for n, _ in points], zip(*(share for _, share in points), strict=True)
         power.plot(x, [100 * v for v in mean], marker="o", color=colour, label=injected)
         power.fill_between(x, [100 * v for v in low], [100 * v for v in high], color=colour, alpha=0.2)
     power.axvline(figures["needed"], color="#999999", linewidth=1, linestyle="--")
     power.axhline(80, color="#999999", linewidth=1, linestyle="--")
-    power.set(ylim=(0, 102), xlabel="trajectories", title="Found in one look, % (ICC 0.3)")
+    power.set(ylim=(0, 102), xlabel="trajectories", title="Found in one test, % (ICC 0.3)")
     power.legend(frameon=False, loc="lower right")
     bars = (("offset +1.0", "offset"), ("compression to half", "slope"))
     for at, (injected, kind) in enumerate(bars):
@@ -291,8 +308,14 @@ def draw(figures: Mapping[str, Any], path: Path) -> None:
         ):
             value, width = spread(figures["left"][f"{injected}/{correct}"][kind])
             value = 1 - value if kind == "slope" else value
-            rest.bar(at + (shift - 1) * 0.25, value, 0.22, yerr=width, color=colour,
-                     label=correct if not at else None)  # fmt: skip
+            rest.bar(
+                at + (shift - 1) * 0.25,
+                value,
+                0.22,
+                yerr=width,
+                color=colour,
+                label=correct if not at else None,
+            )
     rest.set_xticks(
         range(len(bars)), ["offset +1.0:\npoints left", "compression to half:\nshare of the slope lost"]
     )

@@ -1,8 +1,8 @@
-"""How much of a slow coach is left on an episode's critical path when it judges in the background?
+"""How much of a slow coach's time stays on the critical path when it judges in the background?
 
 Scripted experts play real episodes; an agent's generation is simulated by a pause before each action. The
-coach is FAKE: an OpenAI-compatible server on loopback that answers every request after exactly the latency
-given. The same episodes (task and seed) are played with the coach off, deferred and blocking, in turn.
+coach is FAKE: an OpenAI-compatible server on loopback that answers every request after a fixed latency. The
+same episodes (task and seed) are played with the coach off, deferred and blocking, in turn.
 
 Verdicts on the critical path = (episode with the coach - episode with coach="off") / the coach's latency:
 all actions of the episode with judging="blocking"; with "deferred" about one, the closing action's own.
@@ -28,8 +28,9 @@ from rich.console import Console
 from rich.table import Table
 
 import mappa_env
+from mappa_env import team_env
+from mappa_env.envs.partners import Partners
 from mappa_env.errors import SandboxWarning
-from mappa_env.partners import Partners
 
 MODES = ("off", "deferred", "blocking")
 SANDBOXES = {"mappa/MathChat-v0": "calculator", "mappa/DSBench-v0": "local"}
@@ -38,8 +39,8 @@ SANDBOXES = {"mappa/MathChat-v0": "calculator", "mappa/DSBench-v0": "local"}
 def play(env: gym.Env[Any, str], seed: int, generation_s: float) -> tuple[float, int]:
     """Wall seconds of one episode from its first observation on, and its number of actions."""
     env.reset(seed=seed)
-    episode = env.unwrapped.episode  # type: ignore[attr-defined]
-    team = Partners(episode.card, "expert", seat=None, prompts="full")
+    episode = team_env(env).episode
+    team = Partners(episode.card, "expert", agent=None, prompts="full")
     team.reset(episode)
     start = time.perf_counter()
     while not episode.over:
@@ -48,16 +49,16 @@ def play(env: gym.Env[Any, str], seed: int, generation_s: float) -> tuple[float,
     seconds = time.perf_counter() - start
     wrong = [a.verdict for a in episode.actions if a.verdict.status != ("abstain" if _off(env) else "ok")]
     if wrong:
-        raise SystemExit(f"a verdict is not as it should be: {wrong[0]}")
+        raise SystemExit(f"unexpected verdict: {wrong[0]}")
     return seconds, len(episode.actions)
 
 
 def _off(env: gym.Env[Any, str]) -> bool:
-    return bool(env.unwrapped.episode.coach.name == "off")  # type: ignore[attr-defined]
+    return bool(team_env(env).episode.coach.name == "off")
 
 
 def measure(env_id: str, url: str, latency_s: float, generation_s: float, episodes: int) -> dict[str, Any]:
-    """Medians over ``episodes``; the share on the critical path is taken episode by episode."""
+    """Medians over ``episodes``; verdicts on the critical path are computed per episode."""
     coaches = {mode: f"openai:fake@{url}" if mode != "off" else "off" for mode in MODES}
     envs = {
         mode: gym.make(
@@ -83,11 +84,13 @@ def measure(env_id: str, url: str, latency_s: float, generation_s: float, episod
         for mode in MODES[1:]
     }
     return {
-        "env": env_id, "generation_s": generation_s, "actions": statistics.median(actions),
+        "env": env_id,
+        "generation_s": generation_s,
+        "actions": statistics.median(actions),
         "wall_s": {mode: statistics.median(rows) for mode, rows in walls.items()},
         "critical_path": {mode: statistics.median(rows) for mode, rows in share.items()},
         "episodes": {"wall_s": walls, "critical_path": share},
-    }  # fmt: skip
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -114,10 +117,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             row = measure(env_id, server.url, args.latency, pause, episodes)
             rows.append(row)
             table.add_row(
-                env_id, f"{pause:g}", f"{row['actions']:g}",
+                env_id,
+                f"{pause:g}",
+                f"{row['actions']:g}",
                 *(f"{row['wall_s'][mode]:.2f}" for mode in MODES),
                 *(f"{row['critical_path'][mode]:.2f}" for mode in MODES[1:]),
-            )  # fmt: skip
+            )
     Console(width=130).print(table)
     if args.json:
         document = {"version": mappa_env.__version__, "fake": True, "latency_s": args.latency, "rows": rows}

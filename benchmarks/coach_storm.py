@@ -22,14 +22,11 @@ import io
 import json
 import logging
 import os
-import random
-import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 import zlib
@@ -38,85 +35,42 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import fakes
 import gymnasium as gym
 import yaml
 from rich.console import Console
 from rich.table import Table
+from weather import KEY, Weather, fake, grade
 
 import mappa_env
+from mappa_env import team_env
 from mappa_env.cards import Card
 from mappa_env.coach import make_coach
+from mappa_env.envs.partners import Partners
 from mappa_env.errors import CoachStopped
-from mappa_env.partners import Partners
 from mappa_env.registration import find_card
 from mappa_env.types import Evidence, Task
 
-fake = fakes.load()
-KEY = "storm-key-7f3a9c1e5b"
 KINDS = ("gemini", "openai")
 PRICE = {"input": 1.0, "cached": 0.1, "output": 10.0}
 OPEN = {"requests": 1e6, "tokens": 1e9}
-SHARE = 0.05
 TARGET = 1.2
 
 
 # -- the servers ------------------------------------------------------------------------------------------
 
 
-def grade(call: Any, criterion: str) -> int:
-    """What the fake says of this action: known from its number alone."""
-    number = re.findall(r"plan: (\d+)", call.text)
-    return zlib.crc32(f"{number[-1]}/{criterion}".encode()) % 5
-
-
-def wrong_schema(server: Any, call: Any) -> Any:
-    return fake.answering(score=9.5)(server, call)
-
-
-def invented_quote(server: Any, call: Any) -> Any:
-    found = fake.verdict(server, call)
-    found["criteria"]["honesty"]["quote"] = "nobody ever said this"
-    return fake.saying(json.dumps(found))(server, call)
-
-
-def faults(stall_s: float) -> dict[str, Any]:
-    return {
-        "429": fake.rate_limited(0.1), "503": fake.failing(503, f"overloaded, key {KEY}"),
-        "stall": fake.stalling(stall_s), "cut off": fake.cut_off, "truncated": fake.truncated,
-        "html": fake.html, "empty": fake.empty, "blocked": fake.blocked, "max tokens": fake.out_of_tokens,
-        "out of range": fake.out_of_range, "wrong schema": wrong_schema,
-        "invented quote": invented_quote,
-    }  # fmt: skip
-
-
-class Weather:
-    """5 % of each fault; from call ``outage`` on, for two seconds, nothing but 503."""
-
-    def __init__(self, stall_s: float, outage: int = -1) -> None:
-        self._faults, self._random, self._lock = faults(stall_s), random.Random(1), threading.Lock()
-        self._outage, self._until = outage, 0.0
-        self.met: Counter[str] = Counter()
-
-    def __call__(self, server: Any, call: Any) -> Any:
-        with self._lock:
-            drawn = int(self._random.random() / SHARE)
-            name = [*self._faults][drawn] if drawn < len(self._faults) else "none"
-            if sum(self.met.values()) == self._outage:
-                self._until = time.monotonic() + 2.0
-            if time.monotonic() < self._until:
-                name = "outage"
-            self.met[name] += 1
-        say = fake.failing(503, f"down, key {KEY}") if name == "outage" else self._faults.get(name, fake.ok)
-        return say(server, call)
-
-
 def evidence(card: Card, number: int) -> Evidence:
     return Evidence(
         task=Task("t/1", "What is two plus two?", "exact_match", truth={"answer": "4"}),
-        agent=card.team["solver_0"], turn=0, step=0, prompt="Solve it.", action=f"plan: {number}", code=None,
-        tool=None, last_turn=True,
-    )  # fmt: skip
+        agent=card.team["solver_0"],
+        turn=0,
+        step=0,
+        prompt="Solve it.",
+        action=f"plan: {number}",
+        code=None,
+        tool=None,
+        last_turn=True,
+    )
 
 
 def spec(server: Any, **options: Any) -> dict[str, Any]:
@@ -130,7 +84,7 @@ def spec(server: Any, **options: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def listening(seen: list[str]) -> Iterator[None]:
-    """Everything that is logged or written to the terminal meanwhile goes to ``seen``."""
+    """Collect in ``seen`` everything that is logged or written to the terminal."""
     text, root = io.StringIO(), logging.getLogger()
     handler, level = logging.StreamHandler(text), root.level
     root.addHandler(handler)
@@ -145,7 +99,7 @@ def listening(seen: list[str]) -> Iterator[None]:
 
 
 def leaks(seen: Sequence[str], folder: Path, server: Any) -> list[str]:
-    """Where the key turns up, outside of the header that it belongs in."""
+    """The places where the key appears, other than its header."""
     places = [f"text {index}" for index, text in enumerate(seen) if KEY in text]
     places += [
         path.name for path in folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
@@ -188,13 +142,23 @@ def storm(kind: str, count: int, folder: Path) -> dict[str, Any]:
     seen += [repr(verdicts)]
     statuses = Counter(verdict.status for verdict in verdicts)
     return {
-        "kind": kind, "verdicts": count, **{s: statuses[s] for s in ("ok", "suspect", "abstain", "error")},
-        "invented": invented, "calls": len(server.calls), "met": dict(weather.met), "seconds": seconds,
-        "budget": budget, "spent": spent, "billed_by_the_server": billed,
+        "kind": kind,
+        "verdicts": count,
+        **{s: statuses[s] for s in ("ok", "suspect", "abstain", "error")},
+        "invented": invented,
+        "calls": len(server.calls),
+        "met": dict(weather.met),
+        "seconds": seconds,
+        "budget": budget,
+        "spent": spent,
+        "billed_by_the_server": billed,
         "leaks": leaks(seen, folder, server),
-        "holds": invented == 0 and billed <= spent + 1e-9 <= budget and len(booked) >= len(server.calls)
-        and sum(statuses.values()) == count and not leaks(seen, folder, server),
-    }  # fmt: skip
+        "holds": invented == 0
+        and billed <= spent + 1e-9 <= budget
+        and len(booked) >= len(server.calls)
+        and sum(statuses.values()) == count
+        and not leaks(seen, folder, server),
+    }
 
 
 # -- stop -------------------------------------------------------------------------------------------------
@@ -212,8 +176,8 @@ def stop(kind: str, why: str, count: int, folder: Path) -> dict[str, Any]:
         futures = [coach.judge_later(evidence(card, number)) for number in range(count)]
         failures = [error for future in futures if (error := future.exception()) is not None]
         for error in failures:
-            told = traceback.TracebackException.from_exception(error, capture_locals=True)
-            seen.append("".join(told.format()))
+            details = traceback.TracebackException.from_exception(error, capture_locals=True)
+            seen.append("".join(details.format()))
         coach.close()
     prompt, cached, output, thoughts = server.usage
     cost = len(server.calls) * (prompt - cached + cached * 0.1 + (output + thoughts) * 10) / 1e6
@@ -221,18 +185,23 @@ def stop(kind: str, why: str, count: int, folder: Path) -> dict[str, Any]:
     after = len(server.calls) - 20
     found = leaks(seen, folder, server)
     return {
-        "kind": kind, "why": why, "verdicts": count, "calls": len(server.calls), "stopped": stopped,
-        "message": str(failures[0]) if failures else "", "leaks": found,
+        "kind": kind,
+        "why": why,
+        "verdicts": count,
+        "calls": len(server.calls),
+        "stopped": stopped,
+        "message": str(failures[0]) if failures else "",
+        "leaks": found,
         **({"billed_by_the_server": cost, "budget": budget} if why == "budget" else {"calls_after": after}),
         "holds": stopped and not found and (cost <= budget if why == "budget" else 1 <= after <= 16),
-    }  # fmt: skip
+    }
 
 
 # -- pace -------------------------------------------------------------------------------------------------
 
 
 def bound(count: int, latency_s: float, concurrency: int, limits: dict[str, float], tokens: int) -> float:
-    """Seconds that ``count`` calls take at least: five seconds' worth of a minute's limit may go at once."""
+    """Least seconds for ``count`` calls: five seconds' worth of a minute's limit may be sent at once."""
     waves = -(-count // concurrency) * latency_s
     waits = (
         [(count - 5 * limits["requests"] / 60) / (limits["requests"] / 60)] if "requests" in limits else []
@@ -255,10 +224,14 @@ def pace(
     least = bound(count, latency_s, concurrency, limits, prompt + output + thoughts)
     well = all(verdict.status == "ok" for verdict in verdicts) and server.most_in_flight <= concurrency
     return {
-        "concurrency": concurrency, "limits": limits, "seconds": seconds, "bound": least,
-        "ratio": seconds / least, "most_in_flight": server.most_in_flight,
+        "concurrency": concurrency,
+        "limits": limits,
+        "seconds": seconds,
+        "bound": least,
+        "ratio": seconds / least,
+        "most_in_flight": server.most_in_flight,
         "holds": well and 0.97 <= seconds / least <= TARGET,
-    }  # fmt: skip
+    }
 
 
 # -- replay -----------------------------------------------------------------------------------------------
@@ -266,8 +239,8 @@ def pace(
 
 def rewards(coach: Any, episodes: int) -> list[list[Any]]:
     env = gym.make("mappa/MathChat-v0", coach=coach, sandbox="calculator", judging="deferred")
-    episode, found = env.unwrapped.episode, []  # type: ignore[attr-defined]
-    team = Partners(episode.card, "faulty", seat=None, prompts="full")
+    episode, found = team_env(env).episode, []
+    team = Partners(episode.card, "faulty", agent=None, prompts="full")
     for seed in range(episodes):
         env.reset(seed=seed)
         team.reset(episode)
@@ -298,14 +271,18 @@ def replay(kind: str, episodes: int, folder: Path) -> dict[str, Any]:
     replayed = json.loads(done.stdout) if done.returncode == 0 else done.stderr[-500:]
     actions = [action for episode in recorded for action in episode]
     return {
-        "kind": kind, "episodes": episodes, "actions": len(actions), "no_network_namespace": own_network,
-        "without_a_score": sum(not action[1] for action in actions), "holds": replayed == recorded,
+        "kind": kind,
+        "episodes": episodes,
+        "actions": len(actions),
+        "no_network_namespace": own_network,
+        "without_a_score": sum(not action[1] for action in actions),
+        "holds": replayed == recorded,
         **({} if replayed == recorded else {"replayed": replayed}),
-    }  # fmt: skip
+    }
 
 
 def replay_here(cache: str, episodes: int) -> None:
-    """In a process of its own: no socket may connect."""
+    """Replay in a separate process in which no socket may connect."""
 
     def refuse(*args: Any) -> None:
         raise OSError("no network here")
@@ -332,9 +309,14 @@ def run(part: str, quick: bool) -> list[dict[str, Any]]:
     if part == "replay":
         return [with_folder(replay, kind, 4 if quick else 25) for kind in KINDS]
     settings: list[tuple[int, dict[str, float]]] = [
-        (64, {}), (200, {"requests": 1200}), (64, {"requests": 600}), (64, {"tokens": 1e6}),
-        (200, {"tokens": 1e6}), (200, {"requests": 900, "tokens": 8e5}), (16, {}),
-    ]  # fmt: skip
+        (64, {}),
+        (200, {"requests": 1200}),
+        (64, {"requests": 600}),
+        (64, {"tokens": 1e6}),
+        (200, {"tokens": 1e6}),
+        (200, {"requests": 900, "tokens": 8e5}),
+        (16, {}),
+    ]
     return [pace(*each) for each in (settings[:4:3] if quick else settings)]
 
 
@@ -343,7 +325,7 @@ SHOWN = {
     "stop": ("kind", "why", "verdicts", "calls", "stopped"),
     "pace": ("concurrency", "limits", "bound", "seconds", "ratio", "most_in_flight"),
     "replay": ("kind", "episodes", "actions", "without_a_score", "no_network_namespace"),
-}  # fmt: skip
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

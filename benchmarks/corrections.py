@@ -1,12 +1,13 @@
 """Do corrected actions save episodes? The tabular demo with and without them, from the same warm starts.
 
-The recipes differ in nothing else. Held-out tasks are played (T = 1) on the way; the figure is after how many
-training episodes the hybrid has the success that reinforcement alone ends with. The one who corrects is the
-scripted expert, a STAND-IN for a coach that corrects: this measures the machinery, not a language model.
+The recipes are otherwise equal. Held-out tasks are played (T = 1) during training. The figure is the number
+of training episodes that the hybrid needs to reach the final success of reinforcement learning alone. The
+corrections come from the scripted expert, a STAND-IN for a coach that corrects: this measures the machinery,
+not a language model.
 
     python benchmarks/corrections.py [--seeds 0,1,2] [--quick] [--out FOLDER] [--json PATH] [--figure PATH]
 
-An interrupted benchmark goes on where it was: finished runs in --out are not made again.
+An interrupted benchmark continues where it stopped: finished runs in --out are kept.
 """
 
 from __future__ import annotations
@@ -23,16 +24,24 @@ from rich.table import Table
 from runs import finished
 
 from mappa_rl.config import load_config
-from mappa_rl.results import Result, load_results
-from mappa_rl.stats import Interval, paired_delta, wilson
+from mappa_rl.evaluation.results import Result, load_results
+from mappa_rl.evaluation.stats import Interval, paired_delta, wilson
 
 ARMS = {"reinforcement": "demo_dsbench", "hybrid": "demo_dsbench_hybrid"}
 TEMPERATURE = 1.0
 QUICK = [
-    "env.task_options={variants: 1}", "warmstart.episodes=10", "warmstart.steps=5",
-    "warmstart.warmup_steps=1", "warmstart.renamed=1", "model.layers=1", "run.steps=2", "eval.episodes=3",
-    "rollout.episodes_per_step=4", "rollout.max_new_tokens=32", "run.tensorboard=false",
-]  # fmt: skip
+    "env.task_options={variants: 1}",
+    "warmstart.episodes=10",
+    "warmstart.steps=5",
+    "warmstart.warmup_steps=1",
+    "warmstart.renamed=1",
+    "model.layers=1",
+    "run.steps=2",
+    "eval.episodes=3",
+    "rollout.episodes_per_step=4",
+    "rollout.max_new_tokens=32",
+    "run.tensorboard=false",
+]
 
 
 def curve(folder: Path) -> dict[int, list[Result]]:
@@ -64,8 +73,8 @@ def rate(rows: Sequence[Result]) -> Interval:
 
 
 def reached(curve: Mapping[int, list[Result]], level: float) -> tuple[int | None, int | None]:
-    """Training episodes at the first look with a success of ``level``, and at that from which on every look
-    has it."""
+    """Training episodes at the first test with a success of ``level``, and at the test after which success
+    stays at or above it."""
     above = [at for at, rows in sorted(curve.items()) if rate(rows).mean >= level]
     below = max((at for at in curve if at not in above), default=-1)
     return min(above, default=None), min((at for at in above if at > below), default=None)
@@ -76,12 +85,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", default="0,1,2", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, help="default: runs/corrections, with --quick a folder beside it")
     parser.add_argument(
-        "--starts", type=Path, metavar="FOLDER",
+        "--out", type=Path, help="default: runs/corrections, with --quick a folder next to it"
+    )
+    parser.add_argument(
+        "--starts",
+        type=Path,
+        metavar="FOLDER",
         help="runs of demo_dsbench in seed-<n>/, whose warm starts are taken instead of making new ones",
-    )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="a miniature that shows that it runs")
+    )
+    parser.add_argument("--quick", action="store_true", help="a tiny version that only shows that it runs")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
     parser.add_argument("--figure", type=Path, metavar="PATH", help="write the curves here (svg or png)")
     args = parser.parse_args(argv)
@@ -96,14 +109,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             folders[arm].append(folder)
     figures = report({arm: [curve(each) for each in mine] for arm, mine in folders.items()})
     rows = [row for each in folders["hybrid"] for row in corrected(each)]
-    figures["corrections"] = told = {
+    figures["corrections"] = totals = {
         "proposed": sum(row["proposed"] for row in rows),
         "kept": sum(row["kept"] for row in rows),
         "gain": sum(row["kept"] * row["kept_gain"] for row in rows) / max(sum(r["kept"] for r in rows), 1),
     }
     Console().print(
-        f"corrections: {told['proposed']:.0f} proposed, {told['kept']:.0f} kept, which the rubric scored "
-        f"{told['gain']:.1f} points higher than what they correct"
+        f"corrections: {totals['proposed']:.0f} proposed, {totals['kept']:.0f} kept; the rubric scored "
+        f"the kept ones {totals['gain']:.1f} points higher than what they replace"
     )
     if args.json:
         args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
@@ -128,11 +141,12 @@ def report(found: dict[str, list[dict[int, list[Result]]]]) -> dict[str, Any]:
         )
         first, second = rate(alone[at]), rate(hybrid[at])
         table.add_row(
-            str(at), *(f"{r.mean:.1%} [{r.low:.1%}, {r.high:.1%}]" for r in (first, second)),
+            str(at),
+            *(f"{r.mean:.1%} [{r.low:.1%}, {r.high:.1%}]" for r in (first, second)),
             f"{delta.mean:+.1%} [{delta.low:+.1%}, {delta.high:+.1%}]",
-        )  # fmt: skip
-        told = {"reinforcement": first, "hybrid": second, "difference": delta}
-        rows.append({"episodes": at, **{name: each._asdict() for name, each in told.items()}})
+        )
+        compared = {"reinforcement": first, "hybrid": second, "difference": delta}
+        rows.append({"episodes": at, **{name: each._asdict() for name, each in compared.items()}})
     console = Console(width=110)
     console.print(table)
     when = {arm: reached(curve, final.mean) for arm, curve in both.items()}
@@ -141,8 +155,8 @@ def report(found: dict[str, list[dict[int, list[Result]]]]) -> dict[str, Any]:
         for mine, other in zip(found["hybrid"], found["reinforcement"], strict=True)
     ]
     console.print(
-        f"reinforcement alone ends at {final.mean:.1%}. Training episodes after which a look first is there, "
-        f"and from which all looks are: hybrid {when['hybrid']}, reinforcement {when['reinforcement']}; the "
+        f"reinforcement alone ends at {final.mean:.1%}. Training episodes until a test first reaches that, "
+        f"and until all later tests do: hybrid {when['hybrid']}, reinforcement {when['reinforcement']}; the "
         f"hybrid by seed, against its own baseline: {by_seed}."
     )
     return {"curve": rows, "final": final.mean, "reached": when, "reached_by_seed": by_seed}

@@ -1,8 +1,8 @@
-"""What the environment itself costs per step, beside a trivial Gymnasium text environment in the same run.
+"""What the environment itself costs per step, compared with a trivial Gymnasium environment.
 
 MathChat with full prompts, the null sandbox, the coach off and recording on: every action calls the tool, so
-that prompts, parsing, the episode, its file trail, infos, grading and the trace are in the figure, and only
-the agents' own code is not.
+the figure includes prompts, parsing, the episode, its file history, infos, grading and the trace, but not the
+agents' own code.
 
     python benchmarks/env_overhead.py [--quick] [--json PATH]
 """
@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mappa_env
-from mappa_env.spaces import Unicode
+from mappa_env.envs.spaces import Unicode
 
 TARGET = 10_000
 ACTION = "I check it.\n```python\nprint(6 * 7)\n```\nplan: 6 * 7\nThe answer is \\boxed{42}."
@@ -47,7 +47,7 @@ class Trivial(gym.Env[str, str]):
 def steps_per_second(env: gym.Env[Any, str], seconds: float) -> tuple[float, float]:
     """Steps of whole episodes, resets included, per second and per second of CPU time.
 
-    The second figure is what the first would be on a machine that does nothing else.
+    The second figure estimates the first on an otherwise idle machine.
     """
     env.reset(seed=0)
     steps, start, cpu = 0, time.perf_counter(), time.process_time()
@@ -61,7 +61,7 @@ def steps_per_second(env: gym.Env[Any, str], seconds: float) -> tuple[float, flo
 
 
 def measure(seconds: float, repeats: int) -> dict[str, list[tuple[float, float]]]:
-    """Environments take turns, so that a slow moment of the machine strikes all of them."""
+    """Measure environments in turn, so that a slow moment of the machine affects all of them."""
     gym.register("Trivial-v0", entry_point=Trivial)
     with tempfile.TemporaryDirectory() as folder:
         options: dict[str, Any] = {"sandbox": "null", "coach": "off"}

@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-_TESTS = Path(__file__).resolve().parents[1] / "tests"
+_HELPERS = Path(__file__).resolve().parents[1] / "tests" / "helpers"
 
 
-def load(name: str = "fake_llm", part: str = "env") -> ModuleType:
-    """``tests/<part>/<name>.py``. Ends the program where the tests are not beside the benchmarks."""
-    folder = _TESTS / part
-    if not (folder / f"{name}.py").is_file():
-        sys.exit(f"{folder}/{name}.py is missing: run this in a checkout of the repository.")
-    sys.path.insert(0, str(folder))
+def load(name: str = "fake_llm") -> ModuleType:
+    """``tests/helpers/<name>.py``. Ends the program if the tests are not next to the benchmarks."""
+    if not (_HELPERS / f"{name}.py").is_file():
+        sys.exit(f"{_HELPERS}/{name}.py is missing: run this in a checkout of the repository.")
+    sys.path.insert(0, str(_HELPERS))
     return importlib.import_module(name)

@@ -1,14 +1,14 @@
-"""Are the ids trained on the ids sampled? Per chat family, beside what a round trip through text would do.
+"""Compare the token ids trained on with the ids sampled, per chat family, and with a round trip through text.
 
 Episodes are played by the real collector through the real environments; the engine notes every prompt it is
 given and every id it answers with, and the training sequences are compared with those notes. Two samplers:
 
 * ``model``: a small Qwen3 that imitated the scripted team for a few steps, with this family's tokenizer;
-* ``random``: no model at all, but what is hardest to get through unharmed: uniform ids, bytes that are no
-  UTF-8, text cut into other tokens than the tokenizer's, spelled-out special tokens, thinking.
+* ``random``: no model, but ids that are hard to preserve: uniform ids, invalid UTF-8, text split into
+  tokens that the tokenizer would not choose, spelled-out special tokens, thinking.
 
-Tokenizers are trained here and templates are those of ``tests/rl/chat_families.py``: real models have larger
-vocabularies, so the shares of the round trip are those of this benchmark alone. What must hold is 100 %.
+Tokenizers are trained here and templates are those of ``tests/helpers/chat_families.py``: real models have
+larger vocabularies, so the shares of the round trip hold for this benchmark alone. What must hold is 100 %.
 
     python benchmarks/fidelity.py [--quick] [--actions 12000] [--json PATH]
 """
@@ -33,38 +33,42 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-import mappa_env  # noqa: F401  (registers the environments)
-from mappa_rl.chat import ChatTokenizer
-from mappa_rl.collector import Collector
-from mappa_rl.demonstrations import DemonstrationEpisode, demonstrate, texts
+from mappa_env import team_env
+from mappa_rl.config import Model, Optim, WarmStart
 from mappa_rl.engines.base import Generation, Request
-from mappa_rl.engines.hf import HFEngine
-from mappa_rl.learner import Learner
-from mappa_rl.policies import Policies, Policy, PolicyMap
-from mappa_rl.rollout import Collected, Job
-from mappa_rl.sampling import Sampling
-from mappa_rl.schedule import Schedule
-from mappa_rl.sft import imitate
-from mappa_rl.tiny import tiny_qwen3
+from mappa_rl.engines.hf.engine import HFEngine
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.lr_schedule import Schedule
+from mappa_rl.learner.samples import training_samples
+from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.models.tiny import tiny_qwen3
+from mappa_rl.rollout.lockstep import LockstepRollout
+from mappa_rl.rollout.policies import Policies, Policy
+from mappa_rl.rollout.sampling import Sampling
+from mappa_rl.rollout.types import Collected, Job
+from mappa_rl.seeds import numbered
 from mappa_rl.types import Sample
-from mappa_rl.warmstart import demonstrated
+from mappa_rl.warmstart.demonstrations import DemonstrationEpisode, demonstrate, texts
+from mappa_rl.warmstart.imitation import imitate, token_weights
+from mappa_rl.warmstart.warmstart import demonstrated
 
-_TESTS = Path(__file__).resolve().parents[1] / "tests" / "rl"
+_TESTS = Path(__file__).resolve().parents[1] / "tests" / "helpers"
 MATHCHAT, DSBENCH = "mappa/MathChat-v0", "mappa/DSBench-v0"
 ENVIRONMENTS: dict[str, dict[str, Any]] = {
     MATHCHAT: {"prompts": "compact", "coach": "off", "sandbox": "calculator"},
     DSBENCH: {"prompts": "compact", "coach": "off", "sandbox": "null"},
 }
 SHARES = {("model", MATHCHAT): 0.12, ("random", MATHCHAT): 0.68, ("random", DSBENCH): 0.2}
-"""Of all actions, the part that each sampler takes in each environment."""
+"""Share of all actions, by sampler and environment."""
 MAX_NEW, MAX_CONTEXT = 48, 6000
 IN_FLIGHT = {MATHCHAT: 64, DSBENCH: 8}
-"""Episodes at a time: a task of DSBench takes long to make."""
+"""Parallel episodes: a DSBench task takes long to make."""
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Noted:
-    """An engine that notes what it was given and what it answered: the truth to compare with."""
+    """An engine that records its prompts and replies: the reference for the comparison."""
 
     version, max_len = 0, MAX_CONTEXT
 
@@ -178,7 +182,7 @@ class Tally:
 def _round_trip(
     chat: ChatTokenizer, context: Sequence[int], action: Sequence[int], messages: Sequence[dict[str, str]]
 ) -> tuple[bool, bool]:
-    """Would (the action, its context) have other ids, had they gone through text and the template?"""
+    """Whether (the action, its context) would have other ids after a round trip through text."""
     end = [action[-1]] if action[-1] in chat.stop_ids else []
     text = chat.tokenizer.decode(list(action), skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return [*chat.encode(text), *end] != list(action), chat.open(messages) != list(context)
@@ -186,10 +190,13 @@ def _round_trip(
 
 def trained_model(chat: ChatTokenizer, episodes: Sequence[DemonstrationEpisode], steps: int) -> Any:
     """A small Qwen3 that imitated the scripted team for ``steps`` updates."""
-    model = tiny_qwen3(chat.tokenizer, hidden=64, layers=1, mlp=128, max_len=MAX_CONTEXT)
+    model = tiny_qwen3(chat.tokenizer, Model(hidden=64, layers=1, mlp=128, max_len=MAX_CONTEXT), seed=0)
     samples = [sample for episode in episodes for sample in demonstrated(episode, chat)]
-    schedule = Schedule(3e-3, kind="linear", warmup=min(20, steps - 1), total=steps)
-    imitate(Learner(model, schedule, zero_stage=0), samples, steps=steps, batch=8)
+    start = WarmStart(steps=steps, batch_size=8)
+    schedule = Schedule(3e-3, "linear", warmup=min(20, steps - 1), total=steps, floor=0.0)
+    learner = Learner(model, Optim(), schedule, temperature=1.0, critic=False, seed=0)
+    weights = [token_weights(sample, start.prompt_weight) for sample in samples]
+    imitate(learner, samples, weights, start, seed=0)
     return model
 
 
@@ -202,26 +209,26 @@ def measure(
     random = RandomReplies(chat, [*family.specials, *family.plain, "<think>", "</think>"], said)
     tallies = {name: Tally(family.name, name) for name, _ in SHARES}
     for (name, env_id), share in SHARES.items():
-        engine = Noted(
-            HFEngine(trained_model(chat, episodes, steps)).generate if name == "model" else random
-        )  # fmt: skip
+        engine = Noted(HFEngine(trained_model(chat, episodes, steps)).generate if name == "model" else random)
         play(tallies[name], env_id, chat, engine, round(share * actions), seed)
     yield from tallies.values()
 
 
 def play(tally: Tally, env_id: str, chat: ChatTokenizer, engine: Noted, actions: int, seed: int) -> None:
-    """Let ``engine`` speak for the whole team until it has taken ``actions``; count what became of them."""
+    """Let ``engine`` play the whole team for ``actions`` actions, and count which ids were preserved."""
     options = ENVIRONMENTS[env_id]
-    team = gym.make(env_id, **options).unwrapped.episode.card.team.names  # type: ignore[attr-defined]
+    team = team_env(gym.make(env_id, **options)).card.team.names
     policy = Policy("shared", None, chat, engine)  # type: ignore[arg-type]
     policies = Policies(PolicyMap.from_spec("shared", team), [policy])
     together, played = max(2, min(IN_FLIGHT[env_id], actions // 4)), 0
-    with Collector(partial(gym.make, env_id, **options), policies) as players:
+    with LockstepRollout(
+        partial(gym.make, env_id, **options), policies, in_flight=128, lockstep_groups=2, workers=8
+    ) as rollouts:
         while len(engine.notes) < actions:
             before = len(engine.notes)
-            jobs = [Job(seed * 1_000_003 + played + i) for i in range(together)]
-            done = players.collect(jobs, Sampling(1.0, MAX_NEW, MAX_CONTEXT))
-            samples = policies.samples(done.rollouts)["shared"]
+            jobs = [Job(numbered(seed, played + i)) for i in range(together)]
+            done = rollouts.collect(jobs, Sampling(1.0, MAX_NEW, MAX_CONTEXT, 1.0, {}))
+            samples = training_samples(policies.map, done.rollouts)["shared"]
             tally.add(env_id, engine.notes[before:], done, samples, chat)
             played += together
 
@@ -236,9 +243,14 @@ def table(tallies: Sequence[Tally]) -> Table:
     for t in tallies:
         changed = ((t.action_text, t.actions), (t.context_text, t.actions), (t.sample_text, t.samples))
         shown.add_row(
-            t.family, t.sampler, f"{t.actions:,}", f"{t.kept / t.actions:.2%}", str(t.breaks),
-            str(t.later_turns), *(f"{n / of:.1%}" for n, of in changed),
-        )  # fmt: skip
+            t.family,
+            t.sampler,
+            f"{t.actions:,}",
+            f"{t.kept / t.actions:.2%}",
+            str(t.breaks),
+            str(t.later_turns),
+            *(f"{n / of:.1%}" for n, of in changed),
+        )
     return shown
 
 
@@ -246,9 +258,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--actions", type=int, default=12_000, help="at least so many, over all families")
+    parser.add_argument(
+        "--actions", type=int, default=12_000, help="minimum number of actions, over all families"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="few actions and a model that learned nothing")
+    parser.add_argument("--quick", action="store_true", help="few actions, and an untrained model")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
     if not (_TESTS / "chat_families.py").is_file():
@@ -260,9 +274,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     started, steps = time.perf_counter(), 2 if args.quick else 60
     total = 140 if args.quick else args.actions
     episodes = demonstrate(
-        MATHCHAT, episodes=20 if args.quick else 100, team="faulty", seed=args.seed,
+        MATHCHAT,
+        WarmStart(episodes=20 if args.quick else 100, team="faulty"),
+        seed=args.seed,
         env_options={"prompts": "compact", "sandbox": "calculator"},
-    )  # fmt: skip
+    )
     tallies = []
     for family in FAMILIES.values():
         tallies += measure(family, -(-total // len(FAMILIES)), episodes, steps, args.seed)

@@ -1,19 +1,19 @@
-"""One learner step of a model of about 1 B parameters on one GPU: throughput, MFU, where the time goes.
+"""One learner step of a model of about 1 B parameters on one GPU: throughput, MFU, time by kind of work.
 
 A random Qwen3-1.7B cut to 14 layers, bf16 with fp32 weights for the optimizer (ZeRO 2), recorded rollouts of
 long-tailed lengths in packs of 8,192 tokens, ``Learner.step`` whole. Then gradients of a tiny model are
 compared: in fp32 on the GPU and on the CPU, and in bf16 by flash attention and by one SDPA a segment.
 
-Model FLOPs of a step, forward and backward (what is computed twice to save memory does not count):
+Model FLOPs of a step, forward and backward (recomputation to save memory does not count):
 
     6 P N  +  6 V d M  +  6 L H D sum_i s_i^2
 
 P: parameters of the decoder layers, N: tokens, V: vocabulary, d: width, M: scored tokens, L: layers, H: heads
-of dimension D, s_i: lengths of sequences (causal: half of the square). MFU is the share of the peak: 989
+of dimension D, s_i: lengths of sequences (causal: half of the square). MFU is the fraction of the peak: 989
 TFLOP/s, dense bf16 of an H100 or H200 SXM.
 
     python benchmarks/gpu_learner.py [--quick] [--json PATH]
-    python benchmarks/gpu_learner.py --shape tiny --device cpu     # the same code where there is no GPU
+    python benchmarks/gpu_learner.py --shape tiny --device cpu     # the same code without a GPU
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ from rich.table import Table
 from torch.profiler import ProfilerActivity, profile
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from mappa_rl.attention import Kernel
-from mappa_rl.learner import Learner
-from mappa_rl.packing import pack
-from mappa_rl.schedule import Schedule
-from mappa_rl.scoring import Scorer
+from mappa_rl.config import Algo, Optim
+from mappa_rl.learner.attention import Kernel
+from mappa_rl.learner.batch import Batch
+from mappa_rl.learner.forward import Scorer
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.losses import Objective
+from mappa_rl.learner.lr_schedule import Schedule
+from mappa_rl.learner.packing import pack
 from mappa_rl.types import Floats, Sample, Span
 
 PEAK = 989e12
@@ -67,11 +70,17 @@ SHAPES = {
 def make_model(shape: Shape, dtype: torch.dtype, device: str) -> Any:
     torch.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=shape.vocabulary, hidden_size=shape.width, num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads, head_dim=shape.head_dim,
-        intermediate_size=shape.mlp, max_position_embeddings=shape.longest, tie_word_embeddings=True,
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.width,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        intermediate_size=shape.mlp,
+        max_position_embeddings=shape.longest,
+        tie_word_embeddings=True,
         attn_implementation="sdpa",
-    )  # fmt: skip
+    )
     with torch.device(device):
         return Qwen3ForCausalLM(config).to(dtype).eval()
 
@@ -96,7 +105,7 @@ def make_samples(shape: Shape) -> tuple[list[Sample], list[Floats], list[Floats]
 
 
 def flops(model: Any, shape: Shape, samples: list[Sample]) -> float:
-    """Model FLOPs of a step, as at the top."""
+    """Model FLOPs of a step, by the formula at the top of this file."""
     layers = sum(p.numel() for p in model.model.layers.parameters())
     lengths = np.array([len(s) for s in samples], np.float64)
     scored = sum(int(s.action_mask.sum()) for s in samples)
@@ -105,7 +114,7 @@ def flops(model: Any, shape: Shape, samples: list[Sample]) -> float:
 
 
 def kind_of(name: str, sizes: str, vocabulary: int) -> str:
-    """What an operator is for, by its name and the shapes of what it gets."""
+    """The purpose of an operator, judged by its name and the shapes of its inputs."""
     if "adam" in name or "foreach" in name or "_fused" in name:
         return "optimizer"
     if "attention" in name or "varlen" in name:
@@ -116,12 +125,12 @@ def kind_of(name: str, sizes: str, vocabulary: int) -> str:
 
 
 def where_time_goes(learner: Learner, batch: Any, vocabulary: int, device: str) -> dict[str, float]:
-    """Seconds of a step by kind: of kernels on a GPU, of operators on a CPU; ``idle``: the GPU was."""
+    """Seconds of a step by kind: kernels on a GPU, operators on a CPU; ``idle``: the GPU was idle."""
     cuda = device == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
     with profile(activities=activities, record_shapes=True) as found:
         started = time.perf_counter()
-        learner.step(*batch)
+        learner.step(Batch(*batch), Objective(Algo()))
         synchronise(device)
         wall = time.perf_counter() - started
     out = dict.fromkeys(("attention", "gemm", "head", "optimizer", "other"), 0.0)
@@ -140,11 +149,13 @@ def gradient(device: str, dtype: torch.dtype, kernel: Kernel) -> torch.Tensor:
     shape = SHAPES["tiny"]
     model = make_model(shape, torch.float32, "cpu").to(device, dtype)
     samples, advantages, weights = make_samples(shape)
-    scores = Scorer(model, attention=kernel)(pack(samples, weights, advantages))
-    worth = torch.from_numpy(
+    half = dtype is not torch.float32
+    optim = Optim(attention=kernel, dtype="bf16" if half else "fp32", zero_stage=1 if half else 0)
+    scores = Scorer(model, optim, temperature=1.0)(pack(samples, weights, advantages))
+    weighed = torch.from_numpy(
         np.concatenate([a[s.action_mask] for a, s in zip(advantages, samples, strict=True)])
     )
-    (scores.logprobs * worth.to(device)).mean().backward()
+    (scores.logprobs * weighed.to(device)).mean().backward()
     return torch.cat([p.grad.flatten().double().cpu() for p in model.parameters()])
 
 
@@ -168,29 +179,48 @@ def synchronise(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def measure(shape: Shape, device: str, steps: int) -> dict[str, Any]:
+def measure(shape: Shape, device: str, steps: int, *, recompute: bool = False) -> dict[str, Any]:
     model = make_model(shape, torch.bfloat16, device)
     batch = make_samples(shape)
     work, tokens = flops(model, shape, batch[0]), sum(map(len, batch[0]))
-    learner = Learner(model, Schedule(1e-6), zero_stage=2, tokens_per_micro_batch=shape.pack)
+    learner = Learner(
+        model,
+        Optim(
+            zero_stage=2,
+            minibatches=1,
+            tokens_per_micro_batch=shape.pack,
+            gradient_checkpointing=recompute,
+        ),
+        Schedule(1e-6, "constant", warmup=0, total=0, floor=0.0),
+        temperature=1.0,
+        critic=False,
+        seed=0,
+    )
     seconds = []
     for _ in range(steps + 2):  # two to warm up
         synchronise(device)
         started = time.perf_counter()
-        learner.step(*batch)
+        learner.step(Batch(*batch), Objective(Algo()))
         synchronise(device)
         seconds.append(time.perf_counter() - started)
     median = statistics.median(seconds[2:])
     name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
     known = ("H100" in name or "H200" in name) and "PCIe" not in name
     return {
-        "device": name, "parameters": sum(p.numel() for p in model.parameters()), "tokens": tokens,
-        "sequences": len(batch[0]), "steps": steps, "seconds": median, "least": min(seconds[2:]),
-        "most": max(seconds[2:]), "tokens_per_s": tokens / median, "tflops": work / 1e12,
+        "device": name,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "tokens": tokens,
+        "sequences": len(batch[0]),
+        "steps": steps,
+        "seconds": median,
+        "least": min(seconds[2:]),
+        "most": max(seconds[2:]),
+        "tokens_per_s": tokens / median,
+        "tflops": work / 1e12,
         "mfu": work / median / PEAK if known else None,
         "peak_gb": torch.cuda.max_memory_allocated() / 1e9 if device == "cuda" else None,
         "kinds": where_time_goes(learner, batch, shape.vocabulary, device),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
@@ -220,11 +250,13 @@ def main() -> None:
     for column in ("tokens/s", "seconds", "least-most", "TFLOP a step", "MFU", "peak GB"):
         table.add_column(column, justify="right")
     table.add_row(
-        f"{found['tokens_per_s']:,.0f}", f"{found['seconds']:.3f}",
-        f"{found['least']:.3f}-{found['most']:.3f}", f"{found['tflops']:,.4g}",
+        f"{found['tokens_per_s']:,.0f}",
+        f"{found['seconds']:.3f}",
+        f"{found['least']:.3f}-{found['most']:.3f}",
+        f"{found['tflops']:,.4g}",
         "-" if found["mfu"] is None else f"{found['mfu']:.1%}",
         "-" if found["peak_gb"] is None else f"{found['peak_gb']:.1f}",
-    )  # fmt: skip
+    )
     Console(width=110).print(table)
     total = sum(found["kinds"].values())
     print("time by kind:", ", ".join(f"{kind} {spent / total:.0%}" for kind, spent in found["kinds"].items()))

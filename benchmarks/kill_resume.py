@@ -1,12 +1,14 @@
-"""Does a run that was killed with SIGKILL and resumed leave what an uninterrupted one does?
+"""Does a run killed with SIGKILL and resumed end with the same files as an uninterrupted one?
 
-A tiny synchronous run (6 steps of 8 episodes, checkpoints every 2) on the CPU is carried out whole, then
-killed and resumed again and again. The moments are drawn in turn from four phases (rollout, learner step,
-weight sync, writing a checkpoint), each uniform over the phase's calls and their length in the whole run;
-the process (a fork of this one, which made the imports) sends itself SIGKILL. Weights and metrics, without
-the clocks', are compared with the whole run's, byte by byte. The same --seed draws the same moments.
+A tiny synchronous run (6 steps of 8 episodes, checkpoints every 2) on the CPU runs once without interruption,
+then is killed and resumed many times. The moments are drawn in turn from four phases (rollout, learner step,
+weight sync, writing a checkpoint), each uniform over the phase's calls and their durations in the
+uninterrupted run; the process (a fork of this one, which made the imports) sends itself SIGKILL. Weights and
+metrics, except times, are compared with those of the uninterrupted run, byte by byte. The same --seed draws
+the same moments. With --signals the process sends itself SIGTERM and SIGINT in turn: then its last complete
+step must be saved, and it must end within 30 s.
 
-    python benchmarks/kill_resume.py [--quick] [--json PATH] [--kills N] [--seed N]
+    python benchmarks/kill_resume.py [--quick] [--json PATH] [--kills N] [--seed N] [--signals]
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,7 +28,10 @@ import fakes
 from rich.console import Console
 from rich.table import Table
 
-import mappa_rl.trainer  # noqa: F401  (the same)
+import mappa_rl.training.trainer  # noqa: F401  (the same)
+
+LIMIT_S = 30.0
+"""Schedulers often kill so long after SIGTERM."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,10 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="one kill, while a checkpoint is written")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
-    parser.add_argument("--kills", type=int, default=20, metavar="N", help="how many (default: 20)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the moments (default: 0)")
+    parser.add_argument("--kills", type=int, default=20, metavar="N", help="number of kills (default: 20)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the moments (default: 0)")
+    parser.add_argument("--signals", action="store_true", help="SIGTERM and SIGINT instead of SIGKILL")
     args = parser.parse_args(argv)
-    killing = fakes.load("killing", "rl")
+    killing = fakes.load("killing")
     phases = [killing.PHASES[-1]] if args.quick else [killing.PHASES[i % 4] for i in range(args.kills)]
     rng, rows = random.Random(args.seed), []
     with tempfile.TemporaryDirectory(prefix="mappa-kill-") as folder:
@@ -47,7 +54,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         start = [f"warmstart.path={whole / 'warmstart'}"]
         for phase in phases:
             moment = killing.draw(times, phase, rng)
-            killing.run_killed(out, moment, start, killing.forked)
+            saved, ended_s = True, 0.0
+            if args.signals:
+                number = (signal.SIGTERM, signal.SIGINT)[len(rows) % 2]
+                ended_s = killing.run_stopped(out, moment, number, start, killing.forked)
+                logged, newest = killing.saved_steps(out)
+                saved = newest >= logged and ended_s < LIMIT_S
+            else:
+                killing.run_killed(out, moment, start, killing.forked)
             if code := killing.forked(out, {"resume": True}):
                 sys.exit(f"the resumed run ended with {code}")
             found = killing.outcome(out)
@@ -55,11 +69,14 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "metrics": found[0] == expected[0],
                 "weights": found[1] == expected[1],
                 "summary": (out / "summary.json").is_file(),
+                "saved": saved,
             }
-            rows.append({**moment._asdict(), "call_s": times[phase][moment.call], **same})
+            call_s = times[phase][moment.call]
+            rows.append({**moment._asdict(), "call_s": call_s, "ended_s": ended_s, **same})
             print(f"{len(rows)}/{len(phases)} {moment}: {same}", file=sys.stderr, flush=True)
             shutil.rmtree(out)
-    table = Table(title="Runs killed with SIGKILL and resumed, against an uninterrupted one")
+    how = "stopped with SIGTERM and SIGINT" if args.signals else "killed with SIGKILL"
+    table = Table(title=f"Runs {how} and resumed, against an uninterrupted one")
     for column in ("killed in", "runs", "metrics equal", "weights equal", "finished"):
         table.add_column(column, justify="left" if column == "killed in" else "right")
     for phase in dict.fromkeys(phases):
@@ -67,8 +84,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         counts = [str(sum(row[name] for row in of)) for name in ("metrics", "weights", "summary")]
         table.add_row(phase, str(len(of)), *counts)
     Console(width=100).print(table)
-    equal = sum(row["metrics"] and row["weights"] and row["summary"] for row in rows)
+    equal = sum(row["metrics"] and row["weights"] and row["summary"] and row["saved"] for row in rows)
     print(f"{equal} of {len(rows)} equal")
+    if args.signals:
+        print(f"from the signal to the end: at most {max(row['ended_s'] for row in rows):.1f} s")
     if args.json:
         document = {"seed": args.seed, "kills": len(rows), "equal": equal, "rows": rows}
         args.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,12 +1,12 @@
-"""Do other layouts learn what separate policies learn? Several layouts from the same warm starts.
+"""Do other layouts learn as well as separate policies? Several layouts from the same warm starts.
 
     python benchmarks/layouts.py [--recipe demo] [--seeds 0,1,2] [--layouts separate,shared,lora,vllm]
                                  [--quick] [--out FOLDER] [--json PATH]
 
 ``separate`` trains a policy per agent, ``shared`` one for all, ``lora`` an adapter per agent on the frozen
 warm start, and ``vllm`` is ``separate`` with vLLM as the engine. Every layout is compared with ``separate``
-after training, paired by seed and held-out task. An interrupted benchmark goes on where it was: finished runs
-in --out are not made again.
+after training, paired by seed and held-out task. An interrupted benchmark continues where it stopped:
+finished runs in --out are kept.
 """
 
 from __future__ import annotations
@@ -22,22 +22,29 @@ from rich.console import Console
 from rich.table import Table
 from runs import finished
 
-from mappa_rl.results import Result, load_results
-from mappa_rl.runs import read_run
-from mappa_rl.stats import Interval, paired_delta, wilson
+from mappa_rl.evaluation.results import Result, load_results
+from mappa_rl.evaluation.stats import Interval, paired_delta, wilson
+from mappa_rl.report.runs import read_run
 
 BASE = "separate"
 LAYOUTS = {
     BASE: [],
     "shared": ["policies.map=shared"],
-    "lora": ["policies.map=lora", "optim.lr=3e-3"],  # adapters want about ten times the learning rate
+    "lora": ["policies.map=lora", "optim.lr=3e-3"],  # adapters need about ten times the learning rate
     "vllm": ["engine.name=vllm"],
 }
 QUICK = [
-    "warmstart.episodes=30", "warmstart.steps=20", "warmstart.warmup_steps=2", "model.layers=1",
-    "run.steps=2", "eval.episodes=6", "eval.calibration_episodes=4", "rollout.episodes_per_step=8",
-    "rollout.max_new_tokens=32", "run.tensorboard=false",
-]  # fmt: skip
+    "warmstart.episodes=30",
+    "warmstart.steps=20",
+    "warmstart.warmup_steps=2",
+    "model.layers=1",
+    "run.steps=2",
+    "eval.episodes=6",
+    "eval.calibration_episodes=4",
+    "rollout.episodes_per_step=8",
+    "rollout.max_new_tokens=32",
+    "run.tensorboard=false",
+]
 
 
 def ends(folders: Sequence[Path]) -> dict[str, dict[str, list[Result]]]:
@@ -54,9 +61,10 @@ def ends(folders: Sequence[Path]) -> dict[str, dict[str, list[Result]]]:
 
 def difference(first: Sequence[Result], second: Sequence[Result]) -> Interval:
     return paired_delta(
-        [row.success for row in first], [row.success for row in second],
+        [row.success for row in first],
+        [row.success for row in second],
         problems=[(row.run_seed, row.task_id) for row in first],
-    )  # fmt: skip
+    )
 
 
 def report(found: dict[str, dict[str, dict[str, list[Result]]]], minutes: dict[str, float]) -> dict[str, Any]:
@@ -77,16 +85,21 @@ def report(found: dict[str, dict[str, dict[str, list[Result]]]], minutes: dict[s
             before, after = (
                 wilson(sum(r.success for r in rows[p]), len(rows[p])) for p in ("before", "after")
             )
-            told = {"before": before, "after": after, "change": difference(rows["before"], rows["after"])}
+            compared = {"before": before, "after": after, "change": difference(rows["before"], rows["after"])}
             against = ""
             if layout != BASE and BASE in found:
-                told["against"] = difference(found[BASE][arm]["after"], rows["after"])
-                against = _signed(told["against"])
+                compared["against"] = difference(found[BASE][arm]["after"], rows["after"])
+                against = _signed(compared["against"])
             table.add_row(
-                layout, arm, f"{before.mean:.1%}", f"{after.mean:.1%}", _signed(told["change"]), against,
+                layout,
+                arm,
+                f"{before.mean:.1%}",
+                f"{after.mean:.1%}",
+                _signed(compared["change"]),
+                against,
                 f"{minutes[layout]:.1f}",
-            )  # fmt: skip
-            figures.setdefault(layout, {})[arm] = {name: each._asdict() for name, each in told.items()}
+            )
+            figures.setdefault(layout, {})[arm] = {name: each._asdict() for name, each in compared.items()}
         figures[layout]["minutes"] = minutes[layout]
     console = Console(width=110)
     console.print(table)
@@ -105,11 +118,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--recipe", default="demo", help="default: %(default)s")
     parser.add_argument("--seeds", default="0,1,2", help="default: %(default)s")
     parser.add_argument("--layouts", default="separate,shared,lora", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, help="default: runs/layouts, with --quick a folder beside it")
+    parser.add_argument("--out", type=Path, help="default: runs/layouts, with --quick a folder next to it")
     parser.add_argument(
         "--starts", type=Path, metavar="FOLDER", help="warm starts in seed-<n>/warmstart, instead of new ones"
     )
-    parser.add_argument("--quick", action="store_true", help="a miniature that shows that it runs")
+    parser.add_argument("--quick", action="store_true", help="a tiny version that only shows that it runs")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
     args = parser.parse_args(argv)
     layouts = args.layouts.split(",")

@@ -17,13 +17,12 @@ so loss and gradient norm must agree, and are compared. Logits are made for the 
 has neither padding-free batches for this trainer nor Liger kernels on a CPU (they need Triton); gradient
 checkpointing, which it turns on by default, is off here.
 
-Repeats go round robin, and the first is not counted. Seconds are the processor's: with one thread that is
-what the clock of an idle machine shows, and other work on the machine hardly counts. ``clock`` is the wall's.
-Tokens are those that are not padding.
+Repeats go round robin, and the first is not counted. Seconds are processor time, which with one thread equals
+the wall time of an idle machine; ``clock`` is wall time. Padding does not count as tokens.
 
     python benchmarks/learner.py [--quick] [--json PATH]
 
-TRL is left out where it is not installed: pip install trl==1.16.0 datasets
+TRL is left out if it is not installed: pip install trl==1.16.0 datasets
 """
 
 from __future__ import annotations
@@ -55,10 +54,13 @@ from learner_trl import TRL, worker
 from rich.console import Console
 from rich.table import Table
 
-from mappa_rl.attention import Segments, packed_attention
-from mappa_rl.learner import Learner
-from mappa_rl.packing import pack, split_by_tokens
-from mappa_rl.schedule import Schedule
+from mappa_rl.config import Algo, Optim
+from mappa_rl.learner.attention import Segments, packed_attention
+from mappa_rl.learner.batch import Batch
+from mappa_rl.learner.learner import Learner
+from mappa_rl.learner.losses import Objective
+from mappa_rl.learner.lr_schedule import Schedule
+from mappa_rl.learner.packing import pack, split_by_tokens
 
 BUDGET = 2048
 """Tokens of a pack. On a CPU small packs are faster: their matrices stay in caches, and below the 32 MB from
@@ -66,18 +68,21 @@ which the C library asks the system for fresh, zeroed memory every time."""
 
 
 def ours(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
-    learner = Learner(model, Schedule(0.0), zero_stage=0, tokens_per_micro_batch=BUDGET)
+    optim = Optim(minibatches=1, tokens_per_micro_batch=BUDGET)
+    schedule = Schedule(0.0, "constant", warmup=0, total=0, floor=0.0)
+    learner = Learner(model, optim, schedule, temperature=1.0, critic=False, seed=0)
+    batch = Batch(rollouts.samples, rollouts.advantages, rollouts.weights)
 
     def step() -> Outcome:
         watch = Stopwatch()
-        stats = learner.step(rollouts.samples, rollouts.advantages, rollouts.weights)
+        stats = learner.step(batch, Objective(Algo()))
         return Outcome(*watch.read(), stats["loss"], stats["grad_norm"])
 
     return step
 
 
 def floor(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
-    """The loss is the likelihood weighed by advantages, whose gradient is that of PPO's at ratio 1."""
+    """The loss is the likelihood weighted by advantages, which has the gradient of PPO's at ratio 1."""
     lengths = [len(sample) for sample in rollouts.samples]
     packs = [
         pack(
@@ -87,12 +92,15 @@ def floor(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
     ]
     ready = [
         (
-            torch.from_numpy(p.ids)[None], torch.from_numpy(p.position_ids)[None], torch.from_numpy(p.rows),
-            torch.from_numpy(p.targets), torch.from_numpy(p.advantages),
+            torch.from_numpy(p.ids)[None],
+            torch.from_numpy(p.position_ids)[None],
+            torch.from_numpy(p.rows),
+            torch.from_numpy(p.targets),
+            torch.from_numpy(p.advantages),
             Segments.of(p.cu_seqlens, torch.device("cpu")),
         )
         for p in packs
-    ]  # fmt: skip
+    ]
 
     def step() -> Outcome:
         watch = Stopwatch()
@@ -100,9 +108,12 @@ def floor(model: Any, rollouts: Rollouts) -> Callable[[], Outcome]:
         for ids, positions, rows, targets, advantages, segments in ready:
             with packed_attention(model):
                 logits = model(
-                    input_ids=ids, position_ids=positions, use_cache=False, segments=segments,
+                    input_ids=ids,
+                    position_ids=positions,
+                    use_cache=False,
+                    segments=segments,
                     logits_to_keep=rows,
-                ).logits.squeeze(0)  # fmt: skip
+                ).logits.squeeze(0)
             entropy = F.cross_entropy(logits, targets, reduction="none")
             ((entropy * advantages).sum() / rollouts.actions).backward()
         return Outcome(*watch.read(), -_mean_advantage(rollouts), _norm(model))
@@ -225,14 +236,18 @@ def _figures(rollouts: Rollouts, outcomes: dict[str, list[Outcome]]) -> dict[str
         seconds = statistics.median(outcome.seconds for outcome in mine)
         loss, norm = mine[0].loss, mine[0].norm
         out[name] = {
-            "seconds": seconds, "clock": statistics.median(o.clock for o in mine),
-            "tokens_per_s": rollouts.tokens / seconds, "least": min(o.seconds for o in mine),
-            "most": max(o.seconds for o in mine), "action_tokens_per_s": rollouts.actions / seconds,
-            "loss": loss, "norm": norm,
-        }  # fmt: skip
+            "seconds": seconds,
+            "clock": statistics.median(o.clock for o in mine),
+            "tokens_per_s": rollouts.tokens / seconds,
+            "least": min(o.seconds for o in mine),
+            "most": max(o.seconds for o in mine),
+            "action_tokens_per_s": rollouts.actions / seconds,
+            "loss": loss,
+            "norm": norm,
+        }
         close = 2e-3 if name.startswith("TRL") else 1e-4  # TRL logs rounded figures
         if not (math.isclose(norm, right.norm, rel_tol=close) and abs(loss - right.loss) < close):
-            raise SystemExit(f"{name} computes another thing: {mine[0]}, not {right}")
+            raise SystemExit(f"{name} computes a different result: {mine[0]}, not {right}")
     return out
 
 
@@ -258,10 +273,16 @@ def _show(
         table.add_column(column, justify="right" if column else "left")
     for name, row in found.items():
         table.add_row(
-            name, f"{row['tokens_per_s']:,.0f}", f"{row['action_tokens_per_s']:,.0f}",
-            f"{row['seconds']:.2f}", f"{row['least']:.2f}-{row['most']:.2f}", f"{row['clock']:.2f}",
-            f"{row['seconds'] / found['ours']['seconds']:.2f}", f"{row['loss']:.5f}", f"{row['norm']:.4f}",
-        )  # fmt: skip
+            name,
+            f"{row['tokens_per_s']:,.0f}",
+            f"{row['action_tokens_per_s']:,.0f}",
+            f"{row['seconds']:.2f}",
+            f"{row['least']:.2f}-{row['most']:.2f}",
+            f"{row['clock']:.2f}",
+            f"{row['seconds'] / found['ours']['seconds']:.2f}",
+            f"{row['loss']:.5f}",
+            f"{row['norm']:.4f}",
+        )
     Console(width=140).print(table)
     rivals = {name: row["seconds"] for name, row in found.items() if name.startswith("TRL")}
     best = f"{min(rivals.values()) / found['ours']['seconds']:.1f} x TRL's best, " if rivals else ""

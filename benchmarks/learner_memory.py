@@ -1,4 +1,4 @@
-"""What one update of the learner holds in memory: logits whole or in chunks, layers kept or recomputed.
+"""Peak memory of one update of the learner: logits whole or in chunks, layers kept or recomputed.
 
 One forward and backward pass of a random Qwen3 over one packed micro-batch, every token scored, each variant
 in a process of its own. Peak: on a CPU the growth of the process's largest resident size over what it was
@@ -26,8 +26,9 @@ from rich.console import Console
 from rich.table import Table
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from mappa_rl.packing import pack
-from mappa_rl.scoring import Scorer
+from mappa_rl.config import Optim
+from mappa_rl.learner.forward import Scorer
+from mappa_rl.learner.packing import pack
 from mappa_rl.types import Sample, Span
 
 
@@ -53,12 +54,18 @@ def measure(variant: Variant, tokens: int, vocabulary: int, layers: int, passes:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=vocabulary, hidden_size=256, num_hidden_layers=layers, num_attention_heads=8,
-        num_key_value_heads=4, head_dim=32, intermediate_size=768, tie_word_embeddings=True,
-    )  # fmt: skip
+        vocab_size=vocabulary,
+        hidden_size=256,
+        num_hidden_layers=layers,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=32,
+        intermediate_size=768,
+        tie_word_embeddings=True,
+    )
     model = Qwen3ForCausalLM(config).to(device, getattr(torch, variant.dtype)).eval()
     chunk = None if variant.chunked else tokens * vocabulary
-    scorer = Scorer(model, gradient_checkpointing=variant.recompute, chunk=chunk)
+    scorer = Scorer(model, Optim(gradient_checkpointing=variant.recompute), temperature=1.0, chunk=chunk)
     batch = pack(*_samples(tokens, vocabulary))
     scorer(pack(*_samples(64, vocabulary))).logprobs.sum().backward()  # gradients' memory, and code loaded
     model.zero_grad(set_to_none=False)

@@ -1,4 +1,4 @@
-"""What ``benchmarks/learner.py`` gives to all that it compares: model, recorded rollouts and stopwatch."""
+"""Shared by everything that ``benchmarks/learner.py`` compares: model, recorded rollouts and stopwatch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from mappa_rl.scoring import Reference
+from mappa_rl.config import Optim
+from mappa_rl.learner.forward import Reference
 from mappa_rl.types import Floats, Sample, Span
 
 PROMPT, GROUP, EPS = 48, 8, 1e-4  # EPS: what TRL adds to a group's standard deviation
@@ -20,7 +21,7 @@ SETS = ("long-tailed", "equal")
 
 
 class Outcome(NamedTuple):
-    """One step: seconds of the processor and of the clock, and what all must agree on."""
+    """One step: processor seconds and wall seconds, and the results that must agree."""
 
     seconds: float
     clock: float
@@ -29,13 +30,13 @@ class Outcome(NamedTuple):
 
 
 class Stopwatch:
-    """Started when made."""
+    """Starts when it is created."""
 
     def __init__(self) -> None:
         self._processor, self._clock = time.process_time(), time.perf_counter()
 
     def read(self) -> tuple[float, float]:
-        """Seconds of the processor, and of the clock."""
+        """Processor seconds and wall seconds."""
         return time.process_time() - self._processor, time.perf_counter() - self._clock
 
 
@@ -59,10 +60,19 @@ class Rollouts(NamedTuple):
 def make_model(vocabulary: int) -> Any:
     torch.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=vocabulary, hidden_size=192, num_hidden_layers=4, num_attention_heads=6,
-        num_key_value_heads=2, head_dim=32, intermediate_size=512, max_position_embeddings=2048,
-        tie_word_embeddings=True, attn_implementation="sdpa", eos_token_id=1, pad_token_id=0,
-    )  # fmt: skip
+        vocab_size=vocabulary,
+        hidden_size=192,
+        num_hidden_layers=4,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        head_dim=32,
+        intermediate_size=512,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+        attn_implementation="sdpa",
+        eos_token_id=1,
+        pad_token_id=0,
+    )
     return Qwen3ForCausalLM(config).float().eval()
 
 
@@ -86,13 +96,15 @@ def make_rollouts(model: Any, lengths: Sequence[int]) -> Rollouts:
         mask = np.arange(len(ids)) >= PROMPT
         span = Span(PROMPT, len(ids), float(rewards[k]), True)
         samples.append(Sample(ids, mask, np.zeros(len(ids), np.float32), (span,), "p", "a_0"))
-    for sample, own in zip(samples, Reference(copy.deepcopy(model)).logprobs(samples), strict=True):
+    for sample, own in zip(
+        samples, Reference(copy.deepcopy(model), Optim(), temperature=1.0).logprobs(samples), strict=True
+    ):
         sample.logprobs[:] = own
     groups = torch.from_numpy(rewards).float().view(-1, GROUP)
-    worth = (groups - groups.mean(1, True)) / (groups.std(1, keepdim=True) + EPS)
+    values = (groups - groups.mean(1, True)) / (groups.std(1, keepdim=True) + EPS)
     advantages = [
         (sample.action_mask * float(value)).astype(np.float32)
-        for sample, value in zip(samples, worth.flatten(), strict=True)
+        for sample, value in zip(samples, values.flatten(), strict=True)
     ]
     weights = [sample.action_mask.astype(np.float32) for sample in samples]
     return Rollouts(samples, advantages, weights, rewards.tolist())

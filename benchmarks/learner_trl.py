@@ -1,4 +1,4 @@
-"""TRL's ``GRPOTrainer`` on the rollouts of ``benchmarks/learner.py``, in a process of its own."""
+"""TRL's ``GRPOTrainer`` on the rollouts of ``benchmarks/learner.py``, in a separate process."""
 
 from __future__ import annotations
 
@@ -28,8 +28,13 @@ _SCRIPT = str(Path(__file__).with_name("learner.py"))
 _ENVIRONMENT = dict(os.environ)  # before DeepSpeed adds what launchers set
 
 
-def trl(model: Any, rollouts: Rollouts, batch: int, threads: int, folder: str) -> Callable[[], Outcome]:
-    """Each call is a ``train()`` of one optimizer step; what TRL does before and after it is not counted."""
+def trl(
+    model: Any, rollouts: Rollouts, batch: int, threads: int, folder: str, *, gpu: bool = False
+) -> Callable[[], Outcome]:
+    """Each call is a ``train()`` of one optimizer step; what TRL does before and after it is not counted.
+
+    ``gpu``: on the GPU, with bf16 autocast; else on the CPU in fp32.
+    """
     os.environ |= {"TRL_EXPERIMENTAL_SILENCE": "1", "HF_HUB_OFFLINE": "1", "WANDB_DISABLED": "true"}
     from datasets import Dataset
     from tokenizers import Tokenizer, models
@@ -62,22 +67,42 @@ def trl(model: Any, rollouts: Rollouts, batch: int, threads: int, folder: str) -
         }
 
     arguments = GRPOConfig(
-        output_dir=folder, use_cpu=True, bf16=False, learning_rate=0.0, max_steps=1, adam_beta2=0.95,
-        per_device_train_batch_size=batch, gradient_accumulation_steps=len(samples) // batch,
-        num_generations=GROUP, max_completion_length=max(map(len, samples)), loss_type="dapo", beta=0.0,
-        gradient_checkpointing=False, shuffle_dataset=False, disable_dropout=True, max_grad_norm=1.0,
-        report_to=[], logging_steps=1, save_strategy="no", disable_tqdm=True, dataloader_pin_memory=False,
-    )  # fmt: skip
+        output_dir=folder,
+        use_cpu=not gpu,
+        bf16=gpu,
+        learning_rate=0.0,
+        max_steps=1,
+        adam_beta2=0.95,
+        per_device_train_batch_size=batch,
+        gradient_accumulation_steps=len(samples) // batch,
+        num_generations=GROUP,
+        max_completion_length=max(map(len, samples)),
+        loss_type="dapo",
+        beta=0.0,
+        gradient_checkpointing=False,
+        shuffle_dataset=False,
+        disable_dropout=True,
+        max_grad_norm=1.0,
+        report_to=[],
+        logging_steps=1,
+        save_strategy="no",
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trainer = GRPOTrainer(
-            model=model, args=arguments, processing_class=tokenizer, rollout_func=recorded,
-            reward_funcs=lambda completions, **_: rollouts.rewards, callbacks=[Clock()],
+            model=model,
+            args=arguments,
+            processing_class=tokenizer,
+            rollout_func=recorded,
+            reward_funcs=lambda completions, **_: rollouts.rewards,
+            callbacks=[Clock()],
             train_dataset=Dataset.from_dict({"prompt": [f"w{k + 2}" for k in range(len(samples) // GROUP)]}),
-        )  # fmt: skip
+        )
 
     def step() -> Outcome:
-        torch.set_num_threads(threads)  # accelerate has another opinion
+        torch.set_num_threads(threads)  # accelerate sets its own number
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             trainer.train()

@@ -1,7 +1,7 @@
-"""What grading an answer costs: honest integers, other forms, and boxes made to hang a grader.
+"""The cost of grading an answer: honest integers, other forms, and boxes made to hang a grader.
 
-The baseline is math-verify called in this process, as most trainers do, with its own time limits. Hostile
-boxes are given to it in a child that is killed after ``CAP`` seconds.
+The baseline calls math-verify in this process, as most trainers do, with its own time limits. For hostile
+boxes it runs in a child process that is killed after ``CAP`` seconds.
 
     python benchmarks/math_grading.py [--quick] [--json PATH]
 """
@@ -23,7 +23,7 @@ HOSTILE = ["10^{10^{10}}", "999999999!", "9^{9^9}", r"\prod_{i=1}^{10^9} i"]
 
 
 def plain(box: str, gold: str) -> bool:
-    """math-verify as it comes."""
+    """Grade with plain math-verify."""
     from math_verify import parse, verify
 
     return bool(verify(parse(f"${gold}$"), parse(rf"$\boxed{{{box}}}$")))

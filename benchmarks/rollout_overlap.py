@@ -1,18 +1,18 @@
-"""How near do rollouts come to what their latencies allow, and what does training beside them save?
+"""How close do rollouts come to the limit of their latencies, and what does training in parallel save?
 
 The episodes are real (prompts, actions, workspaces, shaping); generation, sandbox and coach are SIMULATED:
-they wait, lognormal (sigma 0.5) with means of 0.5, 0.2 and 2 s, drawn for each (episode, action) and so equal
-for all rows of a table, and compute nothing. Verdicts are deferred: asked in the background, due at the end.
+they only wait, lognormal (sigma 0.5) with means of 0.5, 0.2 and 2 s, drawn for each (episode, action) and so
+equal for all rows of a table. Verdicts are deferred: asked in the background, due at the end.
 
 Critical path = what the slowest episode would take alone, with unlimited concurrency and no overhead: the
 maximum over episodes of max(end of the last sandbox run, over actions i: end of action i's + its verdict's
 latency), where an action ends its generation and its sandbox run (if it has one) after the action before.
 
-Rows: ``stream`` and ``groups`` are the project's Stream and Collector (episodes that step together). The
-PATTERN of the reference is rebuilt from a description, without any work of its own, so its times are lower
-bounds: 16 trajectories in flight on one event loop, generation awaited, sandbox and coach called blocking
-after every action. ``frozen``: such a call stops the whole loop, as HTTP without await does (timed at a 20th
-of the latencies, times 20). ``kinder``: a call stops only its own trajectory.
+Rows: ``async`` and ``lockstep`` are the project's AsyncRollout and LockstepRollout (groups of episodes that
+move in lockstep). The PATTERN of the reference is rebuilt from a description, without any work of its own, so
+its times are lower bounds: 16 trajectories in flight on one event loop, generation awaited, sandbox and coach
+called blocking after every action. ``frozen``: such a call stops the whole loop, as HTTP without await does
+(timed at a 20th of the latencies, times 20). ``kinder``: a call stops only its own trajectory.
 
 Training: the project's batches with a learner that is SIMULATED by a pause; wall time of all steps, on policy
 and with staleness 1 (new weights at once, or when the episodes under way are over).
@@ -38,16 +38,19 @@ from rich.console import Console
 from rich.table import Table
 
 import mappa_env
-from mappa_rl.batches import StreamedBatches
-from mappa_rl.collector import Collector
-from mappa_rl.rollout import Collected, Job, Sampling, _seed
-from mappa_rl.stream import Stream
+from mappa_env.seeds import derived_seed
+from mappa_rl.config.rollout import Rollout as RolloutSection
+from mappa_rl.rollout.asynchronous import AsyncRollout
+from mappa_rl.rollout.batches import AsyncBatches
+from mappa_rl.rollout.lockstep import LockstepRollout
+from mappa_rl.rollout.sampling import Sampling
+from mappa_rl.rollout.types import Collected, Job
 
 MEANS_S = {"generation": 0.5, "sandbox": 0.2, "coach": 2.0}
 SIGMA = 0.5
 IN_FLIGHT = 16
-SAMPLING = Sampling(1.0, 8, 512)
-simulated = fakes.load("simulated", "rl")
+SAMPLING = Sampling(1.0, 8, 512, 1.0, {})
+simulated = fakes.load("simulated")
 
 Waits = list[list[tuple[float, float, float]]]
 """Per episode and action: seconds of generation, sandbox (0: no code) and coach."""
@@ -78,7 +81,7 @@ def waits(collected: Collected, scale: float) -> Waits:
     return [
         [
             (
-                scale * latency_s("generation", _seed(trajectory_seed, action.step)),
+                scale * latency_s("generation", derived_seed(trajectory_seed, action.step)),
                 scale * latency_s("sandbox", trajectory_seed, action.step) if action.tool else 0.0,
                 scale * latency_s("coach", trajectory_seed, action.step),
             )
@@ -107,7 +110,7 @@ def pattern_s(episodes: Waits, *, frozen: bool) -> float:
 
     async def call(seconds: float) -> None:
         if frozen:
-            time.sleep(scale * seconds)  # that is the pattern
+            time.sleep(scale * seconds)  # a blocking call, as in the pattern
         else:
             await asyncio.sleep(scale * seconds)
 
@@ -128,30 +131,39 @@ def pattern_s(episodes: Waits, *, frozen: bool) -> float:
 
 
 def measure_rollouts(env_id: str, episodes: int, scale: float, repeats: int) -> dict[str, Any]:
-    """Seconds of every way to play the same episodes, ``repeats`` times each, in turn."""
+    """Seconds of every way to run the same episodes, ``repeats`` times each, in turn."""
     world = World(env_id, scale)
     jobs = [Job(seed) for seed in range(episodes)]
-    seconds: dict[str, list[float]] = {"stream": [], "groups": [], "kinder": [], "frozen": []}
+    seconds: dict[str, list[float]] = {"async": [], "lockstep": [], "kinder": [], "frozen": []}
     with (
-        Stream(world.env, world.policies, in_flight=episodes) as stream,
-        Collector(world.env, world.policies, in_flight=episodes, workers=episodes) as collector,
+        AsyncRollout(
+            world.env, world.policies, in_flight=episodes, max_episode_s=0.0, retries=0
+        ) as asynchronous,
+        LockstepRollout(
+            world.env, world.policies, in_flight=episodes, lockstep_groups=2, workers=episodes
+        ) as lockstep,
     ):
-        for player in (stream, collector):  # environments are made once for a run
-            player.collect([Job(10**6 + seed) for seed in range(episodes)], SAMPLING)
+        for worker in (asynchronous, lockstep):  # make their environments before the first measurement
+            worker.collect([Job(10**6 + seed) for seed in range(episodes)], SAMPLING)
         for _ in range(repeats):
-            played = stream.collect(jobs, SAMPLING)
-            seconds["stream"].append(played.seconds["total"])
-            seconds["groups"].append(collector.collect(jobs, SAMPLING).seconds["total"])
+            played = asynchronous.collect(jobs, SAMPLING)
+            seconds["async"].append(played.seconds.total)
+            seconds["lockstep"].append(lockstep.collect(jobs, SAMPLING).seconds.total)
             met = waits(played, scale)
             seconds["kinder"].append(pattern_s(met, frozen=False))
             seconds["frozen"].append(pattern_s(met, frozen=True))
     critical = critical_path_s(met)
     median = {name: statistics.median(each) for name, each in seconds.items()}
     return {
-        "env": env_id, "episodes": episodes, "actions": sum(map(len, met)), "critical_path_s": critical,
-        "median_s": median, "over_critical_path": {name: s / critical for name, s in median.items()},
-        "times_stream": {name: s / median["stream"] for name, s in median.items()}, "seconds": seconds,
-    }  # fmt: skip
+        "env": env_id,
+        "episodes": episodes,
+        "actions": sum(map(len, met)),
+        "critical_path_s": critical,
+        "median_s": median,
+        "over_critical_path": {name: s / critical for name, s in median.items()},
+        "times_async": {name: s / median["async"] for name, s in median.items()},
+        "seconds": seconds,
+    }
 
 
 def measure_training(episodes: int, steps: int, learner_s: float, scale: float, repeats: int) -> Any:
@@ -166,10 +178,17 @@ def measure_training(episodes: int, steps: int, learner_s: float, scale: float, 
     for _ in range(repeats):
         for name, options in ways.items():
             world = World("mappa/MathChat-v0", scale)
-            with Stream(world.env, world.policies, in_flight=episodes * (1 + options["staleness"])) as stream:
-                stream.collect([Job(10**6 + i) for i in range(2 * episodes)], SAMPLING)
-                batches = StreamedBatches(
-                    stream, world.policies, jobs_of, SAMPLING, steps=steps, per_step=episodes, **options
+            with AsyncRollout(
+                world.env,
+                world.policies,
+                in_flight=episodes * (1 + options["staleness"]),
+                max_episode_s=0.0,
+                retries=0,
+            ) as worker:
+                worker.collect([Job(10**6 + i) for i in range(2 * episodes)], SAMPLING)
+                section = RolloutSection(episodes_per_step=episodes, **options)
+                batches = AsyncBatches(
+                    worker, world.policies, jobs_of, SAMPLING, rollout=section, steps=steps
                 )
                 started = time.perf_counter()
                 batches.update(0)
@@ -194,7 +213,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer episodes, a fifth of the latencies")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="default: 3")
-    parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="of all latencies (default: 1)")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, metavar="X", help="factor on all latencies (default: 1)"
+    )
     parser.add_argument("--only", choices=[*simulated.TEAMS, "training"], help="one part (default: all)")
     args = parser.parse_args(argv)
     repeats, scale, episodes, steps = args.repeats, args.scale, 64, 6
@@ -207,19 +228,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     table = Table(
         title=f"SIMULATED latencies (times {scale:g}), {episodes} real episodes; medians of {repeats}"
     )
-    for column in ("environment", "critical path s", "player", "wall s", "/ critical path", "/ stream"):
-        table.add_column(column, justify="left" if column in ("environment", "player") else "right")
+    for column in ("environment", "critical path s", "rollouts", "wall s", "/ critical path", "/ async"):
+        table.add_column(column, justify="left" if column in ("environment", "rollouts") else "right")
     rows = [measure_rollouts(env_id, episodes, scale, repeats) for env_id in plan]
     names = {
-        "stream": "stream", "groups": "groups",
-        "kinder": "pattern of the reference, kinder", "frozen": "pattern of the reference, frozen",
-    }  # fmt: skip
+        "async": "async",
+        "lockstep": "lockstep",
+        "kinder": "pattern of the reference, kinder",
+        "frozen": "pattern of the reference, frozen",
+    }
     for row in rows:
         for name, label in names.items():
             table.add_row(
-                row["env"], f"{row['critical_path_s']:.2f}", label, f"{row['median_s'][name]:.2f}",
-                f"{row['over_critical_path'][name]:.2f}", f"{row['times_stream'][name]:.1f}",
-            )  # fmt: skip
+                row["env"],
+                f"{row['critical_path_s']:.2f}",
+                label,
+                f"{row['median_s'][name]:.2f}",
+                f"{row['over_critical_path'][name]:.2f}",
+                f"{row['times_async'][name]:.1f}",
+            )
     if rows:
         console.print(table)
     trained = None
@@ -236,9 +263,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(table)
     if args.json:
         document = {
-            "version": mappa_env.__version__, "simulated": True, "scale": scale, "means_s": MEANS_S,
-            "rollouts": rows, "training": trained,
-        }  # fmt: skip
+            "version": mappa_env.__version__,
+            "simulated": True,
+            "scale": scale,
+            "means_s": MEANS_S,
+            "rollouts": rows,
+            "training": trained,
+        }
         args.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
 

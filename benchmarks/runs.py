@@ -1,4 +1,4 @@
-"""Runs that benchmarks compare: each in a process of its own, gone on with where it was interrupted."""
+"""Runs that benchmarks compare: each in its own process, resumed where it was interrupted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 def finished(
     out: Path, arm: str, seed: int, recipe: str, settings: Sequence[str], base: str, start: Path | None
 ) -> Path:
-    """The folder of ``arm``'s run in ``out``, which is carried to its end unless it has one.
+    """The folder of ``arm``'s run in ``out``, which this trains or resumes unless it is finished.
 
-    All arms of a seed begin with the warm start in ``start``; None: with the one that the arm ``base`` makes.
+    All arms of a seed begin with the warm start in ``start``, or with that of the arm ``base`` if it is None.
     """
     folder = out / arm / f"seed-{seed}"
     if (folder / "summary.json").is_file():

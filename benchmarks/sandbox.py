@@ -1,4 +1,4 @@
-"""What an action costs in each sandbox, beside a fresh interpreter and a bare warm fork in the same run.
+"""Measure what an action costs in each sandbox, compared with a fresh interpreter and a bare warm fork.
 
 The same as ``mappa-env bench sandbox``.
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mappa_env.benchmarking.command import arguments, run
+from mappa_env.benchmarking.sandbox.command import arguments, run
 
 
 def main() -> int:

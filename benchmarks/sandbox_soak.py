@@ -1,13 +1,13 @@
-"""Does anything stay behind after thousands of actions, some of them hostile? Is every one answered, once?
+"""Run thousands of actions, some hostile: does each get exactly one correct answer, and does anything leak?
 
 Of every 50 actions six are a timeout, a memory bomb, a fork bomb, an output flood, a full disk and a crash;
-the rest is ordinary. Each prints a token of its own first and must be answered with that token and a status
-that fits it. Threads work in rounds; between rounds everybody rests and the host's holdings are listed.
+the rest are ordinary. Each first prints its own token, and its answer must have that token and a fitting
+status. Threads work in rounds; between rounds no action runs, and the script records the host's resources.
 
-The work is done by a child process, whose parent adopts every orphan: after the child's end no process may be
-left. Resident memory must stay within 5 % of what it was at the end of the warm-up: the first fifth of the
-actions, at least 1,000. By then every thread has met every kind of action, and what malloc keeps for each
-thread is as large as it gets.
+A child process does the work, and its parent adopts every orphan: after the child's end no process may be
+left. Resident memory must remain within 5 % of its size at the end of the warm-up, the first fifth of the
+actions and at least 1,000. By then every thread has run every kind of action, so malloc's reserves per thread
+no longer grow.
 
     python benchmarks/sandbox_soak.py [--quick] [--actions N] [--sandbox NAME] [--json PATH]
 """
@@ -28,27 +28,29 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Self
 
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from mappa_env.benchmarking.leaks import Holdings, adopt_orphans, children, holdings
-from mappa_env.benchmarking.workload import Job, complaint, jobs
+from mappa_env.benchmarking.sandbox.leaks import Holdings, adopt_orphans, children, holdings
+from mappa_env.benchmarking.sandbox.workload import Job, complaint, jobs
 from mappa_env.errors import SandboxWarning
 from mappa_env.sandbox import Sandbox, make_sandbox
 
 ROUNDS, STAY, WARM_UP, TOLERANCE = 20, 12, 1000, 0.05
 GRACE_S = 10.0
-"""How long the end may take after ``close``: processes that were killed need a moment to be gone."""
+"""Seconds after ``close`` until killed processes must be gone."""
 
 
-class Rest(NamedTuple):
-    """What the host held when nobody worked. Few numbers: what it keeps must not count as a leak."""
+@dataclass(frozen=True)
+class Rest:
+    """The host's resources between rounds."""
 
     actions: int
     rss_kb: int
@@ -56,11 +58,44 @@ class Rest(NamedTuple):
     zombies: int
 
 
+@dataclass(kw_only=True)
+class Report:
+    """What a soak found. ``statuses``: kind of action -> status -> answers; ``seconds``: of all actions.
+
+    ``rss_change``: the largest relative difference from the warm-up's end; None if nothing followed it.
+    """
+
+    sandbox: str
+    isolation: dict[str, int]
+    actions: int
+    threads: int
+    seconds: float
+    interrupted: bool
+    answered: int
+    twice: int
+    lost: int
+    statuses: dict[str, dict[str, int]]
+    complaints: list[str]
+    left_in_the_host: list[str]
+    rests: list[Rest]
+    warm_up_actions: int
+    rss_change: float | None
+    left_on_the_machine: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The report that a worker wrote."""
+        return TypeAdapter(cls).validate_json(path.read_bytes())
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+
 @dataclass
 class Ledger:
-    """What was answered; shared by the threads. ``answers``: how often, by the action's number.
+    """The answers of all threads. ``answers``: number of answers by the action's number.
 
-    Made in full before the first action: what it grew by would count as the sandbox's memory.
+    Allocated in full before the first action, so that its growth does not count as the sandbox's memory.
     """
 
     answers: bytearray
@@ -70,7 +105,7 @@ class Ledger:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-def work(spec: str, count: int, threads: int, stop: threading.Event) -> dict[str, Any]:
+def work(spec: str, count: int, threads: int, stop: threading.Event) -> Report:
     """All actions, then the report."""
     warnings.simplefilter("ignore", SandboxWarning)
     ledger, began = Ledger(bytearray(count)), time.monotonic()
@@ -99,17 +134,23 @@ def work(spec: str, count: int, threads: int, stop: threading.Event) -> dict[str
                     break
     sandbox.close()
     left = holdings().beyond(base) if base else []  # a pool that stays for others is no leak
-    return {
-        "sandbox": spec, "isolation": dict(ledger.isolation), "actions": count, "threads": threads,
-        "seconds": time.monotonic() - began, "interrupted": stop.is_set(),
-        "answered": count - ledger.answers.count(0), "twice": sum(n > 1 for n in ledger.answers),
-        "lost": 0 if stop.is_set() else ledger.answers.count(0),
-        "statuses": {kind: dict(counts) for kind, counts in sorted(ledger.statuses.items())},
-        "complaints": ledger.complaints, "left_in_the_host": left,
-        "rests": [rest._asdict() for rest in rests],
-        "warm_up_actions": warm_up,
-        "rss_change": change([rest.rss_kb for rest in rests if rest.actions >= warm_up]),
-    }  # fmt: skip
+    return Report(
+        sandbox=spec,
+        isolation=dict(ledger.isolation),
+        actions=count,
+        threads=threads,
+        seconds=time.monotonic() - began,
+        interrupted=stop.is_set(),
+        answered=count - ledger.answers.count(0),
+        twice=sum(n > 1 for n in ledger.answers),
+        lost=0 if stop.is_set() else ledger.answers.count(0),
+        statuses={kind: dict(counts) for kind, counts in sorted(ledger.statuses.items())},
+        complaints=ledger.complaints,
+        left_in_the_host=left,
+        rests=rests,
+        warm_up_actions=warm_up,
+        rss_change=change([rest.rss_kb for rest in rests if rest.actions >= warm_up]),
+    )
 
 
 def crew(sandbox: Sandbox, waiting: queue.SimpleQueue[Job], ledger: Ledger, stop: threading.Event) -> None:
@@ -133,12 +174,12 @@ def crew(sandbox: Sandbox, waiting: queue.SimpleQueue[Job], ledger: Ledger, stop
 
 
 def change(rss: Sequence[int]) -> float | None:
-    """The largest difference from the first, as a share; None where there is no second."""
+    """The largest relative difference from the first; None if there is only one."""
     return max((abs(kb / rss[0] - 1) for kb in rss[1:]), default=None)
 
 
 def supervise(command: Sequence[str]) -> tuple[int, list[str]]:
-    """Run the child as an init would: (its exit status, what of its descendants outlives it)."""
+    """Run the child as an init process would; returns its exit status and the descendants that outlive it."""
     adopt_orphans()
     worker = subprocess.Popen(command).pid
     while (ended := os.waitpid(-1, 0))[0] != worker:
@@ -154,31 +195,35 @@ def supervise(command: Sequence[str]) -> tuple[int, list[str]]:
     return os.waitstatus_to_exitcode(ended[1]), left
 
 
-def show(report: dict[str, Any]) -> bool:
+def show(report: Report) -> bool:
     """Print the report; True when all is well."""
     console = Console(width=100)
-    table = Table("kind of action", "actions", "statuses", title=f"sandbox {report['sandbox']}")
-    for kind, counts in report["statuses"].items():
+    table = Table("kind of action", "actions", "statuses", title=f"sandbox {report.sandbox}")
+    for kind, counts in report.statuses.items():
         table.add_row(kind, f"{sum(counts.values()):,}", ", ".join(f"{s} {n:,}" for s, n in counts.items()))
     console.print(table)
-    left = report["left_in_the_host"] + report["left_on_the_machine"]
-    change = report["rss_change"]
-    rss = [rest["rss_kb"] for rest in report["rests"]]
+    left = report.left_in_the_host + report.left_on_the_machine
+    change = report.rss_change
+    rss = [rest.rss_kb for rest in report.rests]
     memory = "too few actions to tell" if change is None else f"{change:.1%} at most since the warm-up"
     checks = {
-        "answered": (f"{report['answered']:,} of {report['actions']:,} in {report['seconds']:.0f} s",
-                     not report["lost"] and not report["interrupted"]),
-        "answered twice": (str(report["twice"]), not report["twice"]),
-        "wrong token or status": (str(len(report["complaints"])), not report["complaints"]),
+        "answered": (
+            f"{report.answered:,} of {report.actions:,} in {report.seconds:.0f} s",
+            not report.lost and not report.interrupted,
+        ),
+        "answered twice": (str(report.twice), not report.twice),
+        "wrong token or status": (str(len(report.complaints)), not report.complaints),
         "left behind": (str(len(left)), not left),
-        "resident memory": (f"{memory}; {rss[0] / 1024:.1f} MiB first, {rss[-1] / 1024:.1f} MiB last",
-                            change is None or change <= TOLERANCE),
-    }  # fmt: skip
+        "resident memory": (
+            f"{memory}; {rss[0] / 1024:.1f} MiB first, {rss[-1] / 1024:.1f} MiB last",
+            change is None or change <= TOLERANCE,
+        ),
+    }
     table = Table("check", "found", "")
     for name, (found, fine) in checks.items():
         table.add_row(name, found, "[green]ok" if fine else "[red]FAILED")
     console.print(table)
-    for line in [*report["complaints"][:10], *left[:20]]:
+    for line in [*report.complaints[:10], *left[:20]]:
         console.print(escape(line))
     return all(fine for _, fine in checks.values())
 
@@ -196,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.worker:
         stop = threading.Event()
         signal.signal(signal.SIGINT, lambda *_: stop.set())
-        args.worker.write_text(json.dumps(work(args.sandbox, count, args.threads, stop)))
+        work(args.sandbox, count, args.threads, stop).write(args.worker)
         return 0
     with tempfile.TemporaryDirectory(prefix="mappa-soak-") as folder:
         place, temporary = Path(folder, "report.json"), Path(folder, "tmp")
@@ -209,13 +254,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if status:
             print(f"the worker ended with {status}", file=sys.stderr)
             return 1
-        report = json.loads(place.read_text())
+        report = Report.read(place)
         left += [f"mount: {line}" for line in holdings().mounts - before]
         left += [f"file: {name}" for name in os.listdir(temporary)]
-    report["left_on_the_machine"] = left
+    report.left_on_the_machine = left
     fine = show(report)
     if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        report.write(args.json)
     return 0 if fine else 1
 
 

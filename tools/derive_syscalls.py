@@ -1,11 +1,11 @@
-"""Rerun the derivation of the system call filter: what scientific code calls against what the policy allows.
+"""Derive the system call filter again: compare what scientific code calls with what the policy allows.
 
     python tools/derive_syscalls.py [--check] [--python PYTHON]
 
 Runs the corpus under `strace -f` and prints every system call it made with the policy's verdict, then the
-allowed calls that it never made. Actions whose packages PYTHON lacks are left out, and named. With --check,
-runs each action under the real filter too, at both levels, and exits 1 when the corpus needs a call that the
-policy refuses without a stated reason, or when an action fails under the filter.
+allowed calls that it never made. Skips and names actions whose packages PYTHON does not have. With --check,
+also runs each action under the real filter, at both levels, and exits 1 if the corpus needs a call that the
+policy refuses without a stated reason, or if an action fails under the filter.
 """
 
 import argparse
@@ -94,7 +94,7 @@ def fails_filtered(python: str, action: Action, level: str) -> str:
         return done.stderr[-1000:] or f"exit {done.returncode}" if done.returncode else ""
 
 
-def lacking(python: str, action: Action) -> list[str]:
+def missing_packages(python: str, action: Action) -> list[str]:
     code = "import importlib.util, sys\nprint(*(m for m in sys.argv[1:] if not importlib.util.find_spec(m)))"
     return subprocess.run(
         [python, "-c", code, *action.needs], capture_output=True, text=True, check=True
@@ -113,7 +113,7 @@ def main() -> int:
         return 2
     seen, failures = Seen(), []
     for action in CORPUS:
-        if missing := lacking(options.python, action):
+        if missing := missing_packages(options.python, action):
             print(f"left out: {action.name} ({', '.join(missing)} not installed)")
             continue
         seen.add(action, trace(options.python, action))
