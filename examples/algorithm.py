@@ -1,9 +1,4 @@
-"""An algorithm of your own: a baseline per agent that is the median of the others in the same step.
-
-mappa-rl train demo algo.name=examples/my_algorithm.py:MedianBaseline algo.options.keep=0.5
-"""
-
-from __future__ import annotations
+"""mappa-rl train demo algo.name=examples/algorithm.py:MedianBaseline algo.options.keep=0.5"""
 
 from dataclasses import dataclass
 
@@ -14,10 +9,7 @@ from mappa_rl.algos import ActionAlgorithm, Actions
 
 @dataclass(frozen=True)
 class MedianBaseline(ActionAlgorithm):
-    """Reward less the agent's median, over the mean distance from it. A median heeds no outliers.
-
-    ``keep``: the share of actions to learn from, those that are farthest from the median.
-    """
+    """Return less the agent's median, over the mean distance from it. ``keep``: fraction of actions used."""
 
     keep: float = 1.0
 
@@ -27,7 +19,6 @@ class MedianBaseline(ActionAlgorithm):
             raise ValueError(f"keep={self.keep} must be above 0 and at most 1.")
 
     def advantages(self, actions: Actions) -> np.ndarray:
-        """One number per action; ``actions.returns`` are the rewards, scaled and clipped."""
         out, agents = np.zeros(len(actions.agents)), np.array(actions.agents)
         for agent in set(actions.agents):
             mine = actions.returns[agents == agent]

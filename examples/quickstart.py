@@ -1,10 +1,11 @@
 import gymnasium as gym
 
-from mappa_env.scripted import make_team  # importing mappa_env registers the environments
+from mappa_env import team_env  # importing mappa_env registers the environments
+from mappa_env.scripted import make_team
 
 env = gym.make("mappa/MathChat-v0")
 _, info = env.reset(seed=11)
-episode = env.unwrapped.episode
+episode = team_env(env).episode
 team = make_team("mathchat", "faulty")  # stands in for your policies
 team.reset(episode.task, seed=1)
 while info["agent"]:
