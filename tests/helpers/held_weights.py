@@ -1,4 +1,4 @@
-"""Run by torchrun: prints how many parameters each process holds for each layout, as one JSON line a process.
+"""Run by torchrun: reports how many parameters each process holds for each layout.
 
 Parameters are found by the garbage collector, so that a forgotten reference counts; each storage once.
 """
@@ -18,6 +18,7 @@ from torch import nn
 from mappa_rl.config import load_config
 from mappa_rl.learner.parallel import Processes
 from mappa_rl.training import build
+from several_processes import report
 
 
 def parameters() -> dict[int, int]:
@@ -61,7 +62,7 @@ def main(start: Path, layouts: list[list[str]]) -> None:
                 pass
         else:
             build.follow(config, start)
-    print(json.dumps({"rank": int(os.environ["RANK"]), "counts": counts}), flush=True)
+    report({"counts": counts})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run by torchrun: measures the memory that each process of a layout takes, as one JSON line a process.
+"""Run by torchrun: measures the memory that each process of a layout takes, one report a process.
 
 ``start`` and ``peak`` (bytes): the growth of the process's largest resident size while the policies start,
 and until each has learned from two full micro-batches, over its size before. Before, a tiny team has gone
@@ -28,6 +28,7 @@ from mappa_rl.learner.losses import Objective
 from mappa_rl.learner.parallel import Processes
 from mappa_rl.training import build
 from mappa_rl.types import Sample, Span
+from several_processes import report
 
 LENGTH = 256
 
@@ -86,9 +87,9 @@ def main(tiny: Path, start: Path, tiny_sizes: list[str], overrides: list[str]) -
     ctypes.CDLL(None).malloc_trim(0)
     before = psutil.Process().memory_info().rss
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the largest size so far
-    found: dict[str, int] = {"rank": int(os.environ["RANK"])}
+    found: dict[str, int] = {}
     run(load_config("demo", overrides), start, lambda: found.update(start=largest() - before))
-    print(json.dumps(found | {"peak": largest() - before}), flush=True)
+    report(found | {"peak": largest() - before})
 
 
 if __name__ == "__main__":

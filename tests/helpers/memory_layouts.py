@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +14,7 @@ from mappa_rl.models.shape import shape_of
 from mappa_rl.models.tiny import tiny_qwen3, train_tokenizer
 from mappa_rl.training.preflight.memory import Memory
 from mappa_rl.training.preflight.resources import footprint
-from paths import HELPERS, ROOT
+from several_processes import reports
 
 SIZES = [
     "model.vocab_size=320",
@@ -76,17 +73,7 @@ def save_models(folder: Path, sizes: Sequence[str] = SIZES) -> tuple[Path, Path]
 
 def measure(layout: str, models: tuple[Path, Path], more: Sequence[str] = ()) -> Measured:
     processes = config_of(layout, more).run.processes
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     overrides = [*SIZES, *LAYOUTS[layout], *more]
     arguments = [*map(str, models), json.dumps(TINY), json.dumps(overrides)]
-    done = subprocess.run(
-        [sys.executable, *launch, str(HELPERS / "measured_memory.py"), *arguments],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{HELPERS}", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr[-6000:])
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    rows = reports("measured_memory.py", processes, *arguments)
     return Measured(max(row["start"] for row in rows), max(row["peak"] for row in rows))

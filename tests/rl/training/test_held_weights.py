@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,7 @@ import pytest
 from mappa_rl.config import Model, load_config
 from mappa_rl.models.shape import adapter_parameters, shape_of
 from mappa_rl.models.tiny import tiny_qwen3, train_tokenizer
-from paths import HELPERS, ROOT
+from several_processes import reports
 
 SIZES = ["model.hidden=32", "model.layers=1", "model.mlp=64", "model.vocab_size=261", "run.torch_threads=1"]
 STAGE_3 = ["engine.name=vllm", "optim.zero_stage=3"]
@@ -39,17 +36,7 @@ def test_every_process_holds_each_set_of_weights_once(tmp_path: Path) -> None:
     tiny_qwen3(tokenizer, config.model, seed=0).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     asked = [[*SIZES, *overrides] for overrides in (*(layout for layout, *_ in LAYOUTS), LORA)]
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [sys.executable, *launch, str(HELPERS / "held_weights.py"), str(tmp_path), json.dumps(asked)],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{HELPERS}", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-6000:]
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    leader, follower = (row["counts"] for row in sorted(rows, key=lambda row: row["rank"]))
+    leader, follower = (row["counts"] for row in reports("held_weights.py", 2, str(tmp_path), json.dumps(asked)))
     shape = shape_of(config.model)
     for (overrides, leads, follows), leading, following in zip(LAYOUTS, leader, follower, strict=False):
         assert leading == pytest.approx(leads * shape.parameters, rel=0.001), overrides
