@@ -36,7 +36,8 @@ def test_every_process_holds_each_set_of_weights_once(tmp_path: Path) -> None:
     tiny_qwen3(tokenizer, config.model, seed=0).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     asked = [[*SIZES, *overrides] for overrides in (*(layout for layout, *_ in LAYOUTS), LORA)]
-    leader, follower = (row["counts"] for row in reports("held_weights.py", 2, str(tmp_path), json.dumps(asked)))
+    rows = reports("held_weights.py", 2, str(tmp_path), json.dumps(asked))
+    leader, follower = (row["counts"] for row in rows)
     shape = shape_of(config.model)
     for (overrides, leads, follows), leading, following in zip(LAYOUTS, leader, follower, strict=False):
         assert leading == pytest.approx(leads * shape.parameters, rel=0.001), overrides
