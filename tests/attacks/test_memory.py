@@ -95,7 +95,7 @@ for _ in range(6):
             x = b'1' * (120 << 20)
         except MemoryError:
             os._exit(0)
-        time.sleep(6)
+        time.sleep(30)
         print('GOT', flush=True)
         os._exit(0)
 for _ in range(6):
@@ -108,7 +108,7 @@ def hold():
         x = b'1' * (120 << 20)
     except MemoryError:
         os._exit(0)
-    time.sleep(6)
+    time.sleep(30)
     os.write(1, b'GOT')
     os._exit(0)
 for _ in range(6):
@@ -125,7 +125,7 @@ for _ in range(6):
         for start in range(0, len(x), 4 << 20):
             x[start : start + (4 << 20)] = b'1' * (4 << 20)
             x.madvise(mmap.MADV_DONTNEED, start, 4 << 20)
-        time.sleep(4)
+        time.sleep(30)
         if x[5 << 20] == x[100 << 20] == 49:
             os.write(1, b'GOT')
         os._exit(0)
@@ -140,7 +140,7 @@ for _ in range(6):
         for start in range(0, len(x), 4 << 20):
             x[start : start + (4 << 20)] = b'1' * (4 << 20)
             x.madvise(mmap.MADV_DONTNEED, start, 4 << 20)
-        time.sleep(4)
+        time.sleep(30)
         if x[5 << 20] == x[100 << 20] == 49:
             os.write(1, b'GOT')
         os._exit(0)
@@ -156,7 +156,7 @@ for n in range(4):
     if os.fork() == 0:
         more = mmap.mmap(-1, 120 << 20)
         more[::4096] = b'1' * len(more[::4096])
-        time.sleep(6)
+        time.sleep(30)
         print('GOT', flush=True)
         os._exit(0)
 for _ in range(4):
@@ -263,7 +263,7 @@ for _ in range(14):
                         pass
         except OSError:
             pass
-        time.sleep(4)
+        time.sleep(30)
         if held > 25 << 20:
             os.write(1, b'GOT')
         os._exit(0)
@@ -307,7 +307,7 @@ for _ in range(6):
 time.sleep(60)
 """
 """Six processes, each of which fills half the limit in its own way."""
-_BOUND = 1.4
+_BOUND = 1.1
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -318,11 +318,7 @@ _BOUND = 1.4
 def test_several_processes_hardly_exceed_the_limit_together(
     fill: str, level: str, sandboxes: Sandboxes
 ) -> None:
-    """Without a cgroup, other work on the machine delays the checks: so the bound is loose, and tried thrice.
-
-    The same attacks exceeded it by 45 to 196 % when the checks came at fixed times. See docs/sandbox.md for
-    what is measured.
-    """
+    """At most 10 %. Without a cgroup, other work on the machine may delay a look: so it is tried thrice."""
     limit, peaks = 1000, []
     while len(peaks) < 3 and min(peaks, default=math.inf) >= _BOUND * limit:
         with sandboxes[level].open_workspace() as workspace:

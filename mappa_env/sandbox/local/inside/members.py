@@ -14,8 +14,11 @@ from dataclasses import dataclass
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = os.sysconf("SC_CLK_TCK")
-_FASTEST = (os.cpu_count() or 1) * 4 * 2**30
-"""Bytes per second that processes can fill at most, about: 4 GiB/s on each processor."""
+_FASTEST = (os.cpu_count() or 1) * 8 * 2**30
+"""Bytes per second that processes can fill at most, about: 8 GiB/s on each processor."""
+_NEAR = 128 * 2**20
+"""The last bytes below the limit, but at most half of it, which several processes fill one at a time: on a
+busy machine a look is 20 ms late, and two processors fill as much in that time."""
 _BUFFER = 32 * 1024
 """Bytes charged per open descriptor: a pipe or socket pair buffers 64 KiB or more, which no RSS includes."""
 
@@ -49,6 +52,10 @@ class Members:
         self._gone = 0  # ticks of processes that have ended, as last seen
         self._measured = 0  # bytes at the last exact measurement, when the processes were as in _then
         self._then: dict[int, _Stat] = {}
+        self._stopped: list[int] = []  # by us; who has waited longest comes first
+        self.held = False
+        """Whether all processes are stopped, until `resume`."""
+        self._turns = False  # whether they run one at a time
         self.cpu = 0.0
         """Seconds of CPU time seen so far, also of processes that nobody waited for."""
         self.peak = 0
@@ -65,20 +72,25 @@ class Members:
         return found[:most]
 
     def excess(self, cpu: int, processes: int) -> str:
-        """The limit that is exceeded now, or empty. In seconds, and processes including threads."""
+        """The limit that is exceeded now, or empty. In seconds, and processes including threads.
+
+        Several processes that had to be measured exactly, or that take turns, are ``held``.
+        """
+        if self._turns:
+            self._hold(processes + 1)
         pids = self.pids(processes + 1)
         now = {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
         if len(pids) > processes or sum(stat.threads for stat in now.values()) > processes:
             return "killed"
         if self._count(now) >= cpu:
             return "timeout"
-        buffered = sum(map(_buffered, pids))
-        used = self._most(now) + buffered
+        used = self._most(now) + sum(map(_buffered, pids))
         if used > self._memory:
-            self._measure(processes + 1)
-            used = self._measured + buffered
+            self._hold(processes + 1)
+            used = self._measure(processes + 1)
             self.peak = max(self.peak, used)
         self._spare = self._memory - used
+        self._turns = self.held and self._spare < min(_NEAR, self._memory // 2)
         return "memory" if used > self._memory else ""
 
     def full(self, processes: int) -> bool:
@@ -90,25 +102,34 @@ class Members:
         """Seconds after the last look at which the memory limit could be exceeded at the earliest."""
         return self._spare / _FASTEST
 
-    def _measure(self, most: int) -> None:
-        """Measure exactly. Several processes are stopped: running ones grow meanwhile, and make us wait."""
-        stopped = self._stop(most)
+    def resume(self) -> None:
+        """Let the held processes run on: near the limit only the one that has waited longest."""
+        turn = 1 if self._turns else len(self._stopped)
+        for pid in self._stopped[:turn]:
+            _signal(pid, signal.SIGCONT)
+        del self._stopped[:turn]
+        self.held = False
+
+    def _measure(self, most: int) -> int:
+        """All that is in use, exactly except for buffers."""
         pids = self.pids(most)
         self._then = {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
         self._measured = sum(map(_proportional, pids))
-        for pid in stopped:
-            _signal(pid, signal.SIGCONT)
+        return self._measured + sum(map(_buffered, pids))
 
-    def _stop(self, most: int) -> list[int]:
-        """Stop all processes that run, and return them; a single one runs on, because it has a hard limit."""
-        stopped: list[int] = []
+    def _hold(self, most: int) -> None:
+        """Stop several processes: running ones grow meanwhile, and make us wait. One has a hard limit."""
         seen: set[int] = set()
-        while (left := set(self.pids(most)) - seen) and (seen or len(left) > 1):
-            seen |= left
-            stopped += [pid for pid in left if _fields(pid)[:1] in (["R"], ["S"], ["D"])]
-            for pid in left & set(stopped):
-                _signal(pid, signal.SIGSTOP)
-        return stopped
+        while (left := [pid for pid in self.pids(most) if pid not in seen]) and (seen or len(left) > 1):
+            seen.update(left)
+            for pid in left:
+                if pid in self._stopped:  # another one may have continued it
+                    _signal(pid, signal.SIGSTOP)
+                elif _fields(pid)[:1] in (["R"], ["S"], ["D"]):
+                    _signal(pid, signal.SIGSTOP)
+                    self._stopped.append(pid)
+        self._stopped = [pid for pid in self._stopped if _fields(pid)]
+        self.held = bool(self._stopped)
 
     def _count(self, now: dict[int, _Stat]) -> float:
         """Update ``cpu``."""

@@ -238,13 +238,17 @@ class Zygote:
                 self._kill(one)
             elif now >= one.began + one.limits["wall"]:
                 self._end(one, "timeout")
+            elif now >= one.look and one.members.held:
+                one.members.resume()
+                one.look = time.monotonic() + min(_LOOK_S, max(one.members.soonest(), _LOOK_SOONEST_S))
             elif now >= one.look:
                 limits, began = one.limits, time.process_time()
                 self._end(one, one.members.excess(limits["cpu"], limits["processes"]))
                 took = time.process_time() - began
                 pause = _LOOK_S if now - one.began < 1 else _LOOK_LATER_S
                 pause = max(pause, min(_RARELY * took, _LOOK_LATEST_S))
-                one.look = time.monotonic() + min(pause, max(one.members.soonest(), took, _LOOK_SOONEST_S))
+                soonest = 0.0 if one.members.held else one.members.soonest()
+                one.look = time.monotonic() + min(pause, max(soonest, took, _LOOK_SOONEST_S))
 
     def _end(self, one: Running, reason: str) -> None:
         if reason and not one.exceeded:
