@@ -22,6 +22,7 @@ ALGORITHMS = plugins.Kind(
         "dr_grpo": "mappa_rl.algos.dr_grpo:DrGRPO",
         "rloo": "mappa_rl.algos.rloo:RLOO",
         "gigpo": "mappa_rl.algos.gigpo:GiGPO",
+        "raft": "mappa_rl.algos.raft:RAFT",
         "ema": "mappa_rl.algos.ema:EMA",
         "ppo": "mappa_rl.algos.ppo:PPO",
     },
