@@ -31,8 +31,8 @@ class _NoValue(Exception):
 def safe_value(expr: str) -> Number | None:
     """Return the exact value of ``expr``, or None if it has none. Never raises, never takes long.
 
-    The language: decimal integers, ``+ - * / // % **``, brackets, ``gcd lcm comb isqrt abs min max`` and
-    ``sum(range(...))``. ``/`` is exact (a Fraction); a whole result is always an ``int``.
+    The language: decimal integers, ``+ - * / // % **``, brackets, ``gcd lcm comb perm factorial isqrt pow
+    abs min max`` and ``sum(range(...))``. ``/`` is exact (a Fraction); a whole result is always an ``int``.
     """
     expr = expr.strip() if len(expr) <= 4 * MAX_LENGTH else ""
     if len(expr) > MAX_LENGTH or not _ALPHABET.fullmatch(expr) or _GLUED.search(expr):
@@ -97,8 +97,14 @@ def _call(name: str, nodes: list[ast.expr], depth: int) -> Number:
         return math.gcd(*whole) if name == "gcd" else _bounded(math.lcm(*whole))
     if name == "isqrt" and len(whole) == 1:
         return math.isqrt(whole[0])
-    if name == "comb" and len(whole) == 2 and max(whole) <= 2 * MAX_BITS:
-        return math.comb(*whole)
+    if name in ("comb", "perm") and len(whole) == 2 and max(whole) <= 2 * MAX_BITS:
+        return math.comb(*whole) if name == "comb" else math.perm(*whole)
+    if name == "factorial" and len(whole) == 1 and whole[0] <= MAX_BITS:
+        return math.factorial(whole[0])
+    if name == "pow" and len(whole) == 2:
+        return _binary(ast.Pow(), *whole)
+    if name == "pow" and len(whole) == 3:
+        return pow(*whole)
     raise _NoValue
 
 

@@ -10,11 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from mappa_env.coach.rubric.case import Case
-from mappa_env.coach.rubric.claims_math import Statement, number_in, output_of, plan_in, result_in, same
-from mappa_env.parsing import last_boxed
+from mappa_env.coach.rubric.claims_math import (
+    Statement,
+    box_in,
+    output_of,
+    planned_in,
+    report_in,
+    result_in,
+    same,
+)
 from mappa_env.types import ActionRecord, Link
-
-_BOX = 20_000
 
 
 class _At(NamedTuple):
@@ -40,8 +45,7 @@ class NumberWalk:
         output = None if ran is None else self._output(ran)
         worker = None if ran is None else self._actions[ran].agent
         result = self._last(lambda record: _result(record, worker), after=ran)
-        text = last_boxed(closing.answer[-_BOX:])
-        box = None if text is None else Statement(closing.me, text.strip()[:200], number_in(text))
+        box = box_in(closing.me, closing.answer)
         reported = result is not None and result.said.number is not None
         printed = output is not None and (
             output.said.number is not None or (box is not None and same(box, output.said))
@@ -83,7 +87,7 @@ class NumberWalk:
         tool, code, plan = self._actions[ran].tool, self._actions[ran].code or "", self._plan()
         assert tool is not None
         last = max(record.step for record in self._actions if record.agent == self._actions[ran].agent)
-        if last != ran and result_in(self._actions[last].agent, self._actions[last].answer) is None:
+        if last != ran and report_in(self._actions[last].agent, self._actions[last].answer) is None:
             return self._blamed(last, "ended the stay with neither code that ran nor a result")
         if tool.status == "ok":
             return self._blamed(ran, "its code printed no value")
@@ -94,7 +98,7 @@ class NumberWalk:
 
     def _plan(self) -> _At | None:
         first = next((i for i, record in enumerate(self._actions) if record.tool is not None), None)
-        return self._last(lambda record: plan_in(record.agent, record.answer), before=first)
+        return self._last(lambda record: planned_in(record.agent, record.answer), before=first)
 
     def _output(self, step: int) -> _At | None:
         record = self._actions[step]
@@ -121,7 +125,9 @@ class NumberWalk:
 
 def _result(record: ActionRecord, worker: str | None) -> Statement | None:
     """The reported result of the agent that ran code; what others repeat is not a report."""
-    return result_in(record.agent, record.answer) if worker in (None, record.agent) else None
+    if worker is None:
+        return result_in(record.agent, record.answer)
+    return report_in(record.agent, record.answer) if worker == record.agent else None
 
 
 def _short(said: Statement) -> str:

@@ -10,41 +10,49 @@ from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.claims_math import (
     Chain,
     Statement,
+    box_in,
     chain_of,
+    has_steps,
     is_right,
-    number_in,
+    loops,
     output_of,
     plan_in,
-    result_in,
+    report_in,
     same,
+    stated_in,
 )
 from mappa_env.grading.math import grade_answer
-from mappa_env.parsing import last_boxed
 from mappa_env.types import ToolResult
 
 
-def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Finding:
-    """Check the value of a ``plan:`` line, else of the last box, against the truth (without it: the form)."""
-    gold, plan = _gold(case), plan_in(case.me, case.answer)
-    if plan is not None and plan.number is None:
-        return Finding(
-            unreadable, f"the plan {_short(plan)} is not an expression that can be evaluated", case.me
-        )
-    if plan is not None:
+def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Finding | None:
+    """Check the value of a ``plan:`` line, else of the answer that the text states, against the truth.
+
+    Without the truth: the form. None: a method in numbered steps, a plan with a loop, or without the truth an
+    answer in another form, cannot be checked. It costs only where the task is known to have a single
+    expression, which the prompts ask for.
+    """
+    gold, plan, said = _gold(case), plan_in(case.me, case.answer), stated_in(case.me, case.answer)
+    if plan is not None and plan.number is not None:
         if gold is None:
             return Finding(1.0, f"the plan {_short(plan)} can be evaluated")
         if is_right(plan, gold):
             return Finding(1.0, f"the plan {_short(plan)} is right")
         return Finding(wrong, f"the plan {_short(plan)} gives a wrong value", case.me)
-    box = last_boxed(case.answer[-20_000:])
-    if box is not None and gold is not None:
-        if grade_answer(case.answer, gold).correct:
-            return Finding(1.0, "the boxed answer is right")
-        return Finding(wrong, "the boxed answer is wrong", case.me)
+    if said is not None and gold is not None:
+        if is_right(said, gold):
+            return Finding(1.0, f"the stated answer {_short(said)} is right")
+        if said.number is not None:
+            return Finding(wrong, f"the stated answer {_short(said)} is wrong", case.me)
     if not case.answer.strip():
         return Finding(0.0, "there is no plan", case.me)
+    method = has_steps(case.answer) or (plan is not None and loops(plan.text))
+    if (method or (said is not None and said.number is not None)) and "expr" not in case.evidence.task.meta:
+        return None
     # Never above a wrong plan: agents must not gain by hiding what can be checked.
-    return Finding(unreadable, "the plan holds no `plan:` line that could be checked")
+    if plan is None:
+        return Finding(unreadable, "the plan holds no `plan:` line that could be checked")
+    return Finding(unreadable, f"the plan {_short(plan)} is not an expression that can be evaluated", case.me)
 
 
 def math_code(
@@ -97,7 +105,7 @@ def _report(case: Case, chain: Chain, gold: str | None, wrong: float, nothing: f
     """A turn without code: 0 before the first run; after it, the report of the output counts."""
     if not case.programs:
         return Finding(0.0, "no code was run, although this work needs it", case.me)
-    result = result_in(case.me, case.answer) or _boxed(case)
+    result = report_in(case.me, case.answer)
     if result is None:
         return Finding(0.0, "the turn reports no result", case.me)
     right = gold is not None and is_right(result, gold)
@@ -125,7 +133,7 @@ def math_answer(
     report that contradicts the printed output. ``blocked``: upstream agents passed on no value.
     """
     gold, chain = _gold(case), chain_of(case.evidence.history)
-    box = _boxed(case)
+    box = box_in(case.me, case.answer)
     if box is None:
         return Finding(0.0, r"there is no \boxed{} answer", case.me)
     if gold is not None and _answers(case, gold):
@@ -183,11 +191,6 @@ def _answers(case: Case, gold: str) -> bool:
 def _gold(case: Case) -> str | None:
     truth = case.evidence.truth
     return str(truth["answer"]) if truth is not None and "answer" in truth else None
-
-
-def _boxed(case: Case) -> Statement | None:
-    box = last_boxed(case.answer[-20_000:])
-    return None if box is None else Statement(case.me, box.strip()[:200], number_in(box))
 
 
 def _how(tool: ToolResult) -> str:

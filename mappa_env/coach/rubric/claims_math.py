@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from mappa_env.grading.expression import Number, safe_value
+from mappa_env.grading.expression import Number
 from mappa_env.grading.math import alternatives, grade_answer
+from mappa_env.grading.reading import Reading, boxed, given, labelled, stated, symbolic, value_of
+from mappa_env.pyast import parse_expression
 from mappa_env.types import ActionRecord, ToolResult
 
-_PLAN = re.compile(r"^[ \t*]*plan:[ \t*]*(\S[^\n]*)$", re.MULTILINE | re.IGNORECASE)
-_RESULT = re.compile(r"^[ \t*]*result:[ \t*]*(\S[^\n]*)$", re.MULTILINE | re.IGNORECASE)
-_NUMBER = re.compile(r"(?<![0-9.])-?[0-9]{1,80}(?:\.[0-9]{1,40}|/[0-9]{1,40})?(?![0-9])")
-_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _TOLERANCE = Fraction(1, 10**6)
+_COMMENT = re.compile(r"\s#.*")
+_EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
+_MODULE = re.compile(r"\bmath\.(?=[a-z])")
+_PYTHON = re.compile(r"[0-9A-Za-z_+\-*/%(), <>=!\[\].:]{1,900}")
+_GLUED = re.compile(r"[0-9][A-Za-z_]")  # the parser would warn of some
+_STEP = re.compile(
+    r"^[ \t>#*\-]*\(?(?:step[ \t]*)?([0-9]{1,2})[ \t]*[.):\-][ \t*]*\S", re.MULTILINE | re.IGNORECASE
+)
 
 
 class Statement(NamedTuple):
@@ -48,52 +55,79 @@ def chain_of(history: Iterable[ActionRecord]) -> Chain:
             ran, result = record.agent, None  # a report refers to the run before it
             output = output_of(record.agent, record.tool)
         elif ran is None:
-            plan = plan_in(record.agent, record.answer) or plan
+            plan = planned_in(record.agent, record.answer) or plan
             result = result_in(record.agent, record.answer) or result
         elif record.agent == ran:  # what others repeat about a plan or a result is not one
-            result = result_in(record.agent, record.answer) or result
+            result = report_in(record.agent, record.answer) or result
     return Chain(plan, output, result, ran)
 
 
 def plan_in(agent: str, answer: str) -> Statement | None:
     """The last ``plan: <expression>`` line that has a value, else the last one: a heading is not a plan."""
-    found = [text.strip().strip("`*. ") for text in _PLAN.findall(answer)]
-    return _last_with_value([Statement(agent, text, safe_value(text)) for text in found])
+    return _said(agent, labelled(answer, "plan", _plan_value))
+
+
+def _plan_value(text: str) -> Number | None:
+    """The value of a Python expression, or of ``expression = value`` or ``name = expression``."""
+    first, *others = _EQUALS.split(_MODULE.sub("", _COMMENT.sub("", text)))
+    value = value_of(first)
+    return value_of(others[-1]) if value is None and others else value
+
+
+def planned_in(agent: str, answer: str) -> Statement | None:
+    """What an agent before the first run wants computed: its plan, else a number that it states."""
+    plan, said = plan_in(agent, answer), stated_in(agent, answer)
+    return said if _valued(said) and not _valued(plan) else plan
+
+
+def _valued(said: Statement | None) -> bool:
+    return said is not None and said.number is not None
 
 
 def result_in(agent: str, answer: str) -> Statement | None:
     """The last ``result: <value>`` line that has a value, else the last one."""
-    found = _RESULT.findall(answer)
-    return _last_with_value([Statement(agent, text.strip("`*. "), number_in(text)) for text in found])
+    return _said(agent, labelled(answer, "result"))
 
 
-def _last_with_value(found: list[Statement]) -> Statement | None:
-    valued = [said for said in found if said.number is not None] or found
-    return valued[-1] if valued else None
+def report_in(agent: str, answer: str) -> Statement | None:
+    """The ``result:`` line, else the answer that the text states in another form."""
+    return result_in(agent, answer) or stated_in(agent, answer)
+
+
+def stated_in(agent: str, answer: str) -> Statement | None:
+    """The box, else the ``answer:`` line, or what "the answer is"."""
+    return _said(agent, stated(answer))
 
 
 def output_of(agent: str, tool: ToolResult) -> Statement | None:
-    """The last line that a successful run printed."""
-    lines = tool.stdout.strip().splitlines() if tool.status == "ok" else []
-    return Statement(agent, lines[-1].strip()[-200:], number_in(lines[-1])) if lines else None
+    """The answer in what a successful run printed."""
+    return _said(agent, given(tool.stdout)) if tool.status == "ok" else None
 
 
-def number_in(text: str) -> Number | None:
-    """The value of a short text: of the whole text, else of its last number; None if it has none."""
-    text = _THOUSANDS.sub("", text.strip().strip("`*$. ")[-200:])
-    value = safe_value(text)
-    if value is not None:
-        return value
-    found = _NUMBER.findall(text)
-    return _fraction(found[-1]) if found else None
+def box_in(agent: str, answer: str) -> Statement | None:
+    """The last box."""
+    return _said(agent, boxed(answer))
 
 
-def _fraction(text: str) -> Number | None:
+def _said(agent: str, reading: Reading | None) -> Statement | None:
+    return None if reading is None else Statement(agent, *reading)
+
+
+def has_steps(answer: str) -> bool:
+    """Whether the text has a numbered step 1 and a step 2."""
+    return {"1", "2"} <= {number.lstrip("0") for number in _STEP.findall(answer[-20_000:])}
+
+
+def loops(plan: str) -> bool:
+    """Whether ``plan`` is a Python expression with a loop, which only running it could evaluate."""
+    plan = _COMMENT.sub("", plan)
+    if not _PYTHON.fullmatch(plan) or _GLUED.search(plan):
+        return False
     try:
-        value = Fraction(text)
-    except ZeroDivisionError:
-        return None
-    return int(value) if value.denominator == 1 else value
+        tree = parse_expression(plan)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(isinstance(node, (ast.GeneratorExp, ast.ListComp, ast.SetComp)) for node in ast.walk(tree))
 
 
 def same(a: Statement, b: Statement) -> bool:
@@ -111,8 +145,8 @@ def same(a: Statement, b: Statement) -> bool:
 
 def is_right(said: Statement, gold: str) -> bool:
     """Whether the statement is one of the accepted answers. Takes at most two seconds on any text."""
-    values = [safe_value(answer) for answer in alternatives(gold)]
-    if None not in values:  # a text without a number has no digit, so it is wrong
+    values = [value_of(answer) for answer in alternatives(gold)]
+    if None not in values and (said.number is not None or not symbolic(said.text)):
+        # A text without a number and without symbols has no value, so it is wrong.
         return said.number is not None and any(same(said, Statement("", "", value)) for value in values)
-    text = said.text if said.number is None else str(said.number)
-    return grade_answer(rf"\boxed{{{text}}}", gold).correct
+    return grade_answer(rf"\boxed{{{said.text}}}", gold).correct

@@ -216,6 +216,10 @@ def test_the_grader_reads_one_agent_or_the_last():
         ("gcd(84,70)", 14),
         ("lcm(4, 6)", 12),
         ("comb(9,3)", 84),
+        ("perm(9,3)", 504),
+        ("factorial(5)", 120),
+        ("pow(2,10)", 1024),
+        ("pow(2,10,7)", 2),
         ("isqrt(50)", 7),
         ("abs(-3)", 3),
         ("max(1,2)-min(3,4)", -1),
@@ -263,7 +267,11 @@ def test_expressions_have_their_value(text, value):
         "gcd(*range(3))",
         "1\n2",
         "range(3)",
-        "factorial(9)",
+        "factorial(99)",
+        "factorial(-1)",
+        "perm(3,-1)",
+        "pow(2,3,0)",
+        "pow(9,999)",
         "gcd(x=1)",
         "sum(range(10**30))",
         "9" * 230,
@@ -284,7 +292,9 @@ EXPRESSIONS = st.recursive(
     st.integers(0, 99).map(str),
     lambda inner: st.one_of(
         st.builds("({}{}{})".format, inner, st.sampled_from(["+", "-", "*", "//", "%", "**"]), inner),
-        st.builds("{}({},{})".format, st.sampled_from(["gcd", "lcm", "max", "comb"]), inner, inner),
+        st.builds(
+            "{}({},{})".format, st.sampled_from(["gcd", "lcm", "max", "comb", "perm", "pow"]), inner, inner
+        ),
         inner.map(lambda t: f"isqrt({t})"),
         inner.map(lambda t: f"-{t}"),
     ),
@@ -297,4 +307,4 @@ EXPRESSIONS = st.recursive(
 def test_values_agree_with_python(text):
     value = safe_value(text)
     if value is not None:
-        assert eval(text, dict(vars(math))) == value  # noqa: S307 - drawn from the grammar above
+        assert eval(text, vars(math) | {"pow": pow}) == value  # noqa: S307 - drawn from the grammar above

@@ -236,6 +236,21 @@ def test_without_a_look_into_files_tracing_does_not_guess() -> None:
     assert {0, 2, 4} <= set(found.suspects)
 
 
+@pytest.mark.parametrize(
+    ("texts", "step"),
+    [
+        (["1. Add.\n2. Halve.\nThe answer is -123.", "print(-123)", "result: -123"], 0),
+        (["plan: -123 = -123", "print('-123 (of 7)\\nDone.')", "result: -123"], 0),
+        (["plan: -122", "print(-122)", "Having tried 9:\n`result: -123`"], 2),
+        (["plan: -122", "print(-122)", "The answer is -123 (of 9)."], 2),
+    ],
+)
+def test_numbers_are_traced_in_every_form(math: Episode, texts: Sequence[str], step: int) -> None:
+    solver, code, report = texts
+    actions = [solver, f"```python\n{code}\n```", report, r"answer: \boxed{-123}"]
+    assert attribute(saying(math, actions), CARDS["mathchat"].team).culprit == step
+
+
 def test_an_episode_that_is_not_over_has_no_end(math: Episode) -> None:
     math.reset(seed=0)
     math.act("plan: 1 + 1")

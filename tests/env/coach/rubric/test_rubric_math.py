@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mappa_env.coach.rubric.claims_math import Statement, is_right, number_in, same
+from mappa_env.coach.rubric.claims_math import Statement, has_steps, is_right, output_of, same
+from mappa_env.grading.reading import number_of
 from mappa_env.types import ToolResult
 from rubric_play import SUM, Play, code, ran
 
@@ -25,6 +25,13 @@ from rubric_play import SUM, Play, code, ran
         ("plan: think hard", 0.5, "solver_0"),
         (r"So the answer is \boxed{14}.", 10, None),
         (r"So the answer is \boxed{15}.", 1, "solver_0"),
+        ("Steps as agreed.\n`plan: 3*4 + 2`.", 10, None),
+        ("plan: 3*4 + 2 = 14", 10, None),
+        ("plan: total = 3*4 + 2  # exact", 10, None),
+        ("plan: 2.5*4 + math.factorial(3) - 2", 10, None),
+        ("plan: think hard\nThe answer is 14.", 10, None),
+        ("1. Multiply 3 by 4.\n2. Add 2.\nanswer: 15", 1, "solver_0"),
+        ("1. The answer is the product, plus 2.", 0.5, None),
         ("First multiply the two numbers, then add two to the product.", 0.5, None),
         ("No idea.", 0.5, None),
         ("<think>plan: 3*4+2</think>", 0, "solver_0"),
@@ -36,11 +43,47 @@ def test_solver(text: str, score: float, blame: str | None) -> None:
     assert (verdict.status, verdict.score, verdict.blame) == ("ok", score, blame)
 
 
+METHODS = [
+    "1. Multiply 3 by 4.\n2. Add 2.",
+    "Plan: as follows\n\n**Step 1:** multiply.\n**Step 2:** add 2.",
+    "plan: sum(3 for _ in range(4)) + 2",
+]
+
+
+@pytest.mark.parametrize("text", METHODS)
+@pytest.mark.parametrize("truth", [True, False])
+def test_a_method_that_cannot_be_checked_costs_only_where_one_expression_is_known(
+    text: str, truth: bool
+) -> None:
+    verdict = Play("mathchat", SUM, truth=truth).act("solver_0", text)
+    assert (verdict.status, verdict.score) == ("abstain", None)
+    known = dataclasses.replace(SUM, meta={"expr": "3*4+2"})
+    assert Play("mathchat", known, truth=truth).act("solver_0", text).score == 0.5
+
+
+def test_a_box_of_the_solver_costs_nothing_without_the_truth() -> None:
+    play = Play("mathchat", SUM, truth=False)
+    assert play.act("solver_0", r"So it is \boxed{14}.").score is None
+    assert play.act("coder_0", code("print(14)"), ran("14")).score == 10
+
+
+def test_a_wrong_answer_that_the_solver_states_is_its_own() -> None:
+    play = Play("mathchat", SUM)
+    play.act("solver_0", "1. Multiply.\n2. Forget the rest.\nThe answer is 12.")
+    verdict = play.act("coder_0", code("print(3*4)"), ran("12"))
+    assert (verdict.score, verdict.blame) == (8, "solver_0")
+
+
 @pytest.mark.parametrize(
     ("plan", "tool", "score", "blame"),
     [
         ("3*4+2", ran("14\n"), 10, None),
         ("3*4+2", ran("steps\nx = 14.0\n"), 10, None),
+        ("3*4+2", ran("14\nDone.\n"), 10, None),
+        ("3*4+2", ran("answer: 14\nchecked 20 cases\n"), 10, None),
+        ("3*4+2", ran("14 (out of 20)\n"), 10, None),
+        ("3*4+2", ran("12 13 14 15\n"), 1, "coder_0"),
+        ("3*4+2", ran("14\n15\n"), 1, "coder_0"),
         ("3*4", ran("12\n"), 8, "solver_0"),
         ("3*4", ran("14\n"), 10, None),
         ("3*4", ran("13\n"), 1, "coder_0"),
@@ -65,6 +108,11 @@ def test_coder_code(plan: str, tool: ToolResult, score: float, blame: str | None
         ("14", "result: 14", 10, None),
         ("14", "It printed 14, so\nresult: `14`", 10, None),
         ("14", "plan: 3*4\nThe solver's plan holds.\nresult: 14", 10, None),
+        ("14", "It shows that\n`result: 14`.", 10, None),
+        ("14", "The answer is 14 (in 2 steps).", 10, None),
+        ("14", r"So \boxed{14}, in 2 steps.", 10, None),
+        ("14", "result: 14, since 3*4 = 12", 10, None),
+        ("14", "The answer is 12, 13, 14 or 15.", 1, "coder_0"),
         ("14", "result: 41", 1, "coder_0"),
         ("12", "result: 12", 10, "coder_0"),  # an honest report of what it computed wrongly before
         ("12", "result: 14", 10, None),
@@ -149,8 +197,9 @@ def test_a_broken_sandbox_is_never_a_number(agent: str) -> None:
 @given(st.text(), st.text(max_size=200))
 def test_any_text_gets_a_score_in_range(text: str, output: str) -> None:
     play = Play("mathchat", SUM)
+    method = play.act("solver_0", text)
+    assert method.score is not None or has_steps(text)
     for verdict in (
-        play.act("solver_0", text),
         play.act("coder_0", code("print()"), ran(output)),
         play.act("coder_0", text, last=True),
         play.act("verifier_0", text),
@@ -159,29 +208,34 @@ def test_any_text_gets_a_score_in_range(text: str, output: str) -> None:
         assert 0 <= verdict.score <= 10
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("14", 14),
-        ("x = -3", -3),
-        ("2.50", number_in("5/2")),
-        ("1,292", 1292),
-        ("3*4", 12),
-        ("1/0", None),
-        ("no", None),
-        ("", None),
-        ("9" * 500, None),
-    ],
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(0, 99), min_size=1, max_size=8), st.sampled_from([" ", "\n", ", ", " or ", " = "])
 )
-def test_numbers_in_texts(text: str, number: Any) -> None:
-    assert number_in(text) == number
+def test_of_many_printed_numbers_at_most_one_is_right(numbers: list[int], between: str) -> None:
+    output = output_of("coder_0", ran(between.join(map(str, numbers))))
+    assert output is not None
+    assert sum(is_right(output, str(gold)) for gold in range(100)) <= 1
 
 
 def test_floats_agree_and_integers_must_be_equal() -> None:
     def said(text: str) -> Statement:
-        return Statement("", text, number_in(text))
+        return Statement("", text, number_of(text))
 
     assert same(said("8.000000000000002"), said("8"))
     assert not same(said("10000000"), said("10000001"))
     assert is_right(said("80"), "080 or 081 (both were accepted)")
     assert not is_right(said("words"), "080 or 081 (both were accepted)")
+
+
+def test_answers_without_a_plain_number_are_compared_as_they_are_written() -> None:
+    def right(printed: str, gold: str) -> bool:
+        output = output_of("coder_0", ran(printed))
+        return output is not None and is_right(output, gold)
+
+    assert right("(1, 2)", "(1,2)")
+    assert right(r"2\sqrt{3}", r"\sqrt{12}")
+    assert right(r"\sqrt{196}", "14")
+    assert right("3/4", r"\frac{3}{4}")
+    assert not right("(2, 2)", "(1,2)")
+    assert not right(r"5\sqrt{3}", r"\sqrt{12}")
