@@ -22,7 +22,7 @@ _MODULE = re.compile(r"\bmath\.(?=[a-z])")
 _PYTHON = re.compile(r"[0-9A-Za-z_+\-*/%(), <>=!\[\].:]{1,900}")
 _GLUED = re.compile(r"[0-9][A-Za-z_]")  # the parser would warn of some
 _STEP = re.compile(
-    r"^[ \t>#*\-]*\(?(?:step[ \t]*)?([0-9]{1,2})[ \t]*[.):\-][ \t*]*\S", re.MULTILINE | re.IGNORECASE
+    r"^[ \t>#*\-]*\(?(?:step[ \t]*)?([0-9]{1,2})[ \t]*[.):\-](?![0-9])[ \t*]*\S", re.MULTILINE | re.IGNORECASE
 )
 
 

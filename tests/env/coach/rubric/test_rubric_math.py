@@ -34,6 +34,7 @@ from rubric_play import SUM, Play, code, ran
         ("1. The answer is the product, plus 2.", 0.5, None),
         ("First multiply the two numbers, then add two to the product.", 0.5, None),
         ("No idea.", 0.5, None),
+        ("1.5 apples\n2.5 pears", 0.5, None),
         ("<think>plan: 3*4+2</think>", 0, "solver_0"),
         ("", 0, "solver_0"),
     ],
