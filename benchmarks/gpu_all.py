@@ -1,4 +1,4 @@
-"""Run every part of ``gpu_parts.py`` in a process of its own, and write one table in Markdown.
+"""Run every part of ``gpu_part.py`` in a process of its own, and write one table in Markdown.
 
 A part that needs a package that is not installed, or a GPU where there is none, is skipped and says so. A
 part that fails, finds a wrong number or exceeds its time is reported, and the others go on. Standard library
@@ -38,7 +38,7 @@ PARTS = {
 TOTAL_S = 570.0
 REHEARSAL = 5
 """Times these limits: a rehearsal shares a slow machine, and tests the parts, not their speed."""
-SCRIPT = Path(__file__).with_name("gpu_parts.py")
+SCRIPT = Path(__file__).with_name("gpu_part.py")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def benchmark(name: str) -> ModuleType:
 
 
 def rehearse(part: str, scratch: Path) -> list[Any]:
-    """The rows of a part at tiny size on the CPU. Raises what ``gpu_parts.checked`` raises."""
-    parts: Any = benchmark("gpu_parts")
-    rows: list[Any] = parts.checked(part, parts.Where("cpu", "tiny", scratch))
+    """The rows of a part at tiny size on the CPU. Raises what ``gpu_part.checked`` raises."""
+    script: Any = benchmark("gpu_part")
+    rows: list[Any] = script.checked(part, script.Where("cpu", "tiny", scratch))
     return rows

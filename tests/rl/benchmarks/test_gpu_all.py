@@ -43,7 +43,7 @@ def test_each_part_runs_at_tiny_size(part: str, tmp_path: Path) -> None:
 
 
 def test_every_part_has_a_function_and_fits_in_ten_minutes_with_the_others() -> None:
-    kit, parts = benchmark("gpu_all"), benchmark("gpu_parts")
+    kit, parts = benchmark("gpu_all"), benchmark("gpu_part")
     assert list(kit.PARTS) == list(parts.FUNCTIONS)
     assert {*kit.PARTS} - {*CHECKED} == {"vllm", "run, vllm", "rollouts, TRL"}
     assert kit.TOTAL_S < 600
@@ -59,7 +59,7 @@ def test_a_wrong_figure_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         return right(logits * 1.5, targets, temperature)
 
     monkeypatch.setattr(lm_head, "score_logits", wrong)
-    with pytest.raises(benchmark("gpu_parts").Wrong, match="gradient"):
+    with pytest.raises(benchmark("gpu_part").Wrong, match="gradient"):
         rehearse("head", tmp_path)
 
 
@@ -70,14 +70,14 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
         importlib.util, "find_spec", lambda name, *more: None if name == package else real(name, *more)
     )
     part = {"vllm": "run, vllm", "trl": "rollouts, TRL"}[package]
-    with pytest.raises(benchmark("gpu_parts").Skipped, match=f"{package} is not installed"):
+    with pytest.raises(benchmark("gpu_part").Skipped, match=f"{package} is not installed"):
         rehearse(part, tmp_path)
 
 
 def test_a_package_that_only_the_code_needs_is_named_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    parts: Any = benchmark("gpu_parts")
+    parts: Any = benchmark("gpu_part")
 
     def needing(where: Any) -> Any:
         import no_such_package

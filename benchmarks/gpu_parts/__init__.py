@@ -1,0 +1,1 @@
+"""The parts of ``gpu_all.sh``, a file for each thing that they measure."""
