@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mappa_env.trace.record import TraceStore
-from mappa_env.types import ActionRecord, Outcome, Task, ToolResult, Trajectory, Verdict
+from mappa_env.types import Outcome, Task, ToolResult, Trajectory, Verdict
 from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import write_config
 from mappa_rl.evaluation.calibration import Calibration
@@ -19,6 +19,7 @@ from mappa_rl.evaluation.summarise import summarise
 from mappa_rl.evaluation.summary import Summary
 from mappa_rl.telemetry.progress import Progress
 from mappa_rl.telemetry.sinks import Metrics
+from recorded import recorded
 
 TOPICS = ("linear", "counting", "sequence", "number_theory")
 AGENTS = ("solver_0", "coder_0", "verifier_0")
@@ -130,22 +131,16 @@ def trajectory(index: int, success: bool) -> Trajectory:
                 else ToolResult("ok", 0, "14", "")
             )
         actions.append(
-            ActionRecord(
+            recorded(
+                agent,
                 step=step,
-                agent=agent,
-                turn=0,
                 messages=({"role": "user", "content": "x"},),
                 action=f"{agent} says {HOSTILE}",
-                thinking="",
-                answer="",
                 code="print(14)" if tool else None,
                 tool=tool,
                 verdict=Verdict("ok", 10.0 if success else 1.0, f"because {HOSTILE}"),
                 reward=1.0,
-                reward_valid=True,
-                stratum=("math", agent.split("_")[0], 0),
                 seed=1,
-                last_turn=True,
             )
         )
     outcome = Outcome(float(success), success, "ok" if success else "wrong", f"reason {HOSTILE}")

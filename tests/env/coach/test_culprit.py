@@ -9,6 +9,7 @@ import pytest
 from mappa_env.coach.culprit import culprit_step
 from mappa_env.registration import find_card
 from mappa_env.types import ActionRecord, FileChange, ToolResult, Verdict
+from recorded import recorded
 
 
 def action(
@@ -23,24 +24,7 @@ def action(
     files = (FileChange(wrote, "created", 1, ""),) if wrote else ()
     tool = None if ran is None else ToolResult(ran, 0, "", "", files=files)
     verdict = Verdict("ok", score, blame=blame)
-    fields: dict[str, Any] = {
-        "step": step,
-        "agent": agent,
-        "turn": 0,
-        "messages": (),
-        "action": "",
-        "thinking": "",
-        "answer": "",
-        "code": None if ran is None else code,
-        "tool": tool,
-        "verdict": verdict,
-        "reward": 0.0,
-        "reward_valid": True,
-        "stratum": ("", "", 0),
-        "seed": 0,
-        "last_turn": False,
-    }
-    return ActionRecord(**fields)
+    return recorded(agent, step=step, code=None if ran is None else code, tool=tool, verdict=verdict)
 
 
 ME, NEXT = "engineer_0", "modeler_0"

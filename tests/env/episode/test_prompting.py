@@ -14,6 +14,7 @@ from mappa_env.episode.episode import Episode
 from mappa_env.episode.prompting import Prompter, clip
 from mappa_env.errors import CardError, OptionError
 from mappa_env.types import ActionRecord, Task, ToolResult, Verdict
+from recorded import recorded
 
 CARD = read_card(envs_registry.ROOT / "mathchat")
 TASK = Task("t", "a problem", "exact_match", truth={"answer": "GOLD"}, meta={"n": 3})
@@ -81,23 +82,8 @@ def test_clip_keeps_both_ends_within_the_limit(limit: int) -> None:
 
 
 def record(agent: str, answer: str, tool: ToolResult | None = None, code: str | None = None) -> ActionRecord:
-    return ActionRecord(
-        0,
-        agent,
-        0,
-        (),
-        f"<think>T</think>{answer}",
-        "T",
-        answer,
-        code,
-        tool,
-        Verdict("ok", 1.0, f"about {answer}"),
-        1.0,
-        True,
-        ("", "", 0),
-        0,
-        False,
-    )
+    said = {"action": f"<think>T</think>{answer}", "thinking": "T", "answer": answer, "code": code}
+    return recorded(agent, **said, tool=tool, verdict=Verdict("ok", 1.0, f"about {answer}"))
 
 
 def test_a_segment_is_shown_whole() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from mappa_env.errors import OptionError
 from mappa_env.shaping import SHAPINGS, make_shaping
-from mappa_env.types import ActionRecord, Outcome, Task, Trajectory, Verdict
+from mappa_env.types import Outcome, Task, Trajectory, Verdict
+from recorded import recorded
 
 TASK = Task("t", "p", "exact_match")
 
@@ -22,12 +23,7 @@ def outcome(score: float, status: str = "ok") -> Outcome:
 
 
 def trajectory(verdicts: list[Verdict], end: Outcome | None) -> Trajectory:
-    actions = tuple(
-        ActionRecord(
-            i, "solver_0", i, (), "", "", "", None, None, v, 0.0, False, ("math", "solver", i), 0, True
-        )
-        for i, v in enumerate(verdicts)
-    )
+    actions = tuple(recorded(step=i, turn=i, verdict=v) for i, v in enumerate(verdicts))
     return Trajectory("id", TASK, 0, actions, end)
 
 

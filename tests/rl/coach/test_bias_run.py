@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 import mappa_env
 from mappa_env.coach.bias.drift import TOLERANCE, drifts
 from mappa_env.coach.bias.strata import BiasCorrection
-from mappa_env.types import ActionRecord, Outcome, Task, Trajectory, Verdict
+from mappa_env.types import Outcome, Task, Trajectory, Verdict
 from mappa_rl.coach.anchors import FILE, Anchors
 from mappa_rl.coach.bias import CoachBias
 from mappa_rl.coach.bias_state import BiasState
@@ -33,6 +33,7 @@ from mappa_rl.training import loop
 from mappa_rl.training.trainer import train
 from mappa_rl.types import Rollout, Turn
 from paths import HELPERS
+from recorded import recorded
 from synthetic_run import make_run
 from tiny_run import TINY
 
@@ -85,11 +86,8 @@ def collected(rng: np.random.Generator, shift: float, count: int = 64) -> Collec
             ok = (number + step) % 5 > 0
             verdict = Verdict("ok", score) if ok else Verdict("suspect", score)
             stratum = (task.family, agent[:-2], 0)
-            actions.append(
-                ActionRecord(
-                    step, agent, 0, (), "", "", "", None, None, verdict, score * ok, ok, stratum, 0, True
-                )
-            )
+            paid = {"reward": score * ok, "reward_valid": ok}
+            actions.append(recorded(agent, step=step, verdict=verdict, stratum=stratum, **paid))
             turns.append(Turn(agent, agent, step, 0, [1], [2], [-0.1], "eos", score * ok, ok, stratum))
         outcome = Outcome(float(success), success, "ok", "")
         trajectories.append(Trajectory("x", task, number, tuple(actions), outcome))

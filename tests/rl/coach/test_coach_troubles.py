@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from fake_llm import Call, FakeServer, failing, ok, serving
-from mappa_env.types import ActionRecord, CallInfo, Outcome, Task, Trajectory, Verdict
+from mappa_env.types import CallInfo, Outcome, Task, Trajectory, Verdict
 from mappa_rl.cli import main
 from mappa_rl.rollout.metrics import coach_troubles
 from mappa_rl.telemetry.sinks import read_metrics
+from recorded import recorded
 from tiny_run import TINY
 
 SMALL = (
@@ -26,26 +27,7 @@ SMALL = (
 
 
 def played(*verdicts: Verdict) -> Trajectory:
-    actions = tuple(
-        ActionRecord(
-            agent="solver_0",
-            step=step,
-            turn=0,
-            messages=(),
-            action="",
-            thinking="",
-            answer="",
-            code=None,
-            tool=None,
-            verdict=verdict,
-            reward=0.0,
-            reward_valid=True,
-            stratum=("math", "solver", 0),
-            seed=0,
-            last_turn=True,
-        )
-        for step, verdict in enumerate(verdicts)
-    )
+    actions = tuple(recorded(step=step, verdict=verdict) for step, verdict in enumerate(verdicts))
     return Trajectory("x", Task("t", "p", "exact_match"), 0, actions, Outcome(0.0, False, "ok", ""))
 
 

@@ -134,11 +134,13 @@ def test_an_answer_without_an_end_is_no_score(server: CoachServer) -> None:
 
 def test_calls_that_take_too_long_are_given_up_by_both_sides(server: CoachServer) -> None:
     """The server stops working on a call that nobody waits for, so retries do not pile up there."""
-    for verdict in verdicts(server, timeout_s=0.2, deadline_s=3.0, max_output_tokens=4096):
+    limits = {"timeout_s": 0.2, "deadline_s": 10.0, "base_s": 0.1}
+    limits["breaker_failures"] = 1000  # an open breaker would let one call through
+    for verdict in verdicts(server, max_output_tokens=4096, **limits):
         assert (verdict.status, verdict.score) == ("error", None), verdict
         assert verdict.reasoning.endswith("no answer in time")
         assert verdict.asked is not None
-        assert verdict.asked.calls >= 1  # on a busy machine there is no time for a second
+        assert verdict.asked.calls > 1
     until = time.monotonic() + 60
     while server.running():
         assert time.monotonic() < until, "the server works on for nobody"

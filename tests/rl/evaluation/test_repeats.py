@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mappa_env.grading.math import MathGrader
-from mappa_env.types import ActionRecord, Verdict
 from mappa_rl.errors import StatsError
 from mappa_rl.evaluation.arms import compare
 from mappa_rl.evaluation.repeats import majority, repeated
 from mappa_rl.evaluation.results import Result, load_results, save_results
 from mappa_rl.evaluation.stats import mean_ci, pass_at_k
 from mappa_rl.report.tables import REPEATS_CAPTION, measures_caption
+from recorded import recorded
 
 
 def rows(
@@ -135,22 +135,5 @@ def test_captions_say_what_is_shown() -> None:
     ],
 )
 def test_the_answer_of_a_maths_episode(text: str, answer: str | None) -> None:
-    action = ActionRecord(
-        0,
-        "verifier_0",
-        0,
-        (),
-        text,
-        "",
-        text,
-        None,
-        None,
-        Verdict("ok", 1.0),
-        0.0,
-        True,
-        ("math", "verifier", 0),
-        0,
-        True,
-    )
-    assert MathGrader().answer([action]) == answer
+    assert MathGrader().answer([recorded("verifier_0", action=text, answer=text)]) == answer
     assert MathGrader().answer([]) is None

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mappa_env.types import ActionRecord, CallInfo, Outcome, Task, ToolResult, Trajectory, Verdict, role_of
+from mappa_env.types import CallInfo, Outcome, Task, ToolResult, Trajectory, Verdict
 from mappa_rl.config import load_config
 from mappa_rl.rollout.metrics import service_stats
 from mappa_rl.telemetry.sinks import read_metrics
 from mappa_rl.training.step import advantage_stats
 from mappa_rl.training.trainer import train
 from paths import ROOT
+from recorded import recorded
 from tiny_run import TINY
 
 ROW = re.compile(r"^\| `(?P<key>[^`]+)` \| (?P<unit>[^|]+) \| (?P<meaning>[^|]+) \|$")
@@ -92,27 +93,6 @@ def rows() -> list[tuple[str, re.Pattern[str]]]:
     return found
 
 
-def action(agent: str, tool: ToolResult | None, verdict: Verdict) -> ActionRecord:
-    role = role_of(agent)
-    return ActionRecord(
-        step=0,
-        agent=agent,
-        turn=0,
-        messages=(),
-        action="",
-        thinking="",
-        answer="",
-        code=None,
-        tool=tool,
-        verdict=verdict,
-        reward=0.0,
-        reward_valid=True,
-        stratum=("math", role, 0),
-        seed=0,
-        last_turn=True,
-    )
-
-
 def asked(calls: int, latency: float, cost: float | None) -> Verdict:
     retries = max(calls - 1, 0)
     facts = CallInfo(
@@ -128,8 +108,8 @@ def services() -> dict[str, float]:
         for status, seconds in (("ok", 1.0), ("error", 2.0), ("timeout", 6.0), ("memory", 3.0))
     ]
     verdicts = [asked(2, 4.0, 0.02), asked(0, 0.0, 0.0), Verdict("error", None), Verdict("ok", 2.0)]
-    actions = [action("coder_0", t, v) for t, v in zip(tools, verdicts, strict=True)]
-    actions.append(action("solver_0", None, Verdict("abstain", None)))
+    actions = [recorded("coder_0", tool=t, verdict=v) for t, v in zip(tools, verdicts, strict=True)]
+    actions.append(recorded(verdict=Verdict("abstain", None)))
     return service_stats(
         [Trajectory("x", Task("t", "p", "exact_match"), 0, tuple(actions), Outcome(0.0, False, "ok", ""))]
     )

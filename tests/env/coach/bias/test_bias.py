@@ -18,7 +18,8 @@ from mappa_env.coach.bias.drift import MIN_EPISODES, TOLERANCE, drifts
 from mappa_env.coach.bias.monitor import MIN_TRAJECTORIES, BiasMonitor, MonitorState, trajectories_needed
 from mappa_env.coach.bias.strata import BiasCorrection, Running, Strata, StrataState
 from mappa_env.errors import OptionError
-from mappa_env.types import ActionRecord, Outcome, Task, Trajectory, Verdict, VerdictStatus
+from mappa_env.types import Outcome, Task, Trajectory, Verdict, VerdictStatus
+from recorded import recorded
 
 ROLES = ("engineer", "modeler", "analyst")
 FAMILIES = {"classification": "accuracy", "regression": "rmse", "math": "exact_match"}
@@ -34,22 +35,12 @@ def trajectory(
 ) -> Trajectory:
     """Scores by (role, turn); None: no score."""
     actions = tuple(
-        ActionRecord(
+        recorded(
+            f"{role}_0",
             step=step,
-            agent=f"{role}_0",
             turn=turn,
-            messages=(),
-            action="",
-            thinking="",
-            answer="",
-            code=None,
-            tool=None,
             verdict=Verdict("abstain" if score is None else status, score),
-            reward=0.0,
-            reward_valid=False,
             stratum=(family, role, turn),
-            seed=0,
-            last_turn=False,
         )
         for step, ((role, turn), score) in enumerate(given.items())
     )

@@ -14,8 +14,9 @@ from mappa_env.cards import read_card
 from mappa_env.coach.llm.prompt import LIMITS, Prompt, Prompts
 from mappa_env.probes.facts import table_facts
 from mappa_env.probes.plain import records
-from mappa_env.types import ActionRecord, Evidence, FileChange, Task, ToolResult, Verdict
+from mappa_env.types import Evidence, FileChange, Task, ToolResult
 from paths import REGISTRY
+from recorded import recorded
 
 CARD = read_card(REGISTRY / "dsbench")
 NONCE = "0123456789abcdef"
@@ -56,10 +57,8 @@ def evidence(name: str) -> Evidence:
     tool = ToolResult("error", 1, name, f"{error}: {name}", files=(FileChange(path, "created", 1, "0"),))
     engineer = FileChange("X_test.pkl", "created", 1, "0", agent="engineer_0")
     many = tuple(FileChange(path, "created", 1, "0", agent="engineer_0") for _ in range(300))
-    earlier = ActionRecord(
-        *(0, "engineer_0", 0, (), "", "", "", "", ToolResult("ok", 0, "", "", files=(*many, engineer))),
-        *(Verdict("ok", 1.0, ""), 0.0, True, ("", "", 0), 0, True, (), facts),
-    )
+    wrote = ToolResult("ok", 0, "", "", files=(*many, engineer))
+    earlier = recorded("engineer_0", code="", tool=wrote, probe=facts)
     return Evidence(
         task=Task("t", "the task", "accuracy"),
         agent=agent,
