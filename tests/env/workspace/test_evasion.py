@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from mappa_env.workspace.digests import Digester
 from mappa_env.workspace.scanning import usage
 from mappa_env.workspace.snapshot import MAX_DEPTH, MAX_PATH
 from mappa_env.workspace.workspace import Workspace
+from nobody import needs_root, run_as_nobody
 
 BLOCK = 2**16
 
@@ -113,11 +112,7 @@ def test_attributes_are_stripped_and_their_writer_is_listed(workspace: Workspace
     assert ops(workspace) == {}
 
 
-AS_NOBODY = """
-import os, tempfile
-tempfile.tempdir = "/tmp"
-os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
-from mappa_env.workspace.workspace import Workspace
+CLOSING = """
 with Workspace() as workspace:
     workspace.put("train.csv", b"1")
     before, root = workspace.scan(), workspace.path
@@ -130,16 +125,9 @@ with Workspace() as workspace:
 """
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to drop its privileges")
+@needs_root
 def test_an_ordinary_user_sees_what_was_closed() -> None:
-    source = "import sys; import mappa_env.workspace.workspace, _posixsubprocess\n" + AS_NOBODY
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        capture_output=True,
-        text=True,
-        env={"TMPDIR": "/tmp"},
-        cwd=os.getcwd(),
-    )
+    done = run_as_nobody(CLOSING)
     seen = [(".", "modified", "skip"), ("train.csv", "modified", "6b86")]
     assert done.stdout.splitlines() == [str(seen), str(seen), "b'1'"], done.stderr
 

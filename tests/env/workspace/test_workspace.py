@@ -6,8 +6,6 @@ import gc
 import os
 import socket
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +20,7 @@ from mappa_env.workspace.escaping import parts
 from mappa_env.workspace.nofollow import remove_tree
 from mappa_env.workspace.scanning import scan
 from mappa_env.workspace.workspace import Workspace
+from nobody import needs_root, run_as_nobody
 
 SECRET = "/etc/passwd"
 
@@ -334,11 +333,7 @@ def test_remove_tree_spares_what_links_point_to(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "precious").read_bytes() == b"1"
 
 
-AS_NOBODY = """
-import os, tempfile
-tempfile.tempdir = "/tmp"
-os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
-from mappa_env.workspace.workspace import Workspace
+LOCKED = """
 w = Workspace()
 (w.ready() / "locked" / "in").mkdir(parents=True)
 (w.path / "locked" / "in" / "file").write_bytes(b"1")
@@ -355,15 +350,8 @@ print(found, os.path.exists(base))
 """
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to drop its privileges")
+@needs_root
 def test_modes_do_not_lock_an_ordinary_user_out() -> None:
-    source = "import sys; import mappa_env.workspace.workspace, _posixsubprocess\n" + AS_NOBODY
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        capture_output=True,
-        text=True,
-        env={"TMPDIR": "/tmp"},
-        cwd=os.getcwd(),
-    )
+    done = run_as_nobody(LOCKED)
     listed = [("locked", ""), ("locked/in", ""), ("locked/in/file", "6b86b273"), ("mute", "6b86b273")]
     assert done.stdout.strip() == f"{listed} False", done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,51 +66,53 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.slow
-def test_an_engine_out_of_memory_loses_no_step(
+Interrupt = Callable[[type, str, int], tuple[str, str]]
+
+
+@pytest.fixture
+def interrupt(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+) -> Interrupt:
+    """Calls ``train``, then resumes, which must end like the whole run. Returns what the first run said."""
     out = tmp_path / "run"
-    assert train(monkeypatch, HFEngine, "_run", 8, out, whole / "warmstart") == 1
-    shown, said = capsys.readouterr()
-    (line,) = said.splitlines()
+
+    def interrupted(owner: type, method: str, at: int) -> tuple[str, str]:
+        assert train(monkeypatch, owner, method, at, out, whole / "warmstart") == 1
+        shown, said = capsys.readouterr()
+        saved = sorted(int(path.name[-6:]) for path in (out / "checkpoints").glob("step-*"))
+        told = re.findall(r"stopped: step (\d+) is saved", shown)
+        assert [int(step) for step in told] == saved
+        (line,) = said.splitlines()
+        assert line.endswith(f"resume with `mappa-rl train --resume {out}`.")
+        assert main(["train", "--resume", str(out)]) == 0
+        assert outcome(out) == outcome(whole)
+        return " ".join(shown.split()), line
+
+    return interrupted
+
+
+@pytest.mark.slow
+def test_an_engine_out_of_memory_loses_no_step(interrupt: Interrupt) -> None:
+    shown, line = interrupt(HFEngine, "_run", 8)
     assert line.startswith("mappa-rl: Memory ran out while the hf engine continued")
     assert "raise rollout.lockstep_groups" in line
-    assert line.endswith(f"then resume with `mappa-rl train --resume {out}`.")
     assert "is saved" in shown
-    (saved,) = (path.name for path in (out / "checkpoints").iterdir() if path.name.startswith("step-"))
-    assert f"stopped: step {int(saved[-6:])} is saved" in shown
-    assert main(["train", "--resume", str(out)]) == 0
-    assert outcome(out) == outcome(whole)
 
 
 @pytest.mark.slow
-def test_a_learner_out_of_memory_saves_the_step_before(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_learner_out_of_memory_saves_the_step_before(interrupt: Interrupt) -> None:
     """Of three policies the first fails in the second step: nothing has changed since the first."""
-    out = tmp_path / "run"
-    assert train(monkeypatch, Learner, "step", 4, out, whole / "warmstart") == 1
-    shown, said = capsys.readouterr()
-    (line,) = said.splitlines()
+    shown, line = interrupt(Learner, "step", 4)
     assert line.startswith("mappa-rl: Memory ran out (")
     assert "lower optim.tokens_per_micro_batch" in line
     assert "stopped: step 1 is saved" in shown
-    assert main(["train", "--resume", str(out)]) == 0
-    assert outcome(out) == outcome(whole)
 
 
 @pytest.mark.slow
-def test_a_step_that_is_half_learned_is_not_saved(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_step_that_is_half_learned_is_not_saved(interrupt: Interrupt) -> None:
     """The second policy fails after the first was updated: the run goes on from its last checkpoint."""
-    out = tmp_path / "run"
-    assert train(monkeypatch, Learner, "step", 5, out, whole / "warmstart") == 1
-    shown, _ = capsys.readouterr()
-    assert "the update under way was not completed; there is no checkpoint yet" in " ".join(shown.split())
-    assert main(["train", "--resume", str(out)]) == 0
-    assert outcome(out) == outcome(whole)
+    shown, _ = interrupt(Learner, "step", 5)
+    assert "the update under way was not completed; there is no checkpoint yet" in shown
 
 
 def test_torchs_errors_for_memory_are_told_from_others() -> None:

@@ -8,32 +8,17 @@ import threading
 import numpy as np
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3ForCausalLM
 
-from engine_helpers import make_request
-from mappa_rl.engines import Engine, Request
+from engine_helpers import STOP, make_request, make_requests, worst_difference
+from mappa_rl.engines import Engine
 from mappa_rl.engines.hf.engine import HFEngine
 from mappa_rl.errors import EngineError, EngineMemoryError
-
-VOCAB, STOP = 40, 1
+from small_qwen import VOCAB, small_qwen
 
 
 def qwen(seed: int = 0, init: float = 0.3, max_len: int = 96) -> Qwen3ForCausalLM:
-    torch.manual_seed(seed)
-    config = Qwen3Config(
-        vocab_size=VOCAB,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        intermediate_size=48,
-        initializer_range=init,
-        max_position_embeddings=max_len,
-        tie_word_embeddings=True,
-        attn_implementation="sdpa",
-    )
-    return Qwen3ForCausalLM(config)
+    return small_qwen(seed, initializer_range=init, max_position_embeddings=max_len)
 
 
 def llama() -> LlamaForCausalLM:
@@ -52,37 +37,19 @@ def llama() -> LlamaForCausalLM:
     return LlamaForCausalLM(config)
 
 
-def requests(n: int = 30, temperature: float = 1.0, max_tokens: int = 20) -> list[Request]:
-    rng = np.random.default_rng(7)
-    return [
-        make_request(
-            tuple(rng.integers(2, VOCAB, rng.integers(1, 50)).tolist()), i, max_tokens, temperature, (STOP,)
-        )
-        for i in range(n)
-    ]
-
-
-def plain_logprobs(model: torch.nn.Module, request: Request, ids: tuple[int, ...]) -> list[float]:
-    """Log-probs of ``ids`` by one forward pass over the whole text, nothing shared with the engine."""
-    with torch.no_grad():
-        logits = model(input_ids=torch.tensor([[*request.ids, *ids]])).logits[0].float()
-    table = torch.log_softmax(logits / (request.temperature or 1.0), -1)
-    return [table[len(request.ids) - 1 + k, token].item() for k, token in enumerate(ids)]
-
-
 @pytest.mark.parametrize("make", [qwen, llama])
 @pytest.mark.parametrize("temperature", [1.0, 0.6, 0.0])
 def test_logprobs_are_those_of_a_plain_forward(make, temperature):
     model = make()
-    asked = requests(temperature=temperature)
-    for request, out in zip(asked, HFEngine(model, max_batch=16).generate(asked), strict=True):
-        assert len(out.ids) == len(out.logprobs) >= 1
-        assert np.abs(np.subtract(plain_logprobs(model, request, out.ids), out.logprobs)).max() < 1e-4
+    asked = make_requests(temperature=temperature)
+    done = HFEngine(model, max_batch=16).generate(asked)
+    assert all(len(out.ids) == len(out.logprobs) >= 1 for out in done)
+    assert worst_difference(model, asked, done) < 1e-4
 
 
 def test_a_draw_depends_on_its_seed_alone():
     engine = HFEngine(qwen())
-    asked = requests()
+    asked = make_requests()
     together = engine.generate(asked)
     alone = [engine.generate([request])[0] for request in asked]
     reordered = HFEngine(qwen(), max_batch=7).generate(asked[::-1])[::-1]
@@ -121,7 +88,7 @@ def test_samples_follow_the_distribution():
     with torch.no_grad():
         expected = torch.softmax(model(torch.tensor([[2, 3, 4]])).logits[0, -1] / 0.8, -1).numpy() * 4000
     chi2 = ((counts - expected) ** 2 / expected).sum()
-    assert chi2 < 75  # 99.95 % quantile at 39 degrees of freedom
+    assert chi2 < 107  # 99.95 % quantile at 63 degrees of freedom
 
 
 def test_greedy_takes_the_most_likely_token_whatever_the_seed():
@@ -134,14 +101,10 @@ def test_greedy_takes_the_most_likely_token_whatever_the_seed():
 
 def test_cache_grows_past_its_first_room():
     model = qwen(max_len=400)
-    out = HFEngine(model).generate([make_request((2, 3), 0, 300, 1.0), make_request((2,), 1, 90, 1.0)])
+    asked = [make_request((2, 3), 0, 300), make_request((2,), 1, 90)]
+    out = HFEngine(model).generate(asked)
     assert [len(g.ids) for g in out] == [300, 90]
-    assert (
-        np.abs(
-            np.subtract(plain_logprobs(model, make_request((2, 3), 0, 300), out[0].ids), out[0].logprobs)
-        ).max()
-        < 1e-4
-    )
+    assert worst_difference(model, asked[:1], out[:1]) < 1e-4
 
 
 def test_max_tokens_is_cut_to_the_room_left():
@@ -171,28 +134,28 @@ def test_no_requests_no_answers():
 def test_the_shared_module_is_left_as_it_was_and_still_trains():
     model = qwen().train()
     engine = HFEngine(model)
-    engine.generate(requests(4))
+    engine.generate(make_requests(4))
     assert model.training
     assert model.config._attn_implementation == "sdpa"
     model(torch.tensor([[2, 3, 4]]), labels=torch.tensor([[2, 3, 4]])).loss.backward()
-    before = engine.generate(requests(4, 0.0))
+    before = engine.generate(make_requests(4, 0.0))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.neg_()
     engine.load_weights(model)
     assert engine.version == 1
-    assert [g.ids for g in engine.generate(requests(4, 0.0))] != [g.ids for g in before]
+    assert [g.ids for g in engine.generate(make_requests(4, 0.0))] != [g.ids for g in before]
 
 
 def test_weights_are_copied_from_another_module_or_state_dict():
     engine, teacher = HFEngine(qwen(0)), qwen(1)
-    wanted = HFEngine(teacher).generate(requests(4))
+    wanted = HFEngine(teacher).generate(make_requests(4))
     engine.load_weights(teacher)
-    assert engine.generate(requests(4)) == wanted
+    assert engine.generate(make_requests(4)) == wanted
     engine.load_weights(qwen(0).state_dict())
-    assert engine.generate(requests(4)) != wanted
+    assert engine.generate(make_requests(4)) != wanted
     engine.load_weights(teacher.state_dict(), version=7)
-    assert (engine.generate(requests(4)) == wanted, engine.version) == (True, 7)
+    assert (engine.generate(make_requests(4)) == wanted, engine.version) == (True, 7)
     with pytest.raises(EngineError, match="do not fit"):
         engine.load_weights(llama())
 
@@ -208,7 +171,7 @@ def test_only_models_it_can_serve():
 
 
 def test_submitted_requests_get_what_a_batch_gets():
-    engine, asked = HFEngine(qwen()), requests(12)
+    engine, asked = HFEngine(qwen()), make_requests(12)
     futures = [engine.submit(request) for request in asked]
     for future, wanted in zip(futures, HFEngine(qwen()).generate(asked), strict=True):
         found = future.result(timeout=60)
