@@ -76,7 +76,7 @@ def read_card(folder: str | Path) -> Card:
     """Read and check a card folder. Raises CardError, which names the file, the key and the remedy."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise CardError(f"there is no folder {str(folder)!r}: a card is a folder with a card.yaml.")
+        raise CardError(f"the folder {str(folder)!r} does not exist: name a folder with a card.yaml.")
     raw, folders = _merge(folder)
     where = folder / "card.yaml"
     _known(where, "card", raw, _KEYS)
@@ -231,10 +231,13 @@ def _known(where: Path, section: str, raw: Mapping[str, Any], known: set[str]) -
             raise CardError(f"{where}: unknown key {key!r} in {section}." + nearest(str(key), known))
 
 
+_KINDS = {str: "string", list: "list", dict: "mapping"}
+
+
 def _get(where: Path, raw: Mapping[str, Any], key: str, kind: type) -> Any:
     value = raw.get(key)
     if not isinstance(value, kind):
-        raise CardError(f"{where}: key {key!r} must be a {kind.__name__}, found {value!r}.")
+        raise CardError(f"{where}: key {key!r} must be a {_KINDS[kind]}, found {value!r}.")
     return value
 
 
@@ -254,7 +257,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise CardError(f"{path} does not exist: a card is a folder with a card.yaml.") from None
+        raise CardError(f"{path} does not exist: name a folder with a card.yaml.") from None
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or an invalid file name
         raise CardError(f"{path} cannot be read: {error}") from None
 

@@ -100,7 +100,7 @@ class Kind:
         ]
         if faults:
             raise OptionError(
-                f"{self.option}={spec!r} is not {self._one}: {', '.join(faults)} missing, or of the wrong "
+                f"{self.option}={spec!r} is not {self._one}: it needs {', '.join(faults)}, of the right "
                 f"signature or type. {self.advice}"
             )
 
@@ -165,7 +165,7 @@ def options_of(kind: Any, positional: int) -> tuple[list[str], bool]:
     Raises OptionError unless ``kind`` is a class or a function.
     """
     if not callable(kind):
-        raise OptionError(f"{kind!r:.80} is not a class or a function.")
+        raise OptionError(f"{kind!r:.80} is neither a class nor a function.")
     parameters = list(signature(kind).parameters.values())
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     taken = [p for p in named if p.kind is p.POSITIONAL_OR_KEYWORD][:positional]
@@ -208,7 +208,7 @@ def from_card(where: Path, key: str, spec: str, folders: Sequence[Path]) -> str:
         if path.is_relative_to(folder) and path.is_file():
             break
     else:
-        raise CardError(f"{where}: {key}={spec!r}: there is no file {file!r} within {folders[0]}.")
+        raise CardError(f"{where}: {key}={spec!r}: the file {file!r} does not exist in {folders[0]}.")
     listed = os.environ.get(TRUST, "").split(os.pathsep)
     if folder not in [Path(each).expanduser().resolve() for each in listed if each]:
         raise CardError(
@@ -222,7 +222,7 @@ def _from_file(option: str, spec: str) -> Any:
     file, _, name = spec.rpartition(":")
     path = Path(file)
     if not path.is_file():
-        raise OptionError(f"{option}={spec!r}: there is no Python file {file!r} (relative to {Path.cwd()}).")
+        raise OptionError(f"{option}={spec!r}: {file!r} does not exist (relative to {Path.cwd()}).")
     try:
         module = _module(path)
     except Exception as error:

@@ -51,7 +51,7 @@ def register_shipped() -> None:
     for name, folder in shipped().items():
         match = _ID_LINE.search((folder / "card.yaml").read_text(encoding="utf-8"))
         if match is None:
-            raise CardError(f"{folder / 'card.yaml'}: no line 'id: <Name>-v<n>' at the top level.")
+            raise CardError(f"{folder / 'card.yaml'} lacks the line 'id: <Name>-v<n>' at its top level.")
         _register(match[1], name)
 
 

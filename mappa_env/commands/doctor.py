@@ -76,7 +76,7 @@ def diagnoses() -> Iterator[Diagnosis]:
     python = platform.python_version()
     yield Diagnosis("python", "ok", f"{python} on {platform.system()} {platform.machine()}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    yield Diagnosis("cores", "ok", f"{cores} usable; as many actions can run code at once")
+    yield Diagnosis("cores", "ok", f"{cores} usable; that many actions can run code at once")
     yield from _packages()
     yield from _sandbox()
     yield Diagnosis("data folder", "ok", f"{data_root()} (MAPPA_DATA chooses another)")

@@ -118,7 +118,7 @@ def trace_files(path: Path) -> list[Path]:
             if folder == path and (path / "config.yaml").exists():
                 break  # a run's own .jsonl files are logs
             return found
-    raise OptionError(f"{path} is a folder without traces: there is no {path / TRACES}/*.jsonl.")
+    raise OptionError(f"{path} has no traces: {path / TRACES} contains no .jsonl file.")
 
 
 def env_of_run(trace: Path) -> str | None:
@@ -142,7 +142,7 @@ def _card(name: str, recorded: Recorded) -> Card:
     try:
         return find_card(card_of(name))
     except OptionError as error:
-        raise OptionError(f"the card of {recorded.file}: {error} Name it with --card.") from error
+        raise OptionError(f"the card of {recorded.file} is unknown: {error} Name it with --card.") from error
 
 
 def _read(path: Path) -> Iterator[Trajectory]:

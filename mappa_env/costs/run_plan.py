@@ -92,7 +92,7 @@ def of_settings(data: Any, path: str, episodes: int | None = None, steps: int | 
         training, evaluation = per_step * steps, _evaluation(held_out, env, steps)
         anchors = int(bias["anchors"]) * (1 + steps // max(int(bias["anchors_every"]), 1))
     except (TypeError, ValueError) as error:
-        raise OptionError(f"{path}: numbers of episodes and steps must be numbers: {error}") from None
+        raise OptionError(f"{path}: episodes and steps must be whole numbers: {error}") from None
     options = {name: env[name] for name in ("task_options", "prompts", "sandbox")}
     options["tasks"] = env["tasks_train"]
     return RunPlan(path, str(env["id"]), options, env["coach"], training, evaluation, anchors, _traced(env))

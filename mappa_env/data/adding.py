@@ -29,9 +29,9 @@ def add(name: str, path: str | Path, *, split: str = "train", drop_overlap: bool
         return dsbench.add(Path(path))
     if name not in CONTESTS:
         known = (*CONTESTS, "dsbench")
-        raise OptionError(f"no data can be added for {name!r}; choose from {known}." + nearest(name, known))
+        raise OptionError(f"{name!r} takes no added data; choose from {known}." + nearest(name, known))
     if split not in SPLITS:
-        raise OptionError(f"split={split!r} is not offered; use one of {SPLITS}." + nearest(split, SPLITS))
+        raise OptionError(f"split={split!r} is unknown; use one of {SPLITS}." + nearest(split, SPLITS))
     tasks = read_contest(name, Path(path), split)
     other = next(s for s in SPLITS if s != split)
     other_file = stored(name, other, missing_ok=True)

@@ -52,7 +52,7 @@ def _task(path: Path, number: int, row: Row, split: str) -> Task:
     texts = {key: row.get(key, default) for key, default in _DEFAULTS.items()}
     for key, value in texts.items():
         if not isinstance(value, str):
-            raise DataError(f"{where}: {key!r} must be a text, found {value!r:.60}.")
+            raise DataError(f"{where}: {key!r} must be a string, found {value!r:.60}.")
     if not texts["id"]:
         raise DataError(f"{where}: 'id' is missing; every task needs a unique id.")
     return Task(

@@ -36,7 +36,7 @@ def read_rows(path: Path) -> list[Row]:
             raise DataError(f"{path}, row {number}: expected an object, found {row!r:.60}.")
         if not isinstance(row.get("prompt"), str) or not row["prompt"].strip():
             raise DataError(
-                f"{path}, row {number}: 'prompt' must be a text, found {row.get('prompt')!r:.60}."
+                f"{path}, row {number}: 'prompt' must be a string, found {row.get('prompt')!r:.60}."
             )
         answer_of(row, f"{path}, row {number}")
     if not rows:
@@ -50,7 +50,7 @@ def answer_of(row: Row, where: str) -> str:
     if isinstance(answer, float) and answer.is_integer():
         return str(int(answer))
     if isinstance(answer, bool) or not isinstance(answer, (str, int, float)) or not str(answer).strip():
-        raise DataError(f"{where}: 'answer' must be a text or a number, found {answer!r:.60}.")
+        raise DataError(f"{where}: 'answer' must be a string or a number, found {answer!r:.60}.")
     return str(answer).strip()
 
 

@@ -47,6 +47,6 @@ def stored(name: str, split: str, *, missing_ok: bool = False) -> Path | None:
         return None
     flag = "" if split == "train" else f" --split {split}"
     raise DataMissingError(
-        f"{name} ({split}) is missing: its texts must not be redistributed. "
+        f"{name} ({split}) is missing: its texts may not be redistributed. "
         f"Add your copy with: mappa-env data add {name} PATH{flag}"
     )

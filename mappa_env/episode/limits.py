@@ -45,13 +45,13 @@ class TaskLimits:
             if key in self._chosen and self._chosen[key] < value:
                 raise OptionError(
                     f"limits[{key!r}]={self._chosen[key]!r} makes the task {task.id!r} impossible: its "
-                    f"tables need about {value}. Raise it, or leave it out: limits then follow the tables."
+                    f"tables need about {value}. Raise the limit, or omit it: it then follows the tables."
                 )
         limits = dataclasses.replace(self._card, **{**larger, **self._chosen})
         if larger and (limits.memory_mb + limits.disk_mb) * _MIB > _machine():
             raise SandboxError(
                 f"the task {task.id!r} is impossible on this machine: its tables need {limits.memory_mb} MiB "
-                f"of memory and {limits.disk_mb} MiB for files, and it has {_machine() // _MIB} MiB."
+                f"of memory and {limits.disk_mb} MiB for files, but the machine has {_machine() // _MIB} MiB."
             )
         return limits
 

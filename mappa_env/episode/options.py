@@ -51,7 +51,9 @@ class EpisodeOptions:
         known = {field.name for field in dataclasses.fields(Limits)}
         for key, value in changes.items():
             if key not in known:
-                raise OptionError(f"unknown limit {key!r}; known are {sorted(known)}." + nearest(key, known))
+                raise OptionError(
+                    f"unknown limit {key!r}; choose from {sorted(known)}." + nearest(key, known)
+                )
             if value <= 0:
                 raise OptionError(f"limits[{key!r}] must be positive, found {value!r}.")
         return changes
@@ -64,5 +66,5 @@ OPTIONS = tuple(field.name for field in dataclasses.fields(EpisodeOptions))
 def _one_of(name: str, value: object, offered: tuple[str, ...]) -> None:
     if value not in offered:
         raise OptionError(
-            f"{name}={value!r} is not offered; use one of {offered}." + nearest(str(value), offered)
+            f"{name}={value!r} is unknown; use one of {offered}." + nearest(str(value), offered)
         )

@@ -114,7 +114,7 @@ def libraries(python: str) -> tuple[str, ...]:
     try:
         out = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
-        raise SandboxError(f"python={python!r} is not a Python that runs: {error}") from None
+        raise SandboxError(f"python={python!r} does not run as a Python interpreter: {error}") from None
     return tuple(out.stdout.splitlines())
 
 

@@ -29,7 +29,7 @@ class Backward:
     def __init__(self, weight: float = 0.5) -> None:
         """``weight``: lambda, in [0, 1]. Raises OptionError outside of it."""
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight <= 1:
-            raise OptionError(f"weight={weight!r} of the shaping 'backward' must be within 0-1.")
+            raise OptionError(f"weight={weight!r} of the shaping 'backward' must be between 0 and 1.")
         self._weight = float(weight)
         self._process = Process()
 

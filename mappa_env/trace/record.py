@@ -92,7 +92,8 @@ def read(path: str | Path) -> Iterator[Trajectory]:
                 continue
             if row["v"] != VERSION:
                 raise DataError(
-                    f"{path} line {number} has version {row['v']!r}, this program reads {VERSION}: update it."
+                    f"{path} line {number} has version {row['v']!r}, but this version of mappa "
+                    f"reads {VERSION}: update mappa."
                 )
             if row["kind"] == "action":
                 actions.append(row.get("action"))
@@ -100,7 +101,7 @@ def read(path: str | Path) -> Iterator[Trajectory]:
             attribution = row.get("attribution")
             if isinstance(attribution, dict) and "shares" in attribution:
                 raise DataError(
-                    f"{path} line {number} has an attribution with 'shares', which are 'fractions' now: "
+                    f"{path} line {number} has an attribution with 'shares', now called 'fractions': "
                     "read the file with the version that wrote it."
                 )
             try:

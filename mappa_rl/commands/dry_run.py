@@ -73,8 +73,8 @@ def preview(plan: Plan, console: Console) -> bool:
         if rounds := config.rollout.refill_rounds:
             say(
                 console,
-                f"rollout.refill_rounds={rounds}: training may play, and have judged, up to {rounds + 1} "
-                "times as many episodes",
+                f"rollout.refill_rounds={rounds}: training may play and judge up to {rounds + 1} times "
+                "as many episodes",
             )
         if seconds:
             say(console, _time(plan, sum(seconds.values())))
@@ -211,7 +211,7 @@ def _time(plan: Plan, seconds: float) -> str:
         waves = -(-plan.runs // plan.parallel)
         text += f" per run, {clock(waves * seconds)} in all if parallel runs do not slow each other down"
     if asks_a_model(plan.config):
-        text += ", without the coach's answers"
+        text += ", not counting the coach's answers"
     return text
 
 
@@ -238,7 +238,7 @@ def _memory(config: Config, need: Footprint) -> Table:
         "generation: vLLM's part"
         if need.shared
         else "generation: key-value cache, at most": found.generation,
-        "the start, at most": found.start,
+        "at the start, at most": found.start,
         "peak": found.peak,
     }
     for name, size in rows.items():
@@ -264,11 +264,11 @@ def _coach(config: Config, card: Card, plan: RunPlan) -> Iterator[str]:
     """The number of coach calls, and their cost if the coach is a model."""
     name = config.env.coach if isinstance(config.env.coach, str) else config.env.coach.get("name")
     if name == "off":
-        yield "coach: off, so no calls"
+        yield "coach: off, so the run calls none"
         return
     calls = coach_calls(plan, card)
-    counts = ", ".join(f"{low:,} to {high:,} in {what}" for what, (low, high) in calls.items())
-    yield f"coach: {name} judges actions: {counts} of each run"
+    counts = ", ".join(f"{low:,} to {high:,} actions in {what}" for what, (low, high) in calls.items())
+    yield f"coach: {name} judges per run: {counts}"
     if not asks_a_model(config):
         return
     from mappa_env.costs.forecast import forecast

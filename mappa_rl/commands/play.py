@@ -1,4 +1,4 @@
-"""``mappa-rl play``: a trained team solves a problem of yours in the terminal."""
+"""``mappa-rl play``: a trained team solves your own problem in the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mappa_rl.config.environment import env_card
 from mappa_rl.config.run_folder import CONFIG
 from mappa_rl.errors import ConfigError, RunError
 
-HELP = "let a trained team solve a problem of yours"
+HELP = "let a trained team solve your own problem"
 TEXT_GRADERS = ("math",)
 """Graders of tasks that are a text and nothing else, so that a problem from the terminal is one."""
 
@@ -29,7 +29,7 @@ TEXT_GRADERS = ("math",)
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     parser.add_argument("folder", type=Path, metavar="RUN", help="folder of a run")
-    parser.add_argument("problem", help="the problem, as text; -: read it from standard input")
+    parser.add_argument("problem", help="the problem as text, or - to read it from standard input")
     add_checkpoint(parser)
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="default: the first of eval.temperatures; 0: greedy"
@@ -67,7 +67,7 @@ def play(
     card = env_card(config.env.id)
     if card.grader not in TEXT_GRADERS:
         raise ConfigError(
-            f"{run} was trained on {card.id}, whose tasks are more than a text. To see its episodes, use "
+            f"{run} was trained on {card.id}, whose tasks are more than text. To see its episodes, use "
             f"`mappa-rl generate {run}`."
         )
     path = checkpoint_of(config, run, checkpoint)

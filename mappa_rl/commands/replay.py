@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if wrong:
         raise ConfigError(
             f"replay can change only {'*, '.join(ALLOWED)}* settings, not {', '.join(wrong)}: the episodes "
-            "are recorded already."
+            "are already recorded."
         )
     config = own_folder_dropped(load_config(folder / CONFIG, args.overrides), folder)
     config = config.with_overrides(["run.record_rollouts=false"])

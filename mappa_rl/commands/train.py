@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.resume is not None:
         return _resume(args, console)
     if args.checked:
-        raise ConfigError("--checked goes with --resume: a new run is checked.")
+        raise ConfigError("--checked needs --resume: a new run is always checked.")
     if args.recipe is None:
         raise ConfigError(f"name a recipe ({', '.join(recipe_names())}) or a YAML file.")
     config = load_config(args.recipe, args.overrides)

@@ -72,7 +72,7 @@ class Algo(Section):
     def _no_coefficient(cls, value: Any) -> Any:
         """``kl`` is a coefficient in other trainers."""
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            raise ValueError(f"it is a word (reward, loss_k2, loss_k3); its weight is algo.kl_coef={value}")
+            raise ValueError(f"choose reward, loss_k2 or loss_k3; set its weight with algo.kl_coef={value}")
         return value
 
     @model_validator(mode="after")

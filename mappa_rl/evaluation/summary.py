@@ -106,7 +106,7 @@ def read_summary(out: Path) -> Summary | None:
     except ValidationError as error:
         if any(each["loc"] == ("shares",) for each in error.errors()):
             raise RunError(
-                f"{path} has 'shares', which are 'fractions' now: report the run with "
+                f"{path} has 'shares', now called 'fractions': report the run with "
                 "the version that trained it."
             ) from None
         raise RunError(f"{path} is not a summary of this version: {error}") from None

@@ -143,7 +143,7 @@ class Checkpoints:
         manifest = _whole(path)
         if sorted(learners) != sorted(manifest["policies"]):
             raise CheckpointError(
-                f"{path} has policies {manifest['policies']}, the run has {sorted(learners)}."
+                f"{path} has policies {manifest['policies']}, but the run has {sorted(learners)}."
             )
         for name, learner in learners.items():
             learner.load(path / "policies" / name)
@@ -219,7 +219,9 @@ def _manifest(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: {error}") from error
     if manifest.get("format") != _FORMAT:
-        raise CheckpointError(f"{path} has format {manifest.get('format')}, this version reads {_FORMAT}.")
+        raise CheckpointError(
+            f"{path} has format {manifest.get('format')}, but this version of mappa reads {_FORMAT}."
+        )
     return manifest
 
 

@@ -18,7 +18,7 @@ def model_folder(kind: str) -> Path:
     if folder.is_dir():
         missing = _missing(folder)
         if missing:
-            raise ConfigError(f"model.kind={kind!r}: not a model folder: {missing} is missing.")
+            raise ConfigError(f"model.kind={kind!r} is not a model folder: {missing} is missing.")
         return folder
     if folder.name == FROM_PYPI:
         raise ConfigError(

@@ -28,8 +28,8 @@ def locked(out: Path) -> Iterator[None]:
             file.seek(0)
             holder = file.read().strip() or "another process"
             raise RunError(
-                f"{out} is in use by {holder}: wait until that has ended, or stop it. It saves its work on "
-                "Ctrl-C and SIGTERM."
+                f"{out} is in use by {holder}: wait for it to end, or stop it with Ctrl-C or SIGTERM, "
+                "on which it saves its work."
             ) from None
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%F %T')}\n")

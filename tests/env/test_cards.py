@@ -52,7 +52,7 @@ def test_a_card_extends_a_shipped_one_from_anywhere(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named() -> None:
-    with pytest.raises(CardError, match=r"there is no folder .*nope"):
+    with pytest.raises(CardError, match=r"the folder .*nope' does not exist"):
         register_card("nope")
 
 
@@ -107,7 +107,7 @@ def test_own_tasks_lie_beside_the_card(folder: Path) -> None:
         ({"team": [{"name": "critic_0"}]}, "critic.jinja"),
         ({"coach": {"truth": ["nobody_0"]}}, "not in the team"),
         ({"coach": {"rubric": "../../secrets"}}, "is not in"),
-        ({"probe": "../mine.py:Probe"}, "there is no file"),
+        ({"probe": "../mine.py:Probe"}, r"the file .* does not exist"),
         ({"limits": {"wall_s": -1}}, "must be a positive"),
         ({"limits": {"wall": 3}}, "Did you mean 'wall_s'"),
         ({"limits": {"memory_mb": 1.5}}, "positive int,"),

@@ -84,8 +84,8 @@ def need_script(card: Card) -> str:
     """The name of the card's script. Raises OptionError if it has none."""
     if card.scripted is None:
         raise OptionError(
-            f"the card {card.id} has no scripted team (`scripted:` in card.yaml), and the benchmark needs "
-            "its expert episodes."
+            f"the benchmark needs a scripted team, and the card {card.id} has none: set scripted: in its "
+            "card.yaml."
         )
     return card.scripted
 

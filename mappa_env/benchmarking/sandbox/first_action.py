@@ -45,6 +45,6 @@ def first_action(sandbox: str | dict[str, Any]) -> FirstAction:
         whole = time.perf_counter() - began
         _, errors = process.communicate()
     if not line:
-        raise SandboxError(f"sandbox={sandbox!r}: no first action: {errors.strip()[-400:]}")
+        raise SandboxError(f"sandbox={sandbox!r}: the first action gave no result: {errors.strip()[-400:]}")
     make, answer = json.loads(line)
     return FirstAction(make, answer, whole)

@@ -87,7 +87,7 @@ class WarmFork:
             thread.start()
         if not all(ready):
             self.close()
-            raise SandboxError(f"python={python!r} does not start with the sandbox's imports.")
+            raise SandboxError(f"python={python!r} cannot import the sandbox's libraries.")
 
     def caller(self) -> Caller:
         """See ``backends.Backend.caller``."""

@@ -39,7 +39,7 @@ class Budget:
     def __init__(self, dollars: float | None, price: Price | None, ledger: Path | None = None) -> None:
         if dollars is not None and price is None:
             raise OptionError(
-                f"budget={dollars!r}: the price of this model is not known; set price={{'input': ..., "
+                f"budget={dollars!r}: the price of this model is unknown; set price={{'input': ..., "
                 "'output': ...} in dollars per million tokens."
             )
         self._dollars, self._price = dollars, price

@@ -33,9 +33,7 @@ class CallCache:
         self._read_only = read_only
         self._lock = threading.Lock()
         if read_only and not path.is_file():
-            raise CoachError(
-                f"{path} does not exist: replay needs the file that a run with cache= has written."
-            )
+            raise CoachError(f"{path} does not exist: replay needs the file that a run with cache= wrote.")
         try:
             if not read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +57,7 @@ class CallCache:
         except sqlite3.Error as error:
             raise CoachError(f"{path} is not a cache of replies: {error}") from None
         if found != FORMAT:
-            raise CoachError(f"{path} has format {found!r}; this version reads {FORMAT}.")
+            raise CoachError(f"{path} has format {found!r}, but this version of mappa reads format {FORMAT}.")
 
     def get(self, key: str) -> Reply | None:
         """The reply to the call of that key; None: not recorded. Raises the recorded exception, if any.

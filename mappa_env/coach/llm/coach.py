@@ -215,8 +215,8 @@ class LLMCoach:
     def _ask(self, request: Request, key: str, spent: _Spent) -> Reply:
         if self.client is None:
             raise CoachStopped(
-                "the recording has no answer for this action: this run is not the recorded one. Check that "
-                "environment, tasks, seeds and the coach's options are the same."
+                "the recording has no answer for this action: this run differs from the recorded one. "
+                "Use the same environment, tasks, seeds and coach options."
             )
         try:
             answer = self.client.ask(request)

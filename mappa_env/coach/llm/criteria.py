@@ -79,7 +79,7 @@ def read_spec(path: Path, roles: tuple[str, ...]) -> CoachSpec:
     spec = spec.model_copy(update={"gates": tuple(gates)})
     for role in roles:
         if role not in spec.roles:
-            raise CardError(f"{path}: no criteria for the role {role!r} of the team.")
+            raise CardError(f"{path} has no criteria for the role {role!r}: add roles.{role}.")
     for role, rows in spec.roles.items():
         names = [row.name for row in rows.criteria]
         if len(set(names)) != len(names):

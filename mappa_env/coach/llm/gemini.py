@@ -44,9 +44,9 @@ class GeminiBackend:
         self._key = next((os.environ[name] for name in KEYS if os.environ.get(name)), "")
         self._key_source = "the machine's Google credentials" if api == "vertex" else KEYS[0]
         if api != "vertex" and not self._key:
-            raise CoachStopped(f"coach 'gemini:{model.name}': no key; set the variable {KEYS[0]}.")
+            raise CoachStopped(f"coach 'gemini:{model.name}' has no key: set the variable {KEYS[0]}.")
         if api == "vertex" and not (settings.project and settings.location):
-            raise CoachStopped(f"coach 'gemini:{model.name}': api='vertex' needs project and location.")
+            raise CoachStopped(f"coach 'gemini:{model.name}': api='vertex' needs project= and location=.")
         self._http = httpx2.Client(
             transport=_Bounded(limits=httpx2.Limits(max_connections=settings.concurrency)),
             follow_redirects=False,

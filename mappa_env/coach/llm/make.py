@@ -58,7 +58,7 @@ def make_llm_coach(name: str, options: Mapping[str, Any], card: Card) -> LLMCoac
         raise OptionError(f"coach={name!r} is incomplete: write {FORMS[kind]}.")
     if card.coach is None:
         raise OptionError(
-            f"coach={name!r}: the card {card.id} has no coach.yaml, so there are no questions for a model; "
+            f"coach={name!r}: the card {card.id} has no coach.yaml, so it has no questions for a model; "
             "use coach='rubric' or coach='off'."
         )
     if kind == "replay":

@@ -90,7 +90,7 @@ def model(
     if temperature is not None and not sampling:
         raise OptionError(f"temperature={temperature!r}: {name} does not accept sampling parameters.")
     if temperature is not None and not 0 <= temperature <= 2:
-        raise OptionError(f"temperature={temperature!r} must be within 0-2.")
+        raise OptionError(f"temperature={temperature!r} must be between 0 and 2.")
     chosen = _prices(known.get("price") if price is None else price)
     rates = {k: v for k, v in known.get("limits", {}).items() if k != "guess"} | dict(limits or {})
     _known("limits", rates, {field.name for field in dataclasses.fields(Rates)})

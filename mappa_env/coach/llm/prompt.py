@@ -54,7 +54,7 @@ class Prompts:
         Raises CardError for a missing or malformed ``coach.yaml``, or a template that fails.
         """
         if card.coach is None:
-            raise CardError(f"the card {card.id} has no coach.yaml, so there are no questions for a model.")
+            raise CardError(f"the card {card.id} has no coach.yaml, so it has no questions for a model.")
         self.spec = read_spec(card.coach, tuple(sorted({agent.role for agent in card.team})))
         try:
             self.template = (card.coach.parent / self.spec.template).read_text(encoding="utf-8")

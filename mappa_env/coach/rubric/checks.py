@@ -44,5 +44,7 @@ def find_check(path: Path, spec: str, options: Mapping[str, Any]) -> Check:
     if CHECKS.is_builtin(spec):
         for key, value in options.items():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-                raise CardError(f"{path}: option {key!r} of {spec!r} must be within 0-1, found {value!r}.")
+                raise CardError(
+                    f"{path}: option {key!r} of {spec!r} must be between 0 and 1, found {value!r}."
+                )
     return check

@@ -76,7 +76,7 @@ class RubricCoach(BaseCoach):
             raise OptionError(f"coach='rubric': the card {card.id} has no rubric; use coach='off'.")
         spec = read_rubric(card.rubric)
         for role in {agent.role for agent in card.team} - set(spec.roles):
-            raise CardError(f"{card.rubric}: no rubric for the role {role!r} of the team.")
+            raise CardError(f"{card.rubric} has no rubric for the role {role!r}: add roles.{role}.")
         self._team = card.team
         self._corrector = None if corrector is None else ExpertCorrector(card, corrector)
         self.corrects = corrector is not None
@@ -130,7 +130,9 @@ def read_rubric(path: Path) -> RubricSpec:
     """Read and check a ``rubric.yaml``. Raises CardError that names the file, the key and the remedy."""
     spec = read_spec_file(path, RubricSpec)
     if spec.version != VERSION:
-        raise CardError(f"{path}: version {spec.version} is not known; this version reads {VERSION}.")
+        raise CardError(
+            f"{path} has version {spec.version}, but this version of mappa reads version {VERSION}."
+        )
     for role, rows in spec.roles.items():
         names = [row.name for row in rows.criteria]
         if len(set(names)) != len(names):
@@ -138,7 +140,7 @@ def read_rubric(path: Path) -> RubricSpec:
         for cap in rows.caps:
             if cap.criterion not in names:
                 raise CardError(
-                    f"{path}: roles.{role}: a cap names the criterion {cap.criterion!r}, which is none of "
+                    f"{path}: roles.{role}: a cap names the criterion {cap.criterion!r}; choose from "
                     f"{names}." + nearest(cap.criterion, names)
                 )
     return spec

@@ -25,7 +25,7 @@ class ExpertCorrector:
 
     def __init__(self, card: Card, style: Style) -> None:
         if style not in get_args(Style):
-            raise OptionError(f"corrector={style!r} is not offered; use one of {get_args(Style)}.")
+            raise OptionError(f"corrector={style!r} is unknown; use one of {get_args(Style)}.")
         if card.scripted is None:
             raise OptionError(
                 f"corrector={style!r}: the card {card.id} has no scripted team (`scripted:` in card.yaml)."

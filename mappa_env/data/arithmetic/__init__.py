@@ -100,11 +100,11 @@ def load(
     for family in families:
         if family not in FAMILIES:
             raise OptionError(
-                f"unknown arithmetic family {family!r}; known: {', '.join(FAMILIES)}."
+                f"unknown arithmetic family {family!r}; choose from {', '.join(FAMILIES)}."
                 + nearest(str(family), FAMILIES)
             )
     if not families or not levels or set(levels) - set(LEVELS):
-        raise OptionError(f"levels must be among {LEVELS} and families not empty: {levels}, {families}.")
+        raise OptionError(f"levels={levels} must be among {LEVELS}, and families={families} not empty.")
     if not isinstance(sizes[split], int) or sizes[split] < 1:
         raise OptionError(f"{split}_size must be an integer >= 1, found {sizes[split]!r}.")
     return ArithmeticTasks(split, sizes[split], families, levels, seed)

@@ -115,7 +115,7 @@ def load(
 
         return dsbench.load(ADDED.get(split, split))
     if names not in NAMES:
-        raise OptionError(f"names={names!r} is not offered; use one of {NAMES}." + nearest(str(names), NAMES))
+        raise OptionError(f"names={names!r} is unknown; use one of {NAMES}." + nearest(str(names), NAMES))
     for source in sources or ():
         if source not in SOURCES:
             raise OptionError(
@@ -129,7 +129,7 @@ def load(
     if not ids:
         raise OptionError(f"sources={sources!r} have no task in the split {split!r}.")
     if not 1 <= variants <= len(VARIANTS):
-        raise OptionError(f"variants={variants!r} must be within 1-{len(VARIANTS)}.")
+        raise OptionError(f"variants={variants!r} must be between 1 and {len(VARIANTS)}.")
     if split == "train":
         ids = [task_id + letter for letter in ("", *VARIANTS[1:variants]) for task_id in ids]
     pool: Pool = "eval" if split == "eval" and names == "split" else "train"

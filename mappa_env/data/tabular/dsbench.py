@@ -129,14 +129,14 @@ def load(split: str, *, part: str | None = None) -> DSBenchTasks:
     ``part``: keep one split of a folder (default: both). Raises DataMissingError, DataError, OptionError.
     """
     if part is not None and part not in SPLITS:
-        raise OptionError(f"part={part!r} is not offered; use one of {SPLITS}." + nearest(part, SPLITS))
+        raise OptionError(f"part={part!r} is unknown; use one of {SPLITS}." + nearest(part, SPLITS))
     if not is_split(split):
         return DSBenchTasks(Path(split), part or "all")
     try:
         folder = Path((data_root() / "dsbench" / "folder.txt").read_text(encoding="utf-8").strip())
     except FileNotFoundError:
         raise DataMissingError(
-            f"dsbench ({split}) is missing: its data must not be redistributed. "
+            f"dsbench ({split}) is missing: its data may not be redistributed. "
             "Add your copy with: mappa-env data add dsbench PATH"
         ) from None
     return DSBenchTasks(folder, split)

@@ -95,7 +95,7 @@ def runtime(python: str) -> Runtime:
         said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
         needed, libraries = json.loads(said)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise SandboxError(f"python={python!r} is not a Python that runs: {error}") from None
+        raise SandboxError(f"python={python!r} does not run as a Python interpreter: {error}") from None
     return _runtime(os.path.abspath(found), needed, libraries)
 
 

@@ -50,9 +50,7 @@ class LocalSandbox:
         """Start nothing yet. Raises OptionError, and SandboxError unless this is Linux."""
         require_linux(self.name)
         if level is not None and level not in LEVELS:
-            raise OptionError(
-                f"level={level!r} is not offered; use one of {LEVELS}." + nearest(level, LEVELS)
-            )
+            raise OptionError(f"level={level!r} is unknown; use one of {LEVELS}." + nearest(level, LEVELS))
         if concurrency < 1:
             raise OptionError(f"concurrency must be at least 1, found {concurrency!r}.")
         self._python = os.path.abspath(python) if os.path.dirname(python) else python

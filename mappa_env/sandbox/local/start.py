@@ -121,7 +121,9 @@ class Template:
                 )
             except OSError as error:
                 ours.close()
-                raise SandboxError(f"python={python!r} is not a Python that runs: {error}") from None
+                raise SandboxError(
+                    f"python={python!r} does not run as a Python interpreter: {error}"
+                ) from None
         self._socket = ours
         ours.settimeout(START_S)
         user = USER if os.geteuid() == 0 else None
@@ -145,13 +147,13 @@ class Template:
         except TimeoutError:
             self.close()
             raise SandboxTimeout(
-                f"the sandbox's template process at level {self.level!r} gave no answer within {START_S:.0f} "
-                "s. The machine is overloaded, or importing the libraries takes that long: try again, or "
-                "start with less load."
+                f"the sandbox's template process at level {self.level!r} did not answer within {START_S:.0f} "
+                "s. The machine is overloaded, or importing the libraries takes that long: try again when "
+                "the machine is less busy."
             ) from None
         except (OSError, EOFError) as error:
             raise SandboxError(
-                f"the sandbox's template process is gone: {self._last_words() or error!r}"
+                f"the sandbox's template process has ended: {self._last_words() or error!r}"
             ) from None
         except BaseException:  # interrupted: the next request would receive this one's answer
             self.close()

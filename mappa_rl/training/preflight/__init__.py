@@ -95,4 +95,4 @@ def refuse(problems: Sequence[Problem]) -> None:
         raise ConfigError(str(problems[0]))
     if problems:
         lines = "".join(f"\n  {problem}" for problem in problems)
-        raise ConfigError(f"{len(problems)} problems stand in the way of this run:{lines}")
+        raise ConfigError(f"{len(problems)} problems keep this run from starting:{lines}")

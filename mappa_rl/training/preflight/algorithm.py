@@ -47,7 +47,7 @@ def check_advantages(algorithm: Algorithm) -> None:
     _check_arrays(f"{name}: weights", made.weights, samples)
     if isinstance(algorithm, CriticAlgorithm):
         if made.returns is None:
-            raise ConfigError(f"{name}: returns are missing; an algorithm with a critic must give them.")
+            raise ConfigError(f"{name} has a critic, so its token_advantages() must set returns.")
         _check_arrays(f"{name}: returns", made.returns, samples)
 
 
@@ -78,11 +78,11 @@ def _sample(index: int) -> Sample:
 
 def _check_arrays(what: str, arrays: Sequence[Floats], samples: Sequence[Sample]) -> None:
     if len(arrays) != len(samples):
-        raise ConfigError(f"{what}: one array per sample is needed: {len(samples)}, found {len(arrays)}.")
+        raise ConfigError(f"{what} must be one array per sample, {len(samples)} in all, found {len(arrays)}.")
     for array, sample in zip(arrays, samples, strict=True):
         if np.shape(array) != (len(sample),):
             raise ConfigError(
-                f"{what}: one number per token is needed: shape {(len(sample),)}, found {np.shape(array)}."
+                f"{what} must be one number per token, of shape {(len(sample),)}, found {np.shape(array)}."
             )
         if not np.isfinite(array).all():
-            raise ConfigError(f"{what}: every number must be finite, found {np.asarray(array)[:8]}.")
+            raise ConfigError(f"{what} must be finite, found {np.asarray(array)[:8]}.")

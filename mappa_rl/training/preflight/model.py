@@ -57,11 +57,13 @@ def placement_problems(config: Config) -> list[Problem]:
     found = []
     if processes > count:
         found.append(
-            f"run.processes={processes} needs a GPU for each process, but there are {count}: use "
-            f"run.processes={count} or less."
+            f"run.processes={processes} needs a GPU for each process, but this machine has {count}: use "
+            f"run.processes={count} or fewer."
         )
     if missing := [device for device in engine.devices if device >= count]:
-        found.append(f"engine.devices={engine.devices}: there is no GPU {missing[0]}, only 0 to {count - 1}.")
+        found.append(
+            f"engine.devices={engine.devices} names GPU {missing[0]}, but there are only 0 to {count - 1}."
+        )
     if taken := [device for device in engine.devices if device < processes]:
         found.append(
             f"engine.devices={engine.devices} and the learner both use GPU {taken[0]}: run.processes="

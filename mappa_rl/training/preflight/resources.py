@@ -71,7 +71,7 @@ def resource_problems(
         found.append(
             Problem(
                 "memory",
-                f"about {gigabytes(wanted)} GB are needed and {gigabytes(free)} GB are free: lower "
+                f"about {gigabytes(wanted)} GB is required, but only {gigabytes(free)} GB is free: lower "
                 "optim.tokens_per_micro_batch, rollout.episodes_per_step, the model's size or --parallel.",
             )
         )
@@ -80,7 +80,7 @@ def resource_problems(
         found.append(
             Problem(
                 "memory",
-                f"about {gigabytes(need.memory.peak)} GB are needed on a GPU and {gigabytes(gpu)} GB are "
+                f"each GPU needs about {gigabytes(need.memory.peak)} GB, but only {gigabytes(gpu)} GB is "
                 "free: lower optim.tokens_per_micro_batch or engine.memory_fraction, or use optim.offload.",
             )
         )
@@ -89,8 +89,9 @@ def resource_problems(
         found.append(
             Problem(
                 "disk",
-                f"run.checkpoints_mb={config.run.checkpoints_mb} is less than two checkpoints need, about "
-                f"{2 * need.checkpoint / MB:,.0f} MB: the old one goes when the new one is complete.",
+                f"run.checkpoints_mb={config.run.checkpoints_mb} must be at least "
+                f"{-(-2 * need.checkpoint // MB)}, enough for two checkpoints: the old one is deleted "
+                "after the new one is complete.",
             )
         )
     room = free_disk(out)
@@ -98,8 +99,8 @@ def resource_problems(
         found.append(
             Problem(
                 "disk",
-                f"about {gigabytes(need.disk * runs)} GB of checkpoints are needed and {gigabytes(room)} GB "
-                f"are free in {out}: lower run.keep_checkpoints, or choose another folder with out=.",
+                f"the checkpoints take about {gigabytes(need.disk * runs)} GB, but only {gigabytes(room)} GB "
+                f"is free in {out}: lower run.keep_checkpoints, or choose another folder with out=.",
             )
         )
     return found
@@ -111,7 +112,9 @@ def process_problems(config: Config) -> list[Problem]:
     if count == 1:
         return []
     return [
-        Problem("processes", f"run.processes={count}, but a replay learns in one process: run.processes=1.")
+        Problem(
+            "processes", f"run.processes={count}, but a replay learns in one process: set run.processes=1."
+        )
     ]
 
 

@@ -57,18 +57,18 @@ def test_environments_share_the_class_of_a_file_until_it_changes(mine: Path, car
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ("nowhere.py:Brief", "no Python file 'nowhere.py'"),
+        ("nowhere.py:Brief", "'nowhere.py' does not exist"),
         ("{mine}:Breif", "Did you mean 'Brief'"),
         ({"name": "{mine}:Brief", "limt": 3}, "limt"),
         ("{mine}:Verdict", "'score'"),
         (
             "{mine}:NoCoach",
             "judge(), judge_many(), judge_later(), blame(), wait(), close(), name, deterministic, corrects, "
-            "labels missing",
+            "labels, of the right signature or type",
         ),
         ("{mine}:NotFresh", "fresh=False"),
         ("{mine}:NoJudge", "is not a coach: judge() is missing"),
-        ("{mine}:NUMBER", "not a class"),
+        ("{mine}:NUMBER", "neither a class nor a function"),
         ("{mine}:NoCard", "NoCard' must take the card first, then its options."),
         ("rubirc", "Did you mean 'rubric'"),
     ],

@@ -213,7 +213,7 @@ def test_input_that_ends_early_says_what_to_do(
         (["play", "MathChat-v0", "--seed", "x"], "--seed: 'x' is not an integer"),
         (["play", "MathChat-v0", "--shaping", "outcom"], "Did you mean 'outcome'"),
         (["play", "MathChat-v0", "--shaping", "{weight: 1}"], "--shaping '{weight: 1}' needs a name"),
-        (["why", "/"], "/ is a folder without traces: there is no /traces/*.jsonl"),
+        (["why", "/"], "/ has no traces: /traces contains no .jsonl file"),
         (["why", str(ROOT / "README.md")], "README.md is not a trace: none of its lines"),
         (["data", "add", "aim", "x"], "Did you mean 'aime'"),
         (["data", "add", "aime", "/nowhere.json"], "/nowhere.json"),

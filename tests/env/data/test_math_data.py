@@ -101,8 +101,8 @@ def test_added_tasks_come_back_the_same(tmp_path, store):
     ("text", "words"),
     [
         ("[1]", "row 1: expected an object"),
-        ("[{}]", "row 1: 'prompt' must be a text"),
-        ('{"prompt": "x"}', "row 1: 'answer' must be a text or a number"),
+        ("[{}]", "row 1: 'prompt' must be a string"),
+        ('{"prompt": "x"}', "row 1: 'answer' must be a string or a number"),
         ('{"prompt": "x", "answer": true}', "found True"),
         ('{"prompt": "x", "answer": 1}\n{"prompt"', "line 2 is not valid JSON"),
         ("[", "not valid JSON"),
@@ -125,7 +125,7 @@ def test_unknown_names_are_refused_with_the_nearest(tmp_path):
         (lambda: load_tasks("aimee", "train"), "Did you mean 'aime'"),
         (lambda: load_tasks("aime", "trian"), "Did you mean 'train'"),
         (lambda: load_tasks("aime", "train", {"exclde": "x"}), "exclde"),
-        (lambda: add("arithmetic", "x"), "no data can be added"),
+        (lambda: add("arithmetic", "x"), "takes no added data"),
         (lambda: add("aime", "x", split="test"), "'test'"),
     ]:
         with pytest.raises(OptionError, match=words):
@@ -160,7 +160,7 @@ def test_a_card_of_ones_own_reads_its_tasks(tmp_path):
     ("rows", "words"),
     [
         ([row(1), row(1)], "'t1' occurs twice"),
-        ([row(1, id=7)], "'id' must be a text"),
+        ([row(1, id=7)], "'id' must be a string"),
         ([row(1, id="")], "'id'"),
     ],
 )

@@ -16,7 +16,7 @@ from mappa_env.workspace.workspace import Workspace
 def test_a_python_that_does_not_exist(workspace: Workspace) -> None:
     result = make_sandbox({"name": "process", "python": "/no/such/python"}).run(workspace, "", Limits())
     assert result.status == "unavailable"
-    assert "python='/no/such/python' is not a Python that runs" in result.stderr
+    assert "python='/no/such/python' does not run as a Python interpreter" in result.stderr
 
 
 def test_another_python(workspace: Workspace, tmp_path: Path) -> None:

@@ -134,9 +134,7 @@ def test_an_old_name_in_an_attribution_is_refused(tmp_path: Path, episode: Traje
     assert found.attribution is not None
     assert found.attribution.fractions == fractions
     store.path.write_text(store.path.read_text("utf-8").replace('"fractions"', '"shares"'), "utf-8")
-    with pytest.raises(
-        DataError, match=r"'shares', which are 'fractions' now: read the file with the version"
-    ):
+    with pytest.raises(DataError, match=r"'shares', now called 'fractions': read the file with the version"):
         list(read(store.path))
 
 

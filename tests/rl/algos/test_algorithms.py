@@ -167,16 +167,16 @@ def test_samples_per_task_play_the_same_task_with_other_seeds() -> None:
         (["algo.name=ema", "algo.options.deca=0.5"], "Did you mean 'decay'?"),
         (["algo.name=ema", "algo.options.decay=1.5"], "decay=1.5 must be"),
         (["algo.options.gamma=0.5"], "Set algo.gamma, not"),
-        (["algo.name=nowhere.py:Mine"], "there is no Python file 'nowhere.py'"),
+        (["algo.name=nowhere.py:Mine"], "'nowhere.py' does not exist"),
         (["algo.name={example}:Median"], "Did you mean 'MedianBaseline'?"),
-        (["algo.name={example}:np"], "is not a class or a function"),
+        (["algo.name={example}:np"], "is neither a class nor a function"),
         (["algo.name={example}:MedianBaseline", "algo.options.kepe=1"], "Did you mean 'keep'?"),
         (["algo.name={example}:MedianBaseline", "algo.options.keep=2"], "keep=2 must be above 0"),
         (
             ["algo.name={bare}:Bare", "algo.gamma=0.5"],
             "ignores algo.gamma; remove it. Its settings are share.",
         ),
-        (["algo.name={bare}:NoCredit"], "is not an algorithm: token_advantages()"),
+        (["algo.name={bare}:NoCredit"], "is not an algorithm: it needs token_advantages()"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, overrides: list[str], said: str) -> None:

@@ -86,8 +86,8 @@ def collected(rng: np.random.Generator, shift: float, count: int = 64) -> Collec
             ok = (number + step) % 5 > 0
             verdict = Verdict("ok", score) if ok else Verdict("suspect", score)
             stratum = (task.family, agent[:-2], 0)
-            paid = {"reward": score * ok, "reward_valid": ok}
-            actions.append(recorded(agent, step=step, verdict=verdict, stratum=stratum, **paid))
+            given = {"verdict": verdict, "stratum": stratum, "reward": score * ok, "reward_valid": ok}
+            actions.append(recorded(agent, step=step, **given))
             turns.append(Turn(agent, agent, step, 0, [1], [2], [-0.1], "eos", score * ok, ok, stratum))
         outcome = Outcome(float(success), success, "ok", "")
         trajectories.append(Trajectory("x", task, number, tuple(actions), outcome))

@@ -223,6 +223,7 @@ def test_ctrl_c_reaches_all_runs_and_waits_for_them(tmp_path: Path) -> None:
     out, script = tmp_path / "runs", tmp_path / "stand_in.py"
     code = """
 try:
+    (out / "asleep").touch()
     time.sleep(60)
 except KeyboardInterrupt:
     (out / "tidy").touch()
@@ -244,11 +245,10 @@ except KeyboardInterrupt:
     try:
         order = out / "order.txt"
         until = time.monotonic() + 120
-        while time.monotonic() < until and not (order.is_file() and len(order.read_text().split()) == 2):
+        while time.monotonic() < until and len(list(out.glob("*/asleep"))) < 2:
             time.sleep(0.05)
-        time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        shown, _ = process.communicate(timeout=30)
+        shown, _ = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 130

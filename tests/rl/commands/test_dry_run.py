@@ -37,7 +37,7 @@ def test_dry_run_writes_nothing_and_says_all(
         "folder: runs/demo-",
         "memory (estimate): ",
         "disk (estimate): ",
-        "coach: rubric judges actions: 15,360 to 20,480 in training",
+        "coach: rubric judges per run: 15,360 to 20,480 actions in training",
     ):
         assert said in shown, said
     assert "rope_theta" not in shown
@@ -103,7 +103,8 @@ def test_dry_run_says_what_a_model_as_the_coach_costs(
     assert main(["train", "demo", "--dry-run", coach, "env.sandbox=calculator", "run.steps=10"]) == 2
     shown = capsys.readouterr().out
     assert (
-        "coach: gemini:gemini-3.8-flash judges actions: 3,840 to 5,120 in training, 2,400 to 3,200" in shown
+        "coach: gemini:gemini-3.8-flash judges per run: 3,840 to 5,120 actions in training, 2,400 to 3,200"
+        in shown
     )
     assert re.search(r"coach's cost \(estimate\): low \$[0-9.]+, typical \$[0-9.]+, high \$", shown)
     # nobody has the key 'none', and tests may have no network

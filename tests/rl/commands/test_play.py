@@ -65,4 +65,4 @@ def test_a_team_that_works_on_files_is_refused(tmp_path: Path, capsys: pytest.Ca
     config = load_config("demo_dsbench")
     (tmp_path / "config.yaml").write_text(config.dump(), encoding="utf-8")
     assert main(["play", str(tmp_path), "predict"]) == 2
-    assert "more than a text" in capsys.readouterr().err
+    assert "more than text" in capsys.readouterr().err

@@ -151,10 +151,10 @@ def test_a_replay_is_checked_before_its_model_is_read(
         assert main(["replay", str(tmp_path), *wrong]) == 2
         assert fake.calls == []
     said = capsys.readouterr().err
-    assert "3 problems stand in the way of this run:" in said
+    assert "3 problems keep this run from starting:" in said
     assert "algorithm: algo.name='reinforce' is not an algorithm" in said
     assert "loss: algo.loss='pp0'" in said
-    assert "processes: run.processes=2, but a replay learns in one process: run.processes=1." in said
+    assert "processes: run.processes=2, but a replay learns in one process: set run.processes=1." in said
     assert not (tmp_path / "replay").exists()
 
 
@@ -189,13 +189,13 @@ def test_dry_runs_of_eval_and_generate_say_what_would_be_played(
     assert "changed: eval.episodes=7" in shown
     assert re.search(r"evaluation before +7 ", shown)
     assert re.search(r"evaluation after +7 ", shown)
-    assert "coach: rubric judges actions: 42 to 56 in evaluation of" in shown
+    assert "coach: rubric judges per run: 42 to 56 actions in evaluation" in shown
     assert not re.search("training|warm start", shown)
     assert shown.splitlines()[-2:] == [f"folder: {run / 'again'}", "problems: none"]
     assert main(["generate", str(run), "--dry-run", "run.steps=2"]) == 0
     shown = capsys.readouterr().out
     assert re.search(r"generating +16 +2 ", shown)
-    assert "coach: rubric judges actions: 48 to 64 in training of" in shown
+    assert "coach: rubric judges per run: 48 to 64 actions in training" in shown
     assert not re.search("evaluation|warm start", shown)
     assert main(["eval", str(run), "--dry-run", "env.shaping=proc"]) == 2
     assert "shaping='proc' is not a shaping" in capsys.readouterr().out.split("problems (1):")[1]

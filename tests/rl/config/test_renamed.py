@@ -103,7 +103,7 @@ def test_the_longest_ending_of_a_foreign_key_decides(override: str, meant: str) 
 
 
 def test_a_kl_coefficient_is_sent_to_its_key() -> None:
-    with pytest.raises(ConfigError, match=r"its weight is algo\.kl_coef=0\.1"):
+    with pytest.raises(ConfigError, match=r"set its weight with algo\.kl_coef=0\.1"):
         load_config("demo", ["algo.kl=0.1"])
     with pytest.raises(ConfigError, match=r"algo\.kl=True is not allowed: it must be 'reward'"):
         load_config("demo", ["algo.kl=true"])

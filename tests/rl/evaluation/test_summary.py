@@ -130,7 +130,7 @@ def test_a_summary_with_an_old_name_is_refused(tmp_path: Path) -> None:
     finish(tmp_path, 0)
     path = tmp_path / "summary.json"
     path.write_text(path.read_text().replace('"fractions"', '"shares"'))
-    with pytest.raises(RunError, match=r"has 'shares', which are 'fractions' now: report the run with the"):
+    with pytest.raises(RunError, match=r"has 'shares', now called 'fractions': report the run with the"):
         read_summary(tmp_path)
 
 

@@ -80,8 +80,8 @@ def interrupt(
         assert train(monkeypatch, owner, method, at, out, whole / "warmstart") == 1
         shown, said = capsys.readouterr()
         saved = sorted(int(path.name[-6:]) for path in (out / "checkpoints").glob("step-*"))
-        told = re.findall(r"stopped: step (\d+) is saved", shown)
-        assert [int(step) for step in told] == saved
+        named = re.findall(r"stopped: step (\d+) is saved", shown)
+        assert [int(step) for step in named] == saved
         (line,) = said.splitlines()
         assert line.endswith(f"resume with `mappa-rl train --resume {out}`.")
         assert main(["train", "--resume", str(out)]) == 0

@@ -167,7 +167,7 @@ def test_why_takes_the_card_of_a_run_from_its_config(
     copy = tmp_path / "copy.jsonl"
     copy.write_bytes(trace.read_bytes())
     assert main(["why", str(copy)]) == 2
-    assert "copy.jsonl: 'Team4-v0' is neither an id" in (err := capsys.readouterr().err)
+    assert "copy.jsonl is unknown: 'Team4-v0' is neither an id" in (err := capsys.readouterr().err)
     assert "Name it with --card." in err
     assert main(["why", str(copy), "--card", "team4"]) == 0
 
@@ -371,7 +371,7 @@ def test_backward_rewards_follow_the_formula() -> None:
     assert [valid for _, valid in shaping.rewards(traced((), 0.0, failed=True))] == [False, False, True, True]
     rewards = shaping.rewards(traced((1.0, 0, 0, 0), 0.0, failed=True, status="unavailable"))
     assert rewards == [(0.0, False)] * 4
-    with pytest.raises(OptionError, match="within 0-1"):
+    with pytest.raises(OptionError, match="between 0 and 1"):
         make_shaping({"name": "backward", "weight": 2})
 
 

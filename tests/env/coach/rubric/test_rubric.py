@@ -55,7 +55,7 @@ def test_other_names_are_refused() -> None:
         make_coach({"name": "off", "level": 3}, CARDS["mathchat"])
     with pytest.raises(OptionError, match="has no option 'level'; its options are corrector, labels"):
         make_coach({"name": "rubric", "level": 3}, CARDS["mathchat"])
-    with pytest.raises(OptionError, match="corrector='short' is not offered"):
+    with pytest.raises(OptionError, match="corrector='short' is unknown"):
         make_coach({"name": "rubric", "corrector": "short"}, CARDS["mathchat"])
     with pytest.raises(OptionError, match="has no rubric"):
         make_coach("rubric", dataclasses.replace(CARDS["mathchat"], rubric=None))
@@ -86,12 +86,12 @@ GOOD = (REGISTRY / "mathchat" / "rubric.yaml").read_text(encoding="utf-8")
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version: 1", "version: 2", "version 2 is not known"),
+        ("version: 1", "version: 2", "has version 2, but"),
         ("version: 1", "version: 1\nextra: 3", "extra"),
         ("version: 1", "version: [", "not valid YAML"),
         ("check: math_plan", "check: math_plann", "Did you mean 'math_plan'"),
         ("weight: 1}", "weight: 1, options: {wrongg: 0.2}}", "Did you mean 'wrong'"),
-        ("weight: 1}", "weight: 1, options: {wrong: 2}}", "within 0-1, found 2"),
+        ("weight: 1}", "weight: 1, options: {wrong: 2}}", "between 0 and 1, found 2"),
         ("weight: 1", "weight: -1", "greater than or equal to 0"),
         ("  solver:", "  solvr:", "no rubric for the role 'solver'"),
         ("  coder:", "    caps: [{criterion: plann, below: 1, at_most: 2}]\n  coder:", "Did you mean 'plan'"),

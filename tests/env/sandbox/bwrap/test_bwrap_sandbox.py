@@ -314,7 +314,7 @@ def test_bubblewrap_that_is_missing_old_or_refused(tmp_path: Path, monkeypatch: 
 
 
 def test_a_python_that_does_not_exist(sandbox: BwrapSandbox) -> None:
-    assert "python='/no/such/python' is not a Python that runs" in attempt("/no/such/python")
+    assert "python='/no/such/python' does not run as a Python interpreter" in attempt("/no/such/python")
 
 
 def test_another_python(sandbox: BwrapSandbox, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_slow_start_is_an_error_that_names_the_load(
     slow.write_text("#!/bin/sh\nexec sleep 1\n")
     slow.chmod(0o755)
     monkeypatch.setattr(start, "START_S", 0.2)
-    with pytest.raises(SandboxTimeout, match=r"at level 'full' gave no answer within .* overloaded"):
+    with pytest.raises(SandboxTimeout, match=r"at level 'full' did not answer within .* overloaded"):
         start.Template(str(slow), "full")
 
 

@@ -91,8 +91,8 @@ def test_same_seed_same_numbers(run: Run) -> None:
 @pytest.mark.parametrize(
     ("code", "limits", "status"),
     [
-        ("while True: pass", {"wall_s": 0.5}, "timeout"),
-        ("import time\ntime.sleep(60)", {"wall_s": 0.5}, "timeout"),
+        ("while True: pass", {"wall_s": 2.5}, "timeout"),
+        ("import time\ntime.sleep(60)", {"wall_s": 2.5}, "timeout"),
         ("while True: pass", {"wall_s": 30, "cpu_s": 1}, "timeout"),
         ("bytearray(4 << 30)", {}, "memory"),
         ("x = []\nwhile True: x.append(bytes(1 << 20))", {"memory_mb": 300}, "memory"),
@@ -167,7 +167,7 @@ def test_options_are_checked() -> None:
         make_sandbox({"name": "local", "level": "ful"})
     with pytest.raises(OptionError, match="at least 1"):
         make_sandbox({"name": "local", "concurrency": 0})
-    with pytest.raises(SandboxError, match=r"/nowhere.*is not a Python that runs"):
+    with pytest.raises(SandboxError, match=r"/nowhere.*does not run as a Python interpreter"):
         _ = LocalSandbox(python="/nowhere/python", level="full").isolation
 
 

@@ -57,4 +57,4 @@ def test_resuming_several_runs_makes_one_test_call(tmp_path: Path) -> None:
 
 def test_a_new_run_is_always_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "demo", "--checked"]) == 2
-    assert "--checked goes with --resume" in capsys.readouterr().err
+    assert "--checked needs --resume" in capsys.readouterr().err

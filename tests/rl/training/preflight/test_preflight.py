@@ -70,9 +70,7 @@ def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
     ):
         assert any(line.startswith(said) for line in found), (said, found)
     assert len(found) == len(wrong)
-    with pytest.raises(
-        ConfigError, match=r"6 problems stand in the way of this run:\n  algorithm: algo.name"
-    ):
+    with pytest.raises(ConfigError, match=r"6 problems keep this run from starting:\n  algorithm: algo.name"):
         require(load_config("demo", [*CALM, *wrong]), tmp_path)
 
 
@@ -146,7 +144,7 @@ def test_broken_prompts_of_either_length_and_broken_coach_files_are_found(tmp_pa
 
 
 def test_a_coach_that_does_not_answer_is_found_with_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coach, "PROBE_S", 1.0)
+    monkeypatch.setattr(coach, "PROBE_S", 4.0)
     with serving("openai", otherwise=failing(503, "loading")) as fake:
         (found,) = problems(f"env.coach={{name: 'openai:m@{fake.url}', base_s: 0.1}}")
         assert len(fake.calls) > 1  # a busy server gets another chance
