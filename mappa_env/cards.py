@@ -231,7 +231,7 @@ def _known(where: Path, section: str, raw: Mapping[str, Any], known: set[str]) -
             raise CardError(f"{where}: unknown key {key!r} in {section}." + nearest(str(key), known))
 
 
-_KINDS = {str: "string", list: "list", dict: "mapping"}
+_KINDS: dict[type, str] = {str: "string", list: "list", dict: "mapping"}
 
 
 def _get(where: Path, raw: Mapping[str, Any], key: str, kind: type) -> Any:
