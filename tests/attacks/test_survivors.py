@@ -32,7 +32,7 @@ def hush():
     for number in range(3):
         os.dup2(null, number)
 def leave():
-    for _ in range(400):
+    for _ in range(2000):
         if os.path.exists('beat'):
             break
         time.sleep(0.005)

@@ -16,7 +16,7 @@ from attacks.harness import LIMITS, Attack, table, wider
 from attacks.levels import LEVELS, Sandboxes
 from mappa_env.sandbox import Result, Sandbox
 
-WALL = wider(wall_s=3.0, memory_mb=1024)
+WALL = wider(wall_s=6.0, memory_mb=1024)
 CPU = wider(cpu_s=1.0, wall_s=60.0)
 
 ATTACKS = [

@@ -1,5 +1,7 @@
-"""Scripts that torchrun starts in several processes, and what each of them reports.
+"""Programs that torchrun starts in several processes, and what each of them reports.
 
+Torchrun keeps the port of the group open from the start. A port that a test looks for and gives back may be
+taken before its processes listen there.
 Every process writes a file of its own: lines that several write to one pipe may run into each other.
 """
 
@@ -10,12 +12,37 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from paths import HELPERS, ROOT
 
 _REPORTS = "REPORTS_OF_PROCESSES"
+
+
+def run_processes(command: Sequence[str], count: int, *, timeout_s: float = 900, **variables: str) -> None:
+    """Run ``command`` in ``count`` processes of one group, with these variables in their environment.
+
+    Raises:
+        RuntimeError: one of them failed; the message is what they printed last.
+    """
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count), "--no-python"]
+    with subprocess.Popen(
+        [sys.executable, *launch, *command],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as launcher:
+        try:
+            said, _ = launcher.communicate(timeout=timeout_s)
+        except BaseException:
+            launcher.terminate()  # it ends the others
+            raise
+    if launcher.returncode:
+        raise RuntimeError(said[-6000:])
 
 
 def report(row: dict[str, Any]) -> None:
@@ -30,21 +57,8 @@ def reports(script: str, processes: int, *arguments: str) -> list[dict[str, Any]
     Raises:
         RuntimeError: the script failed.
     """
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     with tempfile.TemporaryDirectory(prefix="mappa-reports-") as folder:
-        done = subprocess.run(
-            [sys.executable, *launch, str(HELPERS / script), *arguments],
-            env={
-                **os.environ,
-                "PYTHONPATH": f"{ROOT}{os.pathsep}{HELPERS}",
-                "OMP_NUM_THREADS": "1",
-                _REPORTS: folder,
-            },
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr[-6000:])
+        variables = {"PYTHONPATH": f"{ROOT}{os.pathsep}{HELPERS}", _REPORTS: folder}
+        run_processes([sys.executable, str(HELPERS / script), *arguments], processes, **variables)
         places = [Path(folder) / f"{rank}.json" for rank in range(processes)]
         return [json.loads(place.read_text(encoding="utf-8")) for place in places]

@@ -204,11 +204,11 @@ time.sleep(60)
 
 def test_a_timeout_keeps_what_was_printed(run: Run) -> None:
     result = run(
-        "print('line')\nprint('part', end='')\nopen('f', 'w').close()\nwhile True: pass", Limits(wall_s=0.7)
+        "print('line')\nprint('part', end='')\nopen('f', 'w').close()\nwhile True: pass", Limits(wall_s=3)
     )
     assert (result.status, result.stdout) == ("timeout", "line\npart")
     assert [f.path for f in result.files] == ["f"]
-    assert 0.7 <= result.wall_s < 5
+    assert 3 <= result.wall_s < 30
 
 
 def test_ignored_signals_do_not_help(run: Run) -> None:
@@ -301,7 +301,8 @@ if os.fork() == 0:
         with open(f"f{i % 9}", "w") as file:
             file.write(str(i))
         i += 1
-time.sleep(0.1)
+while not os.path.exists("f8"):
+    time.sleep(0.01)
 """
 SPECIAL = """
 import os, socket
@@ -350,6 +351,7 @@ def test_special_files_do_not_stop_the_host(run: Run) -> None:
     assert kinds == {"again": "fifo", "fifo": "fifo", "link": "link", "self": "link", "sock": "socket"}
 
 
+@pytest.mark.slow
 def test_many_threads_at_once_leave_nothing_behind() -> None:
     sandbox = ProcessSandbox()
     others = {child.pid for child in psutil.Process().children()}  # of other tests
@@ -361,7 +363,7 @@ def test_many_threads_at_once_leave_nothing_behind() -> None:
             start.wait()
             slow = i % 16 == 0
             code = f"import time\nprint({i})\nopen('f{i}', 'w').close()\ntime.sleep({60 if slow else 0})"
-            result = sandbox.run(workspace, code, Limits(wall_s=5 if slow else 60), seed=i)
+            result = sandbox.run(workspace, code, Limits(wall_s=20 if slow else 120), seed=i)
             return result.status, result.stdout, ",".join(f.path for f in result.files)
 
     with ThreadPoolExecutor(64) as pool:

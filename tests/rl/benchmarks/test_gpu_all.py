@@ -106,7 +106,7 @@ def test_a_part_that_hangs_or_crashes_is_ended_with_all_that_it_started(
     late, crashed = kit.run_part("hang", [], 5.0), kit.run_part("crash", [], 60.0)
     assert (late.kind, late.why) == ("late", "not done after 5 s")
     assert (crashed.kind, crashed.why) == ("failed", "AssertionError: no such luck")
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while _lives(int(note.read_text())):
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from mappa_rl.learner.losses import Objective
 from mappa_rl.models.lora import adapted
 from mappa_rl.types import Demonstrations, Sample
 from paths import HELPERS
+from several_processes import run_processes
 
 LENGTH = 7
 """The constant of ``constant``: not the length of any action."""
@@ -222,16 +221,8 @@ def main(out: str) -> None:
 @pytest.mark.slow
 def test_two_processes_with_unequal_parts_give_what_one_gives(tmp_path: Path) -> None:
     """With whole, scattered and adapted weights; the count of actions is that of all processes together."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     out = tmp_path / "out.json"
-    base = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
     command = [sys.executable, "-c", MAIN, str(HELPERS), str(Path(__file__).parent), str(out)]
-    workers = [
-        subprocess.Popen(command, env={**base, "RANK": str(r), "LOCAL_RANK": str(r), "OMP_NUM_THREADS": "1"})
-        for r in range(2)
-    ]
-    assert [worker.wait(timeout=300) for worker in workers] == [0, 0]
+    run_processes(command, 2, timeout_s=300)
     for case, found in zip(CASES, json.loads(out.read_text()), strict=True):
         assert found == pytest.approx(measure(*case), rel=1e-3, abs=1e-5), case  # type: ignore[arg-type]

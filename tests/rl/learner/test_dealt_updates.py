@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from dealt_updates import CASES, learner_of, measure
-from gloo_processes import run_processes
 from paths import HELPERS
+from several_processes import run_processes
 
 Found = dict[str, list[dict[str, float]]]
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from gloo_processes import run_processes
 from learner_helpers import (
     constant,
     make_batch,
@@ -33,6 +32,7 @@ from mappa_rl.learner.losses import Objective
 from mappa_rl.learner.lr_schedule import Schedule
 from mappa_rl.warmstart.imitation import imitate, token_weights
 from paths import HELPERS
+from several_processes import run_processes
 
 LR = 1e-2
 

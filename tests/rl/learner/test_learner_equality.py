@@ -8,10 +8,10 @@ import sys
 import pytest
 import torch
 
-from gloo_processes import run_processes
 from learner_helpers import make_model, padded_gradient
 from learner_variants import Variant, actions, measure
 from paths import HELPERS
+from several_processes import run_processes
 
 ONE = {
     "packed": Variant(),

@@ -95,13 +95,13 @@ def test_nothing_waits_for_a_slower_neighbour() -> None:
 @pytest.mark.slow
 def test_an_episode_beyond_its_time_is_ended_and_masked() -> None:
     engine = SimulatedEngine(lambda seed: None if seed == derived_seed(2, 1) else 0.0)
-    done = play(4, engine, in_flight=2, max_episode_s=3.0, retries=5)
+    done = play(4, engine, in_flight=2, max_episode_s=8.0, retries=5)
     late = done.rollouts[2]
     assert (late.ended, len(late.turns), late.success) == ("timed_out", 1, False)
     assert not any(turn.valid for turn in late.turns)
     assert [len(trajectory.actions) for trajectory in done.trajectories][2] == 1
     assert done.stats["timed_out"] == 1
-    assert "max_episode_s=3" in done.reasons[2]
+    assert "max_episode_s=8" in done.reasons[2]
     assert done.stats["retries"] == 0
 
 

@@ -177,7 +177,7 @@ def test_a_pool_is_shared_and_bounds_what_runs_at_once() -> None:
     assert time.monotonic() - started > 1.4  # six of half a second, two at a time
     assert [result.status for result in results] == ["ok"] * 6
     assert max(result.queued_s for result in results) > 0.8
-    assert all(result.wall_s < result.queued_s + 5 for result in results)
+    assert all(result.wall_s < result.queued_s + 30 for result in results)
     sandboxes[0]._pool().close()
 
 
