@@ -114,8 +114,9 @@ class FileChange:
 
     ``sha256`` is the hex digest or ``"skipped: <why>"``; ``kind`` is ``file``, ``dir``, ``link``, ``fifo``,
     ``socket`` or ``device``. ``agent`` and ``step`` (index in the episode) identify the action. ``links`` is
-    the number of names of a file: with more than one (hard links), writing to one changes all. The path ``.``
-    is the workspace's own folder.
+    the number of names of a file: with more than one (hard links), writing to one changes all. ``mode``: the
+    permission bits as the action left them, if it changed them or closed what it made; else None. The path
+    ``.`` is the workspace's own folder.
     """
 
     path: str
@@ -126,6 +127,27 @@ class FileChange:
     agent: str = ""
     step: int = -1
     links: int = 1
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What an agent's files and folders take of a quota: ``size`` in bytes on the disk, and their number."""
+
+    size: int = 0
+    entries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The ``quota`` of a workspace, and who used how much of it before and after an action (host-attested).
+
+    The writer of a file or the maker of a folder uses its space; the agent ``""`` is the task.
+    """
+
+    quota: Use
+    before: Mapping[str, Use]
+    after: Mapping[str, Use]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +157,8 @@ class ToolResult:
     ``wall_s`` begins when the action starts; ``queued_s`` is the wait for a free slot before that.
 
     ``truncated`` is the number of dropped output bytes. ``isolation`` names the level at which the code ran;
-    ``trust`` says who attests the facts: ``"kernel"`` (this host) or ``"sandbox"`` (a remote one).
+    ``trust`` says who attests the facts: ``"kernel"`` (this host) or ``"sandbox"`` (a remote one). ``space``:
+    who uses the workspace's quota; None where nobody recorded it, as outside an episode.
     """
 
     status: RunStatus
@@ -150,6 +173,7 @@ class ToolResult:
     isolation: str = "none"
     trust: str = "kernel"
     queued_s: float = 0.0
+    space: Space | None = None
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -249,11 +273,11 @@ class Verdict:
 class Evidence:
     """All that a coach may rely on about one action.
 
-    Host-attested: ``tool`` (status, exit code, files), ``present`` (path -> last change of every file now in
-    the workspace, with its writer; task files have ``agent=""``), ``missing`` (inputs of this agent that no
-    agent wrote), ``probe`` (facts from the separate sandboxed probe, None if none ran), ``outcome`` (only for
-    the closing action), ``provisional_outcome`` (the grade if the episode ended with this action; only for
-    the closing agent, and only if the card allows the truth).
+    Host-attested: ``tool`` (status, exit code, files, space), ``present`` (path -> last change of every file
+    now in the workspace, with its writer; task files have ``agent=""``), ``missing`` (inputs of this agent
+    that no agent wrote), ``probe`` (facts from the separate sandboxed probe, None if none ran), ``outcome``
+    (only for the closing action), ``provisional_outcome`` (the grade if the episode ended with this action;
+    only for the closing agent, and only if the card allows the truth).
     Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``.
     ``truth`` is the task's hidden truth if the card allows it for this agent's verdicts, else None.
     ``last_turn``: whether this action ends the segment.

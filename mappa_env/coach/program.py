@@ -12,11 +12,13 @@ import tokenize
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mappa_env.types import ToolResult
+from mappa_env.types import Space, ToolResult
 
 BLUNDERS = {"SyntaxError", "IndentationError", "TabError", "NameError", "ImportError", "ModuleNotFoundError"}
 """Exceptions of a program's own text. Only an input that is known to raise the same one explains them."""
 _TAIL = 4000
+_LITTLE, _FEW = 2**20, 8
+"""Bytes and entries: with less than either, a workspace is full."""
 _WORD = re.compile(r"[\w.-]+")
 _EXCEPTION = re.compile(
     r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration|Warning))\b[^\n]*", re.M
@@ -43,10 +45,10 @@ class Program(NamedTuple):
 
     @property
     def out_of_space(self) -> bool:
-        """Whether it ended because the workspace was full."""
-        return self.tool.status == "disk_limit" or (
-            self.tool.status == "error" and _SPACE.search(exception_of(self.tool)[1]) is not None
-        )
+        """Whether it failed because the workspace was full: it says so, or the host found it full then."""
+        if self.tool.status != "error":
+            return self.tool.status == "disk_limit"
+        return _SPACE.search(exception_of(self.tool)[1]) is not None or _full(self.tool.space)
 
     @property
     def names(self) -> frozenset[str]:
@@ -68,6 +70,15 @@ class Program(NamedTuple):
             return False
         text = self.code.splitlines()[lines[-1] - 1 : lines[-1]]
         return bool(text) and _RAISES.match(text[0]) is None
+
+
+def _full(space: Space | None) -> bool:
+    """Whether an action left next to nothing of the quota."""
+    if space is None:
+        return False
+    used = space.after.values()
+    entries = space.quota.entries - sum(use.entries for use in used)
+    return entries < _FEW or space.quota.size - sum(use.size for use in used) < _LITTLE
 
 
 def exception_of(tool: ToolResult) -> tuple[str, str]:

@@ -14,7 +14,19 @@ from mappa_env.parsing import parse
 from mappa_env.probes import Site, make_probe
 from mappa_env.sandbox.base import Sandbox
 from mappa_env.seeds import derived_seed
-from mappa_env.types import ActionRecord, AgentSpec, Evidence, Message, Outcome, Task, ToolResult, Verdict
+from mappa_env.types import (
+    ActionRecord,
+    AgentSpec,
+    Evidence,
+    Message,
+    Outcome,
+    Space,
+    Task,
+    ToolResult,
+    Use,
+    Verdict,
+)
+from mappa_env.workspace.snapshot import MAX_ENTRIES
 from mappa_env.workspace.workspace import Workspace
 
 PENDING = Verdict("pending", None, "not judged yet")
@@ -73,12 +85,13 @@ class Execution:
         if parsed.code is not None:
             place = workspace()
             missing = tuple(path for path in spec.reads if path not in place.present)
+            limits, before = self.limits.of(at.task), place.use()
             with self.timer("sandbox"):
-                tool = self.sandbox.run(place, parsed.code, self.limits.of(at.task), seed=seed)
+                tool = self.sandbox.run(place, parsed.code, limits, seed=seed)
             place.record(tool.files, spec.name, step)
-            if tool.files:
-                files = tuple(dataclasses.replace(f, agent=spec.name, step=step) for f in tool.files)
-                tool = dataclasses.replace(tool, files=files)
+            files = tuple(dataclasses.replace(f, agent=spec.name, step=step) for f in tool.files)
+            quota = Use((limits.disk_mb << 20) + place.given_bytes, MAX_ENTRIES)
+            tool = dataclasses.replace(tool, files=files, space=Space(quota, before, place.use()))
         return ActionRecord(
             step,
             spec.name,

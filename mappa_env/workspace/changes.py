@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+
 from mappa_env.types import FileChange, FileOp
 from mappa_env.workspace.escaping import shown
 from mappa_env.workspace.snapshot import DIGEST, Entry, Snapshot
@@ -26,18 +28,18 @@ def compare(before: Snapshot, after: Snapshot) -> tuple[FileChange, ...]:
             changes.append(_change(path, "deleted", was))
         elif was.kind != now.kind:
             changes.append(_change(path, "type_changed", now))
-        elif _altered(was, now) if now.kind == "dir" else was != now:
-            changes.append(_change(path, "modified", now))
+        elif _altered(was, now) if now.kind == "dir" else was != now or _mode_changed(was, now):
+            changes.append(_change(path, "modified", now, was))
     for path, now in new.items():
         if path not in old:
             source = gone.get(now.inode)
             moved = source is not None and _same(source, now)
-            changes.append(_change(path, "renamed" if moved else "created", now))
+            changes.append(_change(path, "renamed" if moved else "created", now, source if moved else None))
             if moved:
                 del gone[now.inode]  # further names of it are hard links
     top, now_top = before.top, after.top
     if top and now_top and _altered(top, now_top):
-        changes.append(_change(TOP, "modified", now_top))
+        changes.append(_change(TOP, "modified", now_top, top))
     return tuple(sorted(changes, key=lambda change: change.path))
 
 
@@ -71,13 +73,20 @@ def _altered(was: Entry, now: Entry) -> bool:
 
     An entry added or removed sets mtime and ctime to one value. All other changes set ctime alone.
     """
-    if (was.mode, was.inode, was.accessed_ns) != (now.mode, now.inode, now.accessed_ns):
+    if _mode_changed(was, now) or (was.inode, was.accessed_ns) != (now.inode, now.accessed_ns):
         return True
     return was.changed_ns != now.changed_ns != now.modified_ns
 
 
-def _change(path: str, op: FileOp, entry: Entry) -> FileChange:
+def _mode_changed(was: Entry, now: Entry) -> bool:
+    """Whether the code changed the mode, even if the host has restored it since."""
+    return now.permissions != stat.S_IMODE(was.mode)
+
+
+def _change(path: str, op: FileOp, entry: Entry, was: Entry | None = None) -> FileChange:
+    """``was``: what it is compared with; None: nothing, so only a mode that the host had to change counts."""
+    mode = entry.permissions if op != "deleted" and _mode_changed(was or entry, entry) else None
     if entry.kind != "file":  # the size of a folder depends on the file system
         size = 0 if entry.kind == "dir" else entry.size
-        return FileChange(shown(path), op, size, f"skipped: {entry.kind}", entry.kind)
-    return FileChange(shown(path), op, entry.size, entry.sha256, entry.kind, links=entry.links)
+        return FileChange(shown(path), op, size, f"skipped: {entry.kind}", entry.kind, mode=mode)
+    return FileChange(shown(path), op, entry.size, entry.sha256, entry.kind, links=entry.links, mode=mode)

@@ -18,7 +18,7 @@ from mappa_env.errors import WorkspaceError
 
 Root = str | os.PathLike[str] | int
 """A folder: its path or a descriptor."""
-_ENTER, _SEE = 0o700, 0o400
+_ENTER, _USE = 0o700, 0o600
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -34,7 +34,7 @@ def open_folder(name: str | os.PathLike[str], at: int | None = None) -> int:
 
 
 def accessible(name: str | os.PathLike[str], at: int | None = None) -> os.stat_result:
-    """Give the owner of a file or folder its permission to read and enter back; returns the new status.
+    """Give the owner of a file or folder its permission to use it back; returns the new status.
 
     Otherwise one agent could lock out the next one, and an unprivileged host too. Raises OSError.
     """
@@ -52,16 +52,16 @@ def reopened(handle: int) -> os.stat_result:
     info = os.fstat(handle)
     if not closed(info):
         return info
-    mode = stat.S_IMODE(info.st_mode) | (_ENTER if stat.S_ISDIR(info.st_mode) else _SEE)
+    mode = stat.S_IMODE(info.st_mode) | (_ENTER if stat.S_ISDIR(info.st_mode) else _USE)
     os.chmod(f"/proc/self/fd/{handle}", mode)  # not by name, which may change
     return os.fstat(handle)
 
 
 def closed(info: os.stat_result) -> bool:
-    """Whether the mode of a file or folder denies its owner to read, or to enter and change it."""
+    """Whether the mode of a file or folder denies its owner to read, change or enter it."""
     if stat.S_ISDIR(info.st_mode):
         return info.st_mode & _ENTER != _ENTER
-    return stat.S_ISREG(info.st_mode) and not info.st_mode & _SEE
+    return stat.S_ISREG(info.st_mode) and info.st_mode & _USE != _USE
 
 
 def walk(root: Root, parts: Sequence[str], *, make: bool = False, owner: int | None = None) -> int:

@@ -9,6 +9,7 @@ import stat
 import sys
 import time
 from collections import deque
+from dataclasses import replace
 
 from mappa_env.workspace.digests import Digester
 from mappa_env.workspace.nofollow import Root, accessible, closed, open_file, walk
@@ -57,12 +58,13 @@ def usage(root: Root) -> int:
     return sum(disk.values())
 
 
-def scan(root: Root, before: Snapshot | None = None) -> Snapshot:
+def scan(root: Root, before: Snapshot | None = None, top_mode: int | None = None) -> Snapshot:
     """Walk ``root``, digest its files, restore access, strip attributes. A missing root counts as empty.
 
     Upper levels come first. Entries of ``before`` are always listed, new ones up to the limits; without
-    ``before`` only depth and length are limited, for the files are the host's own. Raises OSError if the host
-    fails, for instance for lack of descriptors.
+    ``before`` only depth and length are limited, for the files are the host's own. ``top_mode``: the mode of
+    ``root`` as the code left it, if the caller gave access back. Raises OSError if the host fails, for
+    instance for lack of descriptors.
     """
     scanner = _Scanner(before)
     folders = deque([""])
@@ -77,7 +79,7 @@ def scan(root: Root, before: Snapshot | None = None) -> Snapshot:
             continue
         try:
             if not above:
-                scanner.begin(folder)
+                scanner.begin(folder, top_mode)
             for name in _names(folder):
                 path = _below(above, name)
                 entry = scanner.look(folder, name, path)
@@ -116,7 +118,7 @@ class _Scanner:
         self._top: Entry | None = None
         self._silent = self._noatime = False
 
-    def begin(self, top: int) -> None:
+    def begin(self, top: int, mode: int | None) -> None:
         """Look at the folder that everything lies in."""
         self._silent = _changes_silently(top)
         self._noatime = sys.platform == "linux" and bool(os.fstatvfs(top).f_flag & os.ST_NOATIME)
@@ -124,7 +126,7 @@ class _Scanner:
         was = self._before.top
         if self._suspect(was, info) and strip(top):
             info = os.fstat(top)
-        self._top = self._entry("dir", info, "")
+        self._top = replace(self._entry("dir", info), left_mode=mode)
 
     def snapshot(self) -> Snapshot:
         surplus = min(len(self._entries) - self._most, len(self._new))
@@ -143,7 +145,8 @@ class _Scanner:
             return None
         try:
             info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if closed(info):
+            mode = info.st_mode if closed(info) else None
+            if mode is not None:
                 info = accessible(name, folder)
             suspect = self._suspect(was, info)
             if suspect and stat.S_ISDIR(info.st_mode):
@@ -154,7 +157,9 @@ class _Scanner:
         if kind == "file" and (suspect or (self._silent and was is not None and was.digested)):
             entry = self._file(folder, name, was, info, suspect)
         else:
-            entry = was if was is not None and not suspect else self._entry(kind, info, "")
+            entry = was if was is not None and not suspect else self._entry(kind, info)
+        if entry.left_mode != mode:
+            entry = replace(entry, left_mode=mode)
         self._disk[info.st_ino] = info.st_blocks * 512
         self._entries[path] = entry
         if was is None:
@@ -183,8 +188,8 @@ class _Scanner:
             return was  # a digest that the limits excluded, now or before, is not a change
         return entry
 
-    def _entry(self, kind: str, info: os.stat_result, sha256: str) -> Entry:
-        return Entry(kind, _signature(info), sha256, self._accessed(info))
+    def _entry(self, kind: str, info: os.stat_result) -> Entry:
+        return Entry(kind, _signature(info), "", self._accessed(info))
 
     def _accessed(self, info: os.stat_result) -> int:
         return info.st_atime_ns if self._noatime and stat.S_ISDIR(info.st_mode) else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,17 +19,24 @@ class Entry:
     """``signature``: mode, inode, size, mtime_ns, ctime_ns, links, blocks. Code can forge all but ctime.
 
     ``accessed_ns``: the atime of a folder where only code can set it (mounted ``noatime``), else 0.
+    ``left_mode``: the mode as the code left it, if the host has given access back since; None: it has not.
     """
 
     kind: str
     signature: tuple[int, ...]
     sha256: str
     accessed_ns: int = 0
+    left_mode: int | None = field(default=None, compare=False)
 
     @property
     def mode(self) -> int:
         """Type and permissions, as ``st_mode``."""
         return self.signature[0]
+
+    @property
+    def permissions(self) -> int:
+        """The permission bits as the code left them."""
+        return stat.S_IMODE(self.mode if self.left_mode is None else self.left_mode)
 
     @property
     def inode(self) -> int:
@@ -49,6 +57,11 @@ class Entry:
     def digested(self) -> bool:
         """Whether ``sha256`` is a digest, not the reason why there is none."""
         return len(self.sha256) == DIGEST
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes that the entry takes on the disk; holes take none."""
+        return self.signature[6] * 512
 
     @property
     def changed_ns(self) -> int:

@@ -11,17 +11,18 @@ import hashlib
 import io
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from mappa_env.errors import WorkspaceError
-from mappa_env.types import FileChange
+from mappa_env.types import FileChange, Use
 from mappa_env.workspace.changes import apply, compare
 from mappa_env.workspace.copying import copy_files
 from mappa_env.workspace.digests import CHUNK
 from mappa_env.workspace.escaping import meant, parts, shown
-from mappa_env.workspace.nofollow import create_file, open_file, walk, why
+from mappa_env.workspace.nofollow import Root, create_file, open_file, walk, why
 from mappa_env.workspace.preview import Preview, preview
 from mappa_env.workspace.pruning import prune
 from mappa_env.workspace.scanning import scan
@@ -41,6 +42,7 @@ class Workspace:
         self.history: list[FileChange] = []
         self.present: dict[str, FileChange] = {}
         self.given_bytes = 0
+        self._makers: dict[str, str] = {}
         self._make_storage = make_storage
         self._storage: Storage | None = None
         self._snapshot: Snapshot | None = None
@@ -101,13 +103,14 @@ class Workspace:
         if self._storage is None:
             self._snapshot = Snapshot()
             return self._snapshot
-        self._storage.ready()
         root = self._storage.root
-        found = scan(root, self._snapshot)
+        mode = _mode(root)
+        self._storage.ready()
+        found = scan(root, self._snapshot, mode)
         if found.skipped and self._snapshot is not None:
             folders = [path for path, entry in found.entries.items() if entry.kind == "dir"]
             prune(root, folders, found.entries)
-            found = dataclasses.replace(scan(root, found), skipped=found.skipped)
+            found = dataclasses.replace(_as_left(scan(root, found, mode), found), skipped=found.skipped)
         self._snapshot = found
         return found
 
@@ -129,6 +132,28 @@ class Workspace:
             change = dataclasses.replace(change, agent=agent, step=step)
             self.history.append(change)
             apply(change, self.present)
+            if change.kind != "dir" or change.op == "deleted":
+                self._makers.pop(change.path, None)
+            elif change.op != "modified":
+                self._makers[change.path] = agent
+
+    def use(self) -> dict[str, Use]:
+        """What each agent's files and folders take of the quota, by the last scan.
+
+        A file with several names counts once. Before the first scan there are only the task's files.
+        """
+        if self._snapshot is None:
+            return {"": Use(self.given_bytes, len(self.present))}
+        sizes, counts, seen = Counter[str](), Counter[str](), set[int]()
+        for path, entry in self._snapshot.entries.items():
+            name = shown(path)
+            change = self.present.get(name)
+            agent = change.agent if change is not None else self._makers.get(name, "")
+            counts[agent] += 1
+            if entry.inode not in seen:
+                seen.add(entry.inode)
+                sizes[agent] += entry.disk_bytes
+        return {agent: Use(sizes[agent], number) for agent, number in counts.items()}
 
     def read(self, name: str, max_bytes: int = 2**20) -> bytes:
         """Content of a regular file. Raises WorkspaceError for anything else or more than ``max_bytes``."""
@@ -153,7 +178,7 @@ class Workspace:
         """A temporary copy of the regular files and folders in the last scan: see ``copy_files``."""
         twin = Workspace(self._make_storage)
         twin.given_bytes = copy_files(self.storage.root, self.snapshot, twin.storage)
-        twin.present = dict(self.present)
+        twin.present, twin._makers = dict(self.present), dict(self._makers)
         return twin
 
     def move(self, make_storage: Callable[[], Storage]) -> None:
@@ -175,7 +200,7 @@ class Workspace:
         if self._storage is not None:
             self._storage.remove()
         self._storage = self._snapshot = None
-        self.present, self.history, self.given_bytes = {}, [], 0
+        self.present, self._makers, self.history, self.given_bytes = {}, {}, [], 0
 
     def _open(self, name: str) -> BinaryIO:
         *above, last = parts(name)
@@ -208,6 +233,23 @@ class Workspace:
         except OSError as error:
             raise WorkspaceError(f"{shown(name)} cannot be written: {why(error)}.") from None
         return size, digest.hexdigest()
+
+
+def _as_left(snapshot: Snapshot, first: Snapshot) -> Snapshot:
+    """``snapshot`` with the modes that the ``first`` scan of the same state found."""
+    entries = {
+        path: dataclasses.replace(entry, left_mode=first.entries[path].left_mode)
+        for path, entry in snapshot.entries.items()
+    }
+    return dataclasses.replace(snapshot, entries=entries)
+
+
+def _mode(root: Root) -> int | None:
+    """The mode of the workspace's own folder; None if it is missing or its parent is closed."""
+    try:
+        return (os.fstat(root) if isinstance(root, int) else os.lstat(root)).st_mode
+    except OSError:
+        return None
 
 
 def _source(content: bytes | Path) -> BinaryIO:

@@ -10,7 +10,7 @@ import pytest
 
 from attacks.harness import LIMITS
 from attacks.levels import LEVELS, Sandboxes
-from mappa_env.workspace.snapshot import MAX_DEPTH, MAX_ENTRIES
+from mappa_env.workspace.snapshot import DIGEST, MAX_DEPTH, MAX_ENTRIES
 from mappa_env.workspace.workspace import Workspace
 
 _A_WHILE_S = 0.05
@@ -139,27 +139,75 @@ def test_no_file_waits_in_a_crowd(sandboxes: Sandboxes) -> None:
 
 
 CLOSED = {
-    "workspace": ("os.chmod('.', 0)", "."),
-    "workspace_half": ("os.chmod('.', 0o600)", "."),
-    "folder": ("os.chmod('sub', 0)", "sub"),
-    "folder_half": ("os.chmod('sub', 0o100)", "sub"),
-    "file": ("os.chmod('given.csv', 0)", "given.csv"),
-    "all": ("os.chmod('sub/given.csv', 0); os.chmod('sub', 0); os.chmod('.', 0)", "."),
+    "workspace": ("os.chmod('.', 0)", {".": 0}),
+    "workspace_half": ("os.chmod('.', 0o600)", {".": 0o600}),
+    "workspace_read_only": ("os.chmod('.', 0o500)", {".": 0o500}),
+    "folder": ("os.chmod('sub', 0)", {"sub": 0}),
+    "folder_half": ("os.chmod('sub', 0o100)", {"sub": 0o100}),
+    "folder_read_only": ("os.chmod('sub', 0o555)", {"sub": 0o555}),
+    "file": ("os.chmod('given.csv', 0)", {"given.csv": 0}),
+    "file_read_only": ("os.chmod('given.csv', 0o444)", {"given.csv": 0o444}),
+    "file_for_others": ("os.chmod('given.csv', 0o077)", {"given.csv": 0o077}),
+    "all": (
+        "os.chmod('sub/given.csv', 0); os.chmod('sub', 0); os.chmod('.', 0)",
+        {".": 0, "sub": 0, "sub/given.csv": 0},
+    ),
+    "and_opened_again": ("os.chmod('given.csv', 0); os.chmod('given.csv', 0o644)", {"given.csv": None}),
+    "folder_opened_again": ("os.chmod('sub', 0); os.chmod('sub', 0o755)", {"sub": None}),
 }
+"""What closes the workspace, and the changes that the file history lists: path and permissions left."""
 
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_nobody_is_locked_out_by_another(name: str, sandboxes: Sandboxes) -> None:
-    """The host sees all files, whoever it is, the next action reads them, and the record says who did it."""
-    close, path = CLOSED[name]
-    read = "print(open('given.csv').read() == open('sub/given.csv').read())\nopen('new', 'w').write('1')"
+    """The host sees all files, the next action uses them, and the record says who did what."""
+    close, modes = CLOSED[name]
+    read = (
+        "print(open('given.csv').read() == open('sub/given.csv').read())\nopen('new', 'w').write('1')\n"
+        "open('given.csv', 'r+').close()\nopen('sub/given.csv', 'r+').close()\nopen('sub/new', 'w').close()"
+    )
     with workspace_of(sandboxes, "full") as workspace:
         first = sandboxes["full"].run(workspace, f"import os\n{close}", LIMITS)
         second = sandboxes["full"].run(workspace, read, LIMITS)
         assert workspace.read("given.csv") == b"a,b\n1,2\n"
-    changes = {change.path: change for change in first.files}
+    assert {change.path: change.mode for change in first.files} == modes
     assert {change.op for change in first.files} == {"modified"}
-    assert changes[path].kind == ("file" if path == "given.csv" else "dir")
-    assert all(change.sha256 for change in first.files)
+    for change in first.files:
+        assert change.kind == ("file" if change.path.endswith(".csv") else "dir")
+        assert len(change.sha256) == DIGEST or change.kind == "dir"
     assert (second.status, second.stdout) == ("ok", "True\n"), second
-    assert [(change.path, change.op) for change in second.files] == [("new", "created")]
+    made = [(change.path, change.op, change.mode) for change in second.files]
+    assert made == [("new", "created", None), ("sub/new", "created", None)]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_nobody_is_locked_out_of_what_another_makes(level: str, sandboxes: Sandboxes) -> None:
+    """A mode can be given when a file or folder is made, where ``chmod`` is refused, too."""
+    make = (
+        "import os\nos.umask(0)\nos.mkdir('made', 0o700)\n"
+        "for path, mode in (('none', 0), ('read_only', 0o444), ('made/x', 0o222), ('usual', 0o640)):\n"
+        "    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, mode))\n"
+        "os.mkdir('shut', 0)\nos.mkdir('half', 0o600)"
+    )
+    use = (
+        "for path in ('none', 'read_only', 'made/x', 'usual'):\n    open(path, 'r+').close()\n"
+        "for path in ('shut', 'half'):\n    open(path + '/y', 'w').close()"
+    )
+    with workspace_of(sandboxes, level) as workspace:
+        first = sandboxes[level].run(workspace, make, LIMITS)
+        second = sandboxes[level].run(workspace, use, LIMITS)
+    assert first.status == "ok", first
+    assert {change.path: change.mode for change in first.files} == {
+        "half": 0o600,
+        "made": None,
+        "made/x": 0o222,
+        "none": 0,
+        "read_only": 0o444,
+        "shut": 0,
+        "usual": None,
+    }
+    assert second.status == "ok", second
+    assert [(change.path, change.op) for change in second.files] == [
+        ("half/y", "created"),
+        ("shut/y", "created"),
+    ]

@@ -180,7 +180,8 @@ def _input(evidence: Evidence, path: str) -> dict[str, Any]:
 
 
 def _file(change: FileChange) -> dict[str, Any]:
-    return {
+    mode = {} if change.mode is None else {"mode_left": f"{change.mode:04o}"}
+    return mode | {
         "path": _text(change.path, _NAME),
         "what": change.op,
         "kind": change.kind,

@@ -5,12 +5,12 @@ The names of the facts come from ``mappa_env/probes/facts.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mappa_env.coach.rubric.case import Case
-from mappa_env.coach.rubric.space import FULL, fullest
-from mappa_env.types import FileChange
+from mappa_env.coach.rubric.space import FULL, filler_of
+from mappa_env.types import FileChange, Space, ToolResult
 
 TABLES = ("X_train", "y_train", "X_test")
 MODEL = "model.pkl"
@@ -44,10 +44,18 @@ def facts_of(case: Case) -> Mapping[str, Any] | None:
 
 def defects(case: Case) -> list[Defect]:
     """Every defect of the files now in the workspace: tables first, then the model."""
-    return defects_of(facts_of(case), case.evidence.present)
+    runs = [record.tool for record in case.evidence.history]
+    return defects_of(facts_of(case), case.evidence.present, space_of([*runs, case.evidence.tool]))
 
 
-def defects_of(facts: Mapping[str, Any] | None, present: Mapping[str, FileChange]) -> list[Defect]:
+def space_of(runs: Sequence[ToolResult | None]) -> Space | None:
+    """The workspace's quota and its use after the last of ``runs``; None if no run recorded it."""
+    return next((tool.space for tool in reversed(runs) if tool is not None and tool.space is not None), None)
+
+
+def defects_of(
+    facts: Mapping[str, Any] | None, present: Mapping[str, FileChange], space: Space | None
+) -> list[Defect]:
     """Every defect that ``facts`` show of the files that were ``present``: tables first, then the model."""
     if facts is None:
         return []
@@ -56,13 +64,17 @@ def defects_of(facts: Mapping[str, Any] | None, present: Mapping[str, FileChange
         newest = max(files, key=lambda change: change.step, default=None)
         return [Defect(newest.path, newest.agent, "opening it fails")] if newest is not None else []
     found = [*_tables(facts), *_model(facts)]
-    return [Defect(path, _writer(present, path, reason), reason) for path, reason in found if path in present]
+    return [
+        Defect(path, _writer(present[path], reason, space), reason)
+        for path, reason in found
+        if path in present
+    ]
 
 
-def _writer(present: Mapping[str, FileChange], path: str, reason: str) -> str:
+def _writer(change: FileChange, reason: str, space: Space | None) -> str:
     """Who wrote a file; if the probe had no space left to try it in, who filled the workspace."""
-    largest = fullest(present) if FULL in reason else None
-    return (largest or present[path]).agent
+    filler = filler_of(space.quota, space.after) if space is not None and FULL in reason else None
+    return change.agent if filler is None else filler[0]
 
 
 def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:

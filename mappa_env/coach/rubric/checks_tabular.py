@@ -70,12 +70,13 @@ def model(case: Case) -> Finding | None:
     found, seen = defects(case), section(facts, "model")
     own = [defect for defect in found if defect.writer == case.me]
     others = [defect for defect in found if defect.writer not in ("", case.me)]
-    if own and (not seen.get("has_predict") or "probe_failed" in facts):
+    full = any(cause.fills for cause in unsound_inputs(case))  # then a file may be half written
+    if own and not full and (not seen.get("has_predict") or "probe_failed" in facts):
         return Finding(UNUSABLE, f"{own[0].path} is unusable: {own[0].reason}", case.me)
     if own:
         return _bad(case, f"{own[0].path} is unusable: {own[0].reason}", others)
-    if full := next((defect for defect in others if defect.path == MODEL), None):
-        return Finding(UNTRIED, f"{MODEL} could not be tried: {why(full)}", full.writer)
+    if untried := next((defect for defect in others if defect.path == MODEL), None):
+        return Finding(UNTRIED, f"{MODEL} could not be tried: {why(untried)}", untried.writer)
     if "predictions" not in seen:
         return Finding(UNTRIED, f"{MODEL} can predict; there is no X_test.pkl to try it on")
     causes = [*unsound_inputs(case), *others, *(d for d in _poor(case) if d.writer != case.me)]

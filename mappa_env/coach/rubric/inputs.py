@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mappa_env.coach.program import Program
-from mappa_env.coach.rubric.artifacts import Defect, defects_of, unknown_files
+from mappa_env.coach.rubric.artifacts import Defect, defects_of, space_of, unknown_files
 from mappa_env.coach.rubric.case import Case, deleted_by
 from mappa_env.coach.rubric.obstacles import filled, obstacles
 from mappa_env.types import ActionRecord, FileChange, Task, Team
@@ -28,7 +28,7 @@ def unsound_inputs(case: Case, agent: str | None = None) -> tuple[Defect, ...]:
     if agent is not None:
         return _unsound(team, task, _until(case.before, agent), agent)
     found = _unsound(team, task, case.before, case.me)
-    filler = filled(case.evidence.present, case.me, case.programs)
+    filler = filled(case.me, case.programs)
     return found if filler is None else (*found, filler)
 
 
@@ -54,7 +54,7 @@ def _unsound(team: Team, task: Task, before: Sequence[ActionRecord], agent: str)
             found[path] = Defect(path, change.agent, f"it is a {change.kind}, not a file", True)
         elif change.agent and path not in {name for spec in team for name in spec.requires}:
             found[path] = Defect(path, change.agent, "it was overwritten", True)
-    for defect in defects_of(facts, present):
+    for defect in defects_of(facts, present, space_of([record.tool for record in before])):
         if defect.path in team[agent].reads:
             found.setdefault(defect.path, defect)
     causes = (*found.values(), *obstacles(team[agent].requires, before, agent))
@@ -70,7 +70,7 @@ def _root(team: Team, task: Task, before: Sequence[ActionRecord], writer: str) -
     if deeper := _unsound(team, task, earlier, writer):
         return deeper[0].writer
     runs = [Program(r.code or "", r.tool) for r in before if r.agent == writer and r.tool is not None]
-    if (filler := filled(_files(team, task, before), writer, runs)) is not None:
+    if (filler := filled(writer, runs)) is not None:
         return filler.writer
     return "" if _unknown(_files(team, task, earlier), earlier, writer, runs) is not None else writer
 

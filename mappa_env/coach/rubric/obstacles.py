@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from mappa_env.coach.program import Program
 from mappa_env.coach.rubric.artifacts import Defect
-from mappa_env.coach.rubric.space import fullest
+from mappa_env.coach.rubric.space import filler_of
 from mappa_env.types import ActionRecord, FileChange
+from mappa_env.workspace.changes import TOP
 
 
 def obstacles(paths: Iterable[str], before: Iterable[ActionRecord], agent: str) -> list[Defect]:
@@ -31,10 +32,14 @@ def in_the_way(change: FileChange) -> bool:
     return change.op != "deleted" and (change.kind != "file" or change.links > 1)
 
 
-def filled(present: Mapping[str, FileChange], agent: str, programs: Iterable[Program]) -> Defect | None:
-    """Who filled the workspace, if a program of ``agent`` ended for that; None if it did so itself."""
-    largest = fullest(present) if any(run.out_of_space for run in programs) else None
-    if largest is None or largest.agent == agent:
-        return None
-    reason = "with other files of its agent it fills the workspace"
-    return Defect(largest.path, largest.agent, reason, fills=True)
+def filled(agent: str, programs: Iterable[Program]) -> Defect | None:
+    """Who filled the workspace, if a program of ``agent`` ended for that; None if it did so itself.
+
+    Others filled it if they left less of the quota than they took, in bytes or in entries.
+    """
+    for run in programs:
+        space = run.tool.space if run.out_of_space else None
+        filler = None if space is None else filler_of(space.quota, space.before, agent)
+        if filler is not None:
+            return Defect(TOP, *filler, observed=True, fills=True)
+    return None

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
-from mappa_env.types import FileChange
-from mappa_env.workspace.snapshot import MAX_ENTRIES
+from mappa_env.types import Use
 
 FULL = "No space left on device"
 
 
-def fullest(present: Mapping[str, FileChange]) -> FileChange | None:
-    """The largest file of the agent that wrote most; None if no agent wrote any.
+def filler_of(quota: Use, used: Mapping[str, Use], agent: str = "") -> tuple[str, str] | None:
+    """Who took most of ``quota``, and how much of it, in words; what ``agent`` uses does not count.
 
-    Where files are many, their number counts, else their size.
+    None unless those others left less than they took. The task's files have a quota of their own.
     """
-    many, used = 2 * len(present) > MAX_ENTRIES, Counter[str]()
-    for change in present.values():
-        used[change.agent] += 1 if many else change.size
-    del used[""]
-    if not used:
-        return None
-    most = max(used, key=lambda agent: used[agent])
-    return max((change for change in present.values() if change.agent == most), key=lambda each: each.size)
+    found: list[tuple[float, str, str]] = []
+    for what, unit, shift in (("size", "MB", 20), ("entries", "files and folders", 0)):
+        taken = {who: int(getattr(use, what)) for who, use in used.items()}
+        room = int(getattr(quota, what)) - taken.pop("", 0)
+        taken.pop(agent, None)
+        if 2 * sum(taken.values()) > room:
+            most = max(taken, key=lambda who: taken[who])
+            words = f"its agent took {taken[most] >> shift} of {room >> shift} {unit}"
+            found.append((sum(taken.values()) / max(room, 1), most, words))
+    return max(found)[1:] if found else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mappa_env.errors import WorkspaceError
-from mappa_env.types import FileChange, ToolResult
+from mappa_env.types import FileChange, ToolResult, Use
 from mappa_env.workspace import digests
 from mappa_env.workspace.digests import Digester
 from mappa_env.workspace.scanning import usage
@@ -247,3 +248,122 @@ def test_further_names_of_a_renamed_file_are_new(workspace: Workspace) -> None:
     (workspace.path / "a").rename(workspace.path / "b")
     os.link(workspace.path / "b", workspace.path / "c")
     assert ops(workspace) == {"a": "deleted", "b": "renamed", "c": "created"}
+
+
+# -- modes ------------------------------------------------------------------------------------------------
+
+
+def modes(workspace: Workspace) -> dict[str, tuple[str, int | None]]:
+    """The changes since the last scan, by path: what happened, and the permissions that were left."""
+    before = workspace.snapshot
+    return {change.path: (change.op, change.mode) for change in workspace.changes(before, workspace.scan())}
+
+
+def test_the_file_history_holds_the_modes_that_were_left(workspace: Workspace) -> None:
+    for name in ("same", "closed", "opened", "moved", "sub/a"):
+        workspace.put(name, name.encode())
+    workspace.scan()
+    root = workspace.path
+    (root / "same").write_bytes(b"same again")
+    (root / "closed").chmod(0o044)
+    (root / "opened").chmod(0o777)
+    (root / "moved").chmod(0o400)
+    (root / "moved").rename(root / "here")
+    (root / "sub").chmod(0o311)
+    root.chmod(0o100)
+    assert modes(workspace) == {
+        ".": ("modified", 0o100),
+        "closed": ("modified", 0o044),
+        "here": ("renamed", 0o400),
+        "moved": ("deleted", None),
+        "opened": ("modified", 0o777),
+        "same": ("modified", None),
+        "sub": ("modified", 0o311),
+    }
+    assert modes(workspace) == {}
+    assert all((root / name).stat().st_mode & 0o600 == 0o600 for name in ("closed", "here", "sub", "."))
+
+
+def test_a_mode_that_the_host_restores_at_once_is_listed(workspace: Workspace) -> None:
+    """Restored, it is as before, and on a coarse clock so may be the time."""
+    workspace.put("a", b"1")
+    workspace.put("sub/a", b"1")
+    before = workspace.scan()
+    (workspace.path / "a").chmod(0o044)
+    (workspace.path / "sub").chmod(0o055)
+    after = workspace.scan()
+    entries = {
+        path: replace(entry, signature=before.entries[path].signature)
+        for path, entry in after.entries.items()
+    }
+    found = workspace.changes(before, replace(after, entries=entries, top=before.top))
+    assert [(change.path, change.op, change.mode) for change in found] == [
+        ("a", "modified", 0o044),
+        ("sub", "modified", 0o055),
+    ]
+
+
+def test_modes_are_listed_when_entries_are_removed(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the limits the host scans twice, and the first scan has opened what was closed."""
+    monkeypatch.setattr("mappa_env.workspace.scanning.MAX_ENTRIES", 5)
+    for name in ("a", "sub/a"):
+        workspace.put(name, b"1")
+    workspace.scan()
+    for number in range(5):
+        (workspace.path / "sub" / f"x{number}").write_bytes(b"")
+    (workspace.path / "a").chmod(0)
+    (workspace.path / "sub").chmod(0o500)
+    workspace.path.chmod(0o500)
+    found = modes(workspace)
+    assert workspace.snapshot.skipped == 3
+    assert (found["."], found["a"], found["sub"]) == (
+        ("modified", 0o500),
+        ("modified", 0),
+        ("modified", 0o500),
+    )
+    assert modes(workspace) == {}
+
+
+# -- the quota --------------------------------------------------------------------------------------------
+
+
+def test_who_uses_the_quota(workspace: Workspace) -> None:
+    """Blocks on the disk count, not sizes; folders count, and a file with several names counts once."""
+    workspace.put("given.csv", bytes(5000))
+    assert workspace.use() == {"": Use(5000, 1)}
+    root = workspace.path
+
+    def act(agent: str) -> None:
+        before = workspace.snapshot
+        workspace.record(workspace.changes(before, workspace.scan()), agent, 0)
+
+    workspace.scan()
+    given = workspace.use()[""]
+    (root / "sparse").touch()
+    os.truncate(root / "sparse", 1 << 40)
+    for number in range(9):
+        (root / "sub" / str(number)).mkdir(parents=True)
+    act("engineer_0")
+    (root / "data").write_bytes(bytes(1 << 20))
+    os.link(root / "data", root / "again")
+    os.utime(root / "sparse", (7, 7))
+    (root / "sub").chmod(0o700)
+    act("modeler_0")
+    used = workspace.use()
+    assert set(used) == {"", "engineer_0", "modeler_0"}
+    assert used[""] == given
+    assert (used["engineer_0"].entries, used["modeler_0"].entries) == (11, 2)
+    assert used["engineer_0"].size < 1 << 20 <= used["modeler_0"].size < 2 << 20
+    with workspace.copy() as twin:
+        twin.scan()
+        assert {agent: use.entries for agent, use in twin.use().items()} == {
+            agent: use.entries for agent, use in used.items()
+        }
+    (root / "data").write_bytes(b"")
+    (root / "sub").rename(root / "mine")
+    act("analyst_0")
+    used = workspace.use()
+    assert sum(use.entries for use in used.values()) == 14
+    assert (used["engineer_0"].entries, used["analyst_0"].entries) == (1, 12)

@@ -7,13 +7,15 @@ import dataclasses
 import pytest
 
 from mappa_env.coach.culprit import culprit
-from mappa_env.types import FileChange, RunStatus, ToolResult
+from mappa_env.coach.rubric.space import filler_of
+from mappa_env.types import FileChange, RunStatus, Space, ToolResult, Use
 from mappa_env.workspace.changes import apply
 from rubric_play import TABLE, Play, code, ran
 from rubric_tables import LOADS, SOUND, TABLES, engineer, facts, graded, modeler, submit, with_model
 
 SAVES = LOADS["modeler_0"] + "; pickle.dump(model, open('model.pkl', 'wb'))"
 TAKEN = "IsADirectoryError: [Errno 21] Is a directory: 'model.pkl'"
+QUOTA, GIVEN = Use(120, 120), Use(20, 20)
 FULL = "OSError: [Errno 28] No space left on device"
 
 
@@ -61,26 +63,43 @@ def test_who_writes_through_another_name_that_somebody_gave_a_file_does_no_harm(
 
 @pytest.mark.parametrize(("status", "stderr"), [("disk_limit", FULL), ("error", FULL)])
 def test_a_full_workspace_is_the_doing_of_who_wrote_most(status: RunStatus, stderr: str) -> None:
-    def failing(junk_of_engineer: int, junk_of_modeler: int) -> tuple[float | None, str | None]:
+    def failing(engineer: Use, modeler: Use) -> tuple[float | None, str | None]:
         play = Play("dsbench", TABLE)
-        junk = FileChange("junk.bin", "created", junk_of_engineer, "c" * 64)
-        tool = with_change(ran("", files=TABLES), junk)
-        play.act("engineer_0", code(LOADS["engineer_0"]), tool, probe=facts())
-        own = FileChange("own.bin", "created", junk_of_modeler, "d" * 64)
-        verdict = play.act("modeler_0", code(SAVES), with_change(ran("", status, stderr), own), probe=facts())
+        play.act("engineer_0", code(LOADS["engineer_0"]), ran("", files=TABLES), probe=facts())
+        space = Space(QUOTA, {"": GIVEN, "engineer_0": engineer, "modeler_0": modeler}, {})
+        tool = dataclasses.replace(ran("", status, stderr), space=space)
+        verdict = play.act("modeler_0", code(SAVES), tool, probe=facts())
         return verdict.score, verdict.blame
 
-    assert failing(2**24, 10) == (6, "engineer_0")
-    assert failing(10, 2**24) == (1, "modeler_0")
+    assert failing(Use(60, 2), Use(40, 2)) == (6, "engineer_0")
+    assert failing(Use(10, 60), Use(40, 2)) == (6, "engineer_0")  # empty files and folders
+    assert failing(Use(40, 40), Use(60, 2)) == (1, "modeler_0")
+    assert failing(Use(40, 40), Use()) == (1, "modeler_0")  # it needed more, or removed it, or pretends
 
 
-def test_a_model_that_the_probe_had_no_space_to_try_is_not_its_writers_fault() -> None:
+@pytest.mark.parametrize(
+    ("taken", "blamed"), [(Use(60, 2), "engineer_0"), (Use(2, 60), "engineer_0"), (Use(40, 40), "modeler_0")]
+)
+def test_a_model_that_the_probe_had_no_space_to_try_is_not_its_writers_fault(taken: Use, blamed: str) -> None:
+    """If the workspace was full: a model that only says so is its writer's fault."""
     play = Play("dsbench", TABLE)
-    tool = with_change(ran("", files=TABLES), FileChange("junk.bin", "created", 2**24, "c" * 64))
+    space = Space(QUOTA, {}, {"": GIVEN, "engineer_0": taken})
+    tool = dataclasses.replace(ran("", files=TABLES), space=space)
     play.act("engineer_0", code(LOADS["engineer_0"]), tool, probe=facts())
     verdict = modeler(play, with_model(predicts=False, error=FULL))
     assert verdict.score is not None
-    assert (verdict.score >= 6, verdict.blame) == (True, "engineer_0")
+    assert (verdict.score >= 6, verdict.blame) == (blamed == "engineer_0", blamed)
+
+
+def test_of_several_agents_who_took_most_filled_the_workspace() -> None:
+    """Each agent's part is less than half; together they left less than they took."""
+    used = {"": GIVEN, "engineer_0": Use(35, 1), "modeler_0": Use(30, 1), "analyst_0": Use(10, 1)}
+    found = filler_of(QUOTA, used, "analyst_0")
+    assert found is not None
+    assert found[0] == "engineer_0"
+    assert filler_of(QUOTA, used, "engineer_0") is None
+    assert filler_of(Use(200, 200), used, "analyst_0") is None
+    assert filler_of(QUOTA, {"": Use(100, 100)}, "analyst_0") is None
 
 
 def test_a_change_that_leaves_the_content_is_no_overwriting() -> None:
