@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +16,10 @@ from mappa_env.types import FileChange
 from mappa_env.workspace.workspace import Workspace
 
 FileHistory = dict[str, FileChange]
+GIVEN = b"a,b\n1,2\n"
+GIVEN_SHA256 = hashlib.sha256(GIVEN).hexdigest()
+_A_WHILE_S = 0.05
+"""Longer than the ticks of any clock: what changes after that has a new time."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ TRICKS = {
     ),
     "written_and_undone": Trick(
         "open('given.csv', 'w').write('zzz')\nopen('given.csv', 'w').write('a,b\\n1,2\\n')",
-        lambda history: set(history) <= {"given.csv"},
+        lambda history: only(given_csv="modified")(history) and history["given.csv"].sha256 == GIVEN_SHA256,
     ),
     "read_only": Trick("print(open('given.csv').read())", only()),
     "claimed_only": Trick(
@@ -107,11 +113,6 @@ TRICKS = {
         "import atexit\natexit.register(lambda: open('given.csv', 'a').write('x'))",
         only(given_csv="modified"),
     ),
-    "written_by_child_after_the_end": Trick(
-        "import os, time\nif os.fork() == 0:\n    time.sleep(0.05)\n"
-        "    open('given.csv', 'a').write('x')\n    os._exit(0)\nos._exit(0)",
-        lambda history: set(history) <= {"given.csv"},
-    ),
     "written_through_second_name": Trick(
         "import os\nos.link('given.csv', 'second.csv')\nopen('second.csv', 'r+').write('a,c')",
         only(given_csv="modified", second_csv="created"),
@@ -123,13 +124,66 @@ TRICKS = {
 @pytest.mark.parametrize("name", TRICKS)
 def test_the_file_history_says_what_happened(name: str, level: str, sandboxes: Sandboxes) -> None:
     with sandboxes[level].open_workspace() as workspace:
-        workspace.put("given.csv", b"a,b\n1,2\n")
+        workspace.put("given.csv", GIVEN)
         workspace.put("other.csv", b"x,y\n3,4\n")
+        time.sleep(_A_WHILE_S)
         result = sandboxes[level].run(workspace, TRICKS[name].code, LIMITS)
         assert result.status == "ok", result
         assert TRICKS[name].seen({change.path: change for change in result.files}), result
         after = sandboxes[level].run(workspace, "pass", LIMITS)
         assert after.files == ()  # nothing changed afterwards
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_content_that_is_written_again_stays_its_first_writers(level: str, sandboxes: Sandboxes) -> None:
+    with sandboxes[level].open_workspace() as workspace:
+        workspace.put("given.csv", GIVEN)
+        result = sandboxes[level].run(workspace, TRICKS["written_and_undone"].code, LIMITS)
+        workspace.record(result.files, "agent_0", 0)
+        assert workspace.present["given.csv"].agent == ""
+        result = sandboxes[level].run(workspace, TRICKS["same_size_and_time"].code, LIMITS)
+        workspace.record(result.files, "agent_0", 1)
+        assert workspace.present["given.csv"].agent == "agent_0"
+
+
+CHILD = """
+import os, time
+if os.fork() == 0:
+    {}
+    os._exit(0)
+{}
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_child_that_would_write_after_the_end_never_does(level: str, sandboxes: Sandboxes) -> None:
+    """All processes of an action are dead when its result is there."""
+    late = CHILD.format("time.sleep(1)\n    open('given.csv', 'a').write('x')", "")
+    with sandboxes[level].open_workspace() as workspace:
+        workspace.put("given.csv", GIVEN)
+        result = sandboxes[level].run(workspace, late, LIMITS)
+        assert (result.status, result.files) == ("ok", ()), result
+        assert result.wall_s < 1  # so the child was killed before it could write
+        time.sleep(1.2)
+        assert workspace.read("given.csv") == GIVEN
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_a_child_wrote_before_it_was_killed_is_seen(level: str, sandboxes: Sandboxes) -> None:
+    """The digest is that of the last byte: nothing comes after the host has looked."""
+    write = "while True: open('given.csv', 'a').write('x')"
+    begun = f"while os.path.getsize('given.csv') == {len(GIVEN)}: time.sleep(0.001)"
+    with sandboxes[level].open_workspace() as workspace:
+        workspace.put("given.csv", GIVEN)
+        result = sandboxes[level].run(workspace, CHILD.format(write, begun), LIMITS)
+        assert result.status == "ok", result
+        (change,) = result.files
+        time.sleep(_A_WHILE_S)
+        content = workspace.read("given.csv", LIMITS.disk_mb << 20)
+    assert (change.path, change.op) == ("given.csv", "modified")
+    assert set(content[len(GIVEN) :]) == set(b"x")
+    assert change.sha256 == hashlib.sha256(content).hexdigest()
 
 
 def test_canary_times_can_be_forged() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from operator import attrgetter
 
 import pytest
 
-from attacks.harness import LIMITS
+from attacks.harness import LIMITS, unconfined
 from attacks.levels import LEVELS, Sandboxes
+from attacks.scene import Scene
 from mappa_env.workspace.snapshot import DIGEST, MAX_DEPTH, MAX_ENTRIES
 from mappa_env.workspace.workspace import Workspace
 
@@ -90,6 +92,22 @@ def workspace_of(sandboxes: Sandboxes, level: str) -> Workspace:
     assert sandboxes[level].run(workspace, "pass", LIMITS).files == ()
     time.sleep(_A_WHILE_S)
     return workspace
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=attrgetter("name"))
+def test_canary_what_is_planted_can_be_found(message: Message) -> None:
+    scene = Scene(os.getuid())
+    with Workspace() as workspace:
+        for name in ("given.csv", "sub/given.csv"):
+            workspace.put(name, b"a,b\n1,2\n")
+        time.sleep(_A_WHILE_S)
+        run = unconfined(f"import os, time\n{message.plant}\nprint({message.find})", scene, workspace)
+    scene.close()
+    if "Operation not supported" in run.result.stderr:
+        pytest.skip("this file system keeps no attributes")
+    if (message.name, run.stdout) == ("time_of_reading", "False\n"):
+        pytest.skip("this file system keeps no access times")
+    assert (run.result.status, run.stdout) == ("ok", "True\n"), run.result
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -73,14 +73,11 @@ for name in ('conftest.py', 'sitecustomize.py', 'setup.py', '__init__.py', 'nump
     prelude="import os\n",
 )
 
-UNLISTED = {"longer_than_a_path_may_be", "many_folders"}
-"""Folders alone are not a change, and entries that are too deep are only counted."""
-
 
 def check(name: str, result: Result, workspace: Workspace) -> None:
     """The file history is printable and bounded, and its names are distinct and readable."""
     paths = [change.path for change in result.files]
-    assert paths or name in UNLISTED, result
+    assert paths, result
     assert len(set(paths)) == len(paths) <= MAX_ENTRIES + 1
     assert all(path.isprintable() for path in paths)
     assert max(map(len, paths), default=0) <= 10 * MAX_PATH
@@ -108,7 +105,10 @@ def test_names(attack: Attack, level: str, sandboxes: Sandboxes) -> None:
     with sandboxes[level].open_workspace() as workspace:
         workspace.put("given.csv", b"1,2\n")
         result = sandboxes[level].run(workspace, attack.code, LIMITS)
-        assert result.status in ("ok", "error", "disk_limit"), result
+        over = attack.name == "longer_than_a_path_may_be" or (
+            attack.name == "flood_before_the_result" and level == "landlock"
+        )  # at ``full`` the quota refuses the flood, and the code copes with that
+        assert result.status == ("disk_limit" if over else "ok"), result
         check(attack.name, result, workspace)
         after = sandboxes[level].run(workspace, "print(6 * 7)", LIMITS)
         assert (after.status, after.stdout) == ("ok", "42\n"), after

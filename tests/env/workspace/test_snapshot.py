@@ -30,13 +30,20 @@ actions = st.lists(
 
 def carry_out(root: str, files: dict[str, bytes], done: list[Any]) -> None:
     """Apply the change to the folder and to the model; skip it in both if it is impossible."""
+
+    def write(name: str, content: bytes) -> None:
+        with open(os.path.join(root, name), "wb") as file:
+            file.write(content)
+        files[name] = content
+        for other in files:  # its hard links
+            if os.path.samefile(os.path.join(root, other), os.path.join(root, name)):
+                files[other] = content
+
     for verb, name, *rest in done:
         path = os.path.join(root, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        if verb == "write" and not os.path.islink(path):
-            with open(path, "wb") as file:
-                file.write(rest[0])
-            files[name] = rest[0]
+        if verb == "write":
+            write(name, rest[0])
         elif name not in files:
             continue
         elif verb == "delete":
@@ -49,12 +56,17 @@ def carry_out(root: str, files: dict[str, bytes], done: list[Any]) -> None:
         elif rest and rest[0] != name:
             target = os.path.join(root, rest[0])
             os.makedirs(os.path.dirname(target), exist_ok=True)
+            if rest[0] in files and os.path.samefile(path, target):
+                continue
             if verb == "move":
                 os.replace(path, target)
                 files[rest[0]] = files.pop(name)
             elif verb == "copy":
-                with open(target, "wb") as file:
-                    file.write(files[name])
+                write(rest[0], files[name])
+            else:
+                if rest[0] in files:
+                    os.unlink(target)
+                os.link(path, target)
                 files[rest[0]] = files[name]
 
 
