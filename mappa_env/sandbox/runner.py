@@ -9,6 +9,7 @@ import builtins
 import errno
 import os
 import sys
+from _frozen_importlib_external import EXTENSION_SUFFIXES, PathFinder
 
 MYPY = False  # mypy treats it as True; importing typing would slow down every action
 if MYPY:
@@ -19,6 +20,8 @@ if MYPY:
 MEMORY_EXIT, DISK_EXIT = 97, 98
 """Exit codes that report an uncaught MemoryError or a full disk to the host."""
 NAME = "<action>"
+SUFFIXES = ("", ".py", ".pyc", *EXTENSION_SUFFIXES)
+"""What a module's file, or folder, ends with."""
 _SPARE = 64 * 2**20
 """Bytes kept in reserve to report that the memory is used up."""
 _OTHERS = 1024
@@ -52,6 +55,62 @@ class AfterImport:
         return spec
 
 
+class LibrariesFirst:
+    """Import finder that keeps the files of ``folder``, which is last on ``sys.path``, apart from libraries.
+
+    They stand in for nothing that is installed, not even for a namespace package. A library that looks for an
+    optional package does not get them: otherwise ``pyarrow.py`` would be a part of pandas. Programs get them,
+    and so do pickles. Whoever puts ``folder`` elsewhere on ``sys.path`` too has Python's own order.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.libraries = tuple(os.path.join(entry, "") for entry in sys.path if entry and entry != folder)
+        self.packages = tuple(entry for entry in self.libraries if entry.endswith(f"-packages{os.sep}"))
+
+    def install(self) -> None:
+        """Come right before the finder that searches ``sys.path``."""
+        sys.path.append(self.folder)
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), self)
+
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "Any":
+        """The library of that name. Raises ModuleNotFoundError if there is none, and a library asks."""
+        if path is not None or sys.path.count(self.folder) != 1 or not self._has(name):
+            return None
+        found = PathFinder.find_spec(name, [entry for entry in sys.path if entry != self.folder], target)
+        if found is not None or not self._asked_by_library():
+            return found
+        later = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        for finder in later:
+            found = finder.find_spec(name, path, target) if finder is not PathFinder else None
+            if found is not None:
+                return found
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    def _has(self, name: str) -> bool:
+        return any(os.path.lexists(os.path.join(self.folder, name + suffix)) for suffix in SUFFIXES)
+
+    def _asked_by_library(self) -> bool:
+        """Whether an installed package asks, or an import statement of the standard library.
+
+        The standard library's other imports are for its callers: ``pickle`` finds a class by its name.
+        """
+        frame = sys._getframe(2)
+        while frame.f_back and (
+            frame.f_code.co_filename.startswith(("<frozen importlib", __file__))
+            or frame.f_globals.get("__name__") == "importlib"  # import_module
+        ):
+            frame = frame.f_back
+        file = frame.f_code.co_filename
+        if file.startswith(self.packages) or not file.startswith(self.libraries):
+            return file.startswith(self.packages)
+        import opcode
+
+        return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_NAME"]
+
+
 def main() -> None:
     """Read the arguments and the code, set the limits and run the code."""
     fd, seed, cpu, memory, size, processes = (int(arg) for arg in sys.argv[1:7])
@@ -62,7 +121,8 @@ def main() -> None:
     sys.argv = [NAME]
     if not getattr(sys.flags, "safe_path", False):  # before Python 3.11: the folder of this file comes first
         del sys.path[0]
-    sys.path += [*libraries, os.getcwd()]  # last: a file of the workspace cannot shadow a library
+    sys.path += libraries
+    LibrariesFirst(os.getcwd()).install()
     lines = (len(text), None, text.splitlines(True), NAME)
     seeding = lambda module: module.seed(seed)  # noqa: E731
     hooks = {

@@ -6,6 +6,7 @@ import atexit
 import builtins
 import contextlib
 import errno
+import importlib.util
 import io
 import linecache
 import os
@@ -21,6 +22,12 @@ from .kernel import prctl
 from .syscall_policy import CLAIM, CLAIMS
 
 NAME = "<action>"
+_RUNNER = importlib.util.spec_from_file_location(
+    "runner", os.path.join(os.path.dirname(__file__), "..", "..", "runner.py")
+)
+_runner: Any = importlib.util.module_from_spec(_RUNNER)  # type: ignore[arg-type]
+_RUNNER.loader.exec_module(_runner)  # type: ignore[union-attr]
+"""The program of a fresh interpreter, a single file: by its path, for there is no package here."""
 
 
 def run(code: bytes, seed: int, environment: dict[str, str], *, chmod: bool) -> NoReturn:
@@ -36,7 +43,7 @@ def run(code: bytes, seed: int, environment: dict[str, str], *, chmod: bool) -> 
     text = code.decode("utf-8")
     linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)
     sys.argv = [NAME]
-    sys.path.append(os.getcwd())  # last: a file of the workspace cannot shadow a library
+    _runner.LibrariesFirst(os.getcwd()).install()
     random.seed(seed)
     if not chmod:
         shutil.copymode = shutil.copystat = _leave_mode  # as on platforms without file modes
