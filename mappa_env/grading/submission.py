@@ -63,7 +63,8 @@ def grade_submission(task: Task, data: bytes) -> Outcome:
         pred = _read(task, data, ids)
     except _RefusedError as refused:
         return _failed(task, refused.status, str(refused))
-    score, gained = _scores(task, truth, pred)
+    score = score_of(task.metric, truth, pred)
+    gained = _skill(task, score)
     constant = len(pred) > 1 and all(len(set(pred[:, j])) == 1 for j in range(pred.shape[1]))
     base, best = float(task.truth["constant"]), float(task.truth["reference"])
     metrics = {
@@ -80,10 +81,13 @@ def grade_submission(task: Task, data: bytes) -> Outcome:
     return Outcome(0.0 if constant else min(gained, 1.0), True, "ok", reason, metrics)
 
 
-def grade_model(task: Task, facts: Mapping[str, Any]) -> tuple[float, float] | None:
+def grade_model(
+    task: Task, facts: Mapping[str, Any], reference: float | None = None
+) -> tuple[float, float] | None:
     """(score, skill) of the model in a probe's facts; None if its predictions cannot be graded.
 
-    If the probe lists only the first of many predictions, only their rows count.
+    If the probe lists only the first of many predictions, only their rows count. ``reference``: the score
+    with skill 1; None: that of the task's reference model, which is fitted on first use.
     """
     model = facts.get("model")
     if not isinstance(model, Mapping):
@@ -93,10 +97,34 @@ def grade_model(task: Task, facts: Mapping[str, Any]) -> tuple[float, float] | N
     found = (_by_target(task, model) if wanted else None) or model.get("predictions")
     if not isinstance(found, list) or not isinstance(total, int):
         return None
-    if (meant := _as_labels_of(task, found)) is None:
-        return _grade_head(task, found, total)
-    graded = _grade_head(task, meant, total)
-    return graded if graded is not None and graded[1] > 0 else None  # else its classes have another order
+    meant = _as_labels_of(task, found)
+    if (score := _grade_head(task, found if meant is None else meant, total)) is None:
+        return None
+    gained = _skill(task, score, reference)
+    return (score, gained) if meant is None or gained > 0 else None  # else its classes have another order
+
+
+def separation(task: Task, facts: Mapping[str, Any]) -> float | None:
+    """How well the probabilities of the model in a probe's facts tell two classes apart: 0 (not) to 1.
+
+    The area under the ROC curve, in either direction: names and order of the classes do not matter, nor does
+    where a threshold lies. None without one probability per row, or if the task has not two classes.
+    """
+    model = facts.get("model")
+    found, total = (model.get(key) for key in ("probabilities", "n_predictions")) if model else (None, None)
+    if not isinstance(found, list) or not isinstance(total, int):
+        return None
+    truth = _head(task, len(found), total)
+    if truth is None or truth.shape[1] != 1 or len(classes := np.unique(truth)) != 2:
+        return None
+    try:
+        shares = np.array(found, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    if shares.shape != (len(truth),):
+        return None
+    area = evaluate("roc_auc", (truth[:, 0] == classes[1]).astype(float), shares)
+    return abs(2 * area - 1)
 
 
 def _by_target(task: Task, model: Mapping[str, Any]) -> Any:
@@ -139,25 +167,31 @@ def _order(label: str) -> tuple[float, str]:
         return math.inf, label
 
 
-def _grade_head(task: Task, predictions: Sequence[Any], total: int) -> tuple[float, float] | None:
-    """Grade predictions for the first rows of test.csv, out of ``total`` that the model made."""
-    ids, truth = _answers(task)
-    order = _test_ids(task) or ids
+def _grade_head(task: Task, predictions: Sequence[Any], total: int) -> float | None:
+    """The score of predictions for the first rows of test.csv, out of ``total`` that the model made."""
+    truth = _head(task, len(predictions), total)
     rows = [[str(c) for c in p] if isinstance(p, (list, tuple)) else [str(p)] for p in predictions]
-    fits = 0 < len(rows) <= total == len(order) and all(len(row) == truth.shape[1] for row in rows)
-    if not fits or set(order) != set(ids):
+    if truth is None or any(len(row) != truth.shape[1] for row in rows):
         return None
     try:
-        pred = _values(task, rows)
+        return score_of(task.metric, truth, _values(task, rows))
     except _RefusedError:
         return None
+
+
+def _head(task: Task, rows: int, total: int) -> NDArray[Any] | None:
+    """The true values of the first ``rows`` of test.csv; None if it does not have ``total`` known ones."""
+    ids, truth = _answers(task)
+    order = _test_ids(task) or ids
+    if not 0 < rows <= total == len(order) or set(order) != set(ids):
+        return None
     position = _position(ids)
-    return _scores(task, truth[[position[key] for key in order[: len(rows)]]], pred)
+    return truth[[position[key] for key in order[:rows]]]
 
 
-def _scores(task: Task, truth: NDArray[Any], pred: NDArray[Any]) -> tuple[float, float]:
-    score = score_of(task.metric, truth, pred)
-    return score, skill(score, float(task.truth["constant"]), float(task.truth["reference"]), task.metric)
+def _skill(task: Task, score: float, reference: float | None = None) -> float:
+    best = float(task.truth["reference"]) if reference is None else reference
+    return skill(score, float(task.truth["constant"]), best, task.metric)
 
 
 def _failed(task: Task, status: str, reason: str) -> Outcome:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_env.probes.association import Column, association, missing
-from mappa_env.probes.baseline import Allowed
+from mappa_env.probes.baseline import MAX_ROWS, Allowed
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, File, Opened
 from mappa_env.probes.plain import Table
@@ -38,8 +38,8 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable) -> Facts:
             found[name.removesuffix(".pkl")].update(table_facts(table))
     if opened.asked is not None:
         found["model"].update(_twice(opened.asked))
-        if opened.asked.said.predictions is not None and opened.allowed is not None:
-            found["allowed"] = _allowed(opened.allowed, tables[2])
+    if opened.allowed is not None:
+        found["allowed"] = _allowed(opened.allowed, tables)
     return {**found, "checks": _checks(tables, train, test)}
 
 
@@ -116,15 +116,21 @@ def _model(said: Said) -> Facts:
     return found
 
 
-def _allowed(allowed: Allowed, test: Table | None) -> Facts:
-    """What a model could predict from these tables, in the form of a model's predictions."""
-    predictions, shares, classes = allowed
+def _allowed(allowed: Allowed, tables: list[Table | None]) -> Facts:
+    """What a model could predict from these tables, in the form of a model's predictions.
+
+    ``partial``: the forest saw, or the facts list, the first rows only.
+    """
+    (predictions, shares, classes), (x, _, test) = allowed, tables
     facts: Facts = {"n_predictions": test.rows if test else 0, "predictions": listed(predictions[:, None])}
-    if shares is None:
-        return facts
-    if len(classes) == 2:
-        return {**facts, "probabilities": listed(shares[:, 1:])}
-    return {**facts, "probabilities": listed(shares), "classes": list(classes[:_MAX_NAMES])}
+    if shares is not None:
+        two = len(classes) == 2
+        facts["probabilities"] = listed(shares[:, 1:] if two else shares)
+        facts |= {} if two else {"classes": list(classes[:_MAX_NAMES])}
+    least = min(len(facts[name]) for name in ("predictions", "probabilities") if name in facts)
+    if x is None or x.rows > MAX_ROWS or least < facts["n_predictions"]:
+        facts["partial"] = True
+    return facts
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
@@ -142,8 +148,11 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable) -> Fact
     if z is not None and test.rows is not None:
         checks["test_rows_match"] = z.rows == test.rows
     targets = [name for name in train.header if name not in test.header]
-    if x is not None and y is not None and (follow := _labels_follow(x, y, targets, train)) is not None:
+    kept = [] if x is None else _kept_in_order(x, targets, train)
+    if y is not None and (follow := _labels_follow(y, targets, train, kept)) is not None:
         checks["labels_follow"] = follow
+    if z is not None and (follow := _rows_follow(z, test, kept)) is not None:
+        checks["test_rows_follow"] = follow
     if x is not None:
         checks["target_leaked"] = leaked(x, y, targets, train)
         checks["id_kept"] = bool(test.header) and test.header[0] in x.names
@@ -187,19 +196,35 @@ def _content(column: Column) -> bytes:
     return "".join("-" if cell is None else f"{len(cell)} {cell}" for cell in column).encode()
 
 
-def _labels_follow(x: Table, y: Table, targets: list[str], train: CsvTable) -> float | None:
-    """``association`` of y_train with the target in train.csv, if X_train has the rows of train.csv in order.
+def _kept_in_order(x: Table, targets: list[str], train: CsvTable) -> list[str]:
+    """The columns of X_train that go together with those of the same name in train.csv, row by row.
 
-    None: the rows were dropped, sorted or transformed, so that positions cannot be compared.
+    Empty: the rows were dropped, sorted or transformed, so that positions cannot be compared.
     """
-    if len(targets) != 1 or x.rows != y.rows or x.rows != train.rows or not y.names:
-        return None
-    most = min(len(train.head), x.kept, y.kept)
+    if x.rows != train.rows:
+        return []
+    most = min(len(train.head), x.kept)
     shared = [at for at, name in enumerate(x.names) if name in train.header and name not in targets]
-    found = [association(x.column(at)[:most], train.column(x.names[at])[:most]) for at in shared[:_MAX_NAMES]]
-    if max((value for value in found if value is not None), default=0.0) < _SAME_ROWS:
+    found = {at: association(x.column(at)[:most], train.column(x.names[at])[:most]) for at in shared[:_MAX_NAMES]}
+    return [x.names[at] for at, value in found.items() if value is not None and value >= _SAME_ROWS]
+
+
+def _labels_follow(y: Table, targets: list[str], train: CsvTable, kept: list[str]) -> float | None:
+    """``association`` of y_train with the target in train.csv; None if ``kept`` shows no common order of rows."""
+    if not kept or len(targets) != 1 or y.rows != train.rows or not y.names:
         return None
+    most = min(len(train.head), y.kept)
     return association(y.column(0)[:most], train.column(targets[0])[:most])
+
+
+def _rows_follow(z: Table, test: CsvTable, kept: list[str]) -> float | None:
+    """The largest ``association`` of a column of X_test, among the ``kept`` ones, with that in test.csv."""
+    if z.rows != test.rows or z.rows < _FEW_ROWS:
+        return None
+    most = min(len(test.head), z.kept)
+    shared = [name for name in kept if name in z.names and name in test.header]
+    found = [association(z.column(z.names.index(name))[:most], test.column(name)[:most]) for name in shared]
+    return max((value for value in found if value is not None), default=None)
 
 
 def listed(values: NDArray[Any]) -> list[Any]:

@@ -54,7 +54,7 @@ class Asked(NamedTuple):
 class Opened(NamedTuple):
     """The four files by name, and what the model says (``asked`` None: it was not asked).
 
-    ``allowed``: what its tables allow, if there is a model and the host can tell.
+    ``allowed``: what the tables allow, if the host can tell.
     """
 
     files: dict[str, File]
@@ -96,9 +96,8 @@ class Opener:
         for name in tables:
             record = self._tables[keys[name]]
             files[name] = File(unknown=record.error if record.unusual else "", record=record)
-        if MODEL not in readable:
-            return Opened(files)
-        return Opened(files, self._models[model], self._fit(keys))
+        asked = self._models[model] if MODEL in readable else None
+        return Opened(files, asked, self._fit(keys))
 
     def _fit(self, keys: dict[str, _Key]) -> Allowed | None:
         """What the tables allow; None if one is missing, or no forest can be fitted to them."""

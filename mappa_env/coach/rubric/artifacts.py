@@ -17,7 +17,7 @@ MODEL = "model.pkl"
 NO_PACKAGE = "no package that reads"
 UNSTABLE = "it yields something else when it is loaded again"
 FOLLOWS = 0.5
-"""The least association of y_train.pkl with the target in train.csv: labels in another order have about 0."""
+"""The least association of a handed-on column with the task's own: in another order of rows it is about 0."""
 
 
 class Defect(NamedTuple):
@@ -121,6 +121,8 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "X_train.pkl", f"it contains the target ({', '.join(map(str, checks['target_leaked'][:3]))})"
     if checks.get("labels_follow", 1.0) < FOLLOWS:
         yield "y_train.pkl", "its values are not those of its rows in train.csv"
+    if checks.get("test_rows_follow", 1.0) < FOLLOWS:
+        yield "X_test.pkl", "its rows are not those of test.csv in their order"
     if checks.get("rows_match") is False:
         yield "X_train.pkl", "it has not as many rows as y_train.pkl"
     if checks.get("test_rows_match") is False:

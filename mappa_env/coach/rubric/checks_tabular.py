@@ -35,15 +35,20 @@ SHORT = 0.8
 """An agent that keeps less than this fraction of the possible skill may be to blame for the difference."""
 WORTHLESS = 0.2
 """Tables on which neither the model nor the host's forest reaches this skill are their writer's doing."""
+APART = 0.3
+"""From here on, a forest tells two classes apart, whatever the metric makes of its predictions."""
 LITTLE = 0.5
 """Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
 _RANGES = {"probability": (0.02, 0.98), "nonnegative": (0.0, math.inf)}
 
 
-def tables(case: Case, *, id_kept: float = 0.8, poor: float = 0.4) -> Finding | None:
+def tables(
+    case: Case, *, id_kept: float = 0.8, poor: float = 0.4, worthless: float = LEAST
+) -> Finding | None:
     """Check whether the tables that this agent wrote are usable. None: it has not written all.
 
-    ``poor``: fewer than half of the task's columns or rows are kept.
+    ``poor``: fewer than half of the task's columns or rows are kept. ``worthless``: the tables have the right
+    form, but no model learns from them what test.csv asks for; only the hidden truth tells that.
     """
     if unwritten(case):
         return None
@@ -53,6 +58,8 @@ def tables(case: Case, *, id_kept: float = 0.8, poor: float = 0.4) -> Finding | 
     mine = [defect for defect in defects(case) if defect.writer == case.me]
     if mine:
         return _bad(case, "; ".join(f"{d.path} is unusable: {d.reason}" for d in mine[:3]))
+    if (bare := _worthless(case, facts)) is not None:
+        return Finding(worthless, f"{bare.path}: {bare.reason}", bare.writer)
     if thin := _poor(case):
         return Finding(poor, f"{thin[0].path}: {thin[0].reason}", thin[0].writer)
     if section(facts, "checks").get("id_kept"):
@@ -79,9 +86,9 @@ def model(case: Case) -> Finding | None:
         return Finding(UNTRIED, f"{MODEL} could not be tried: {why(untried)}", untried.writer)
     if "predictions" not in seen:
         return Finding(UNTRIED, f"{MODEL} can predict; there is no X_test.pkl to try it on")
-    causes = [*unsound_inputs(case), *others, *(d for d in _poor(case) if d.writer != case.me)]
+    causes = [*unsound_inputs(case), *others]
     if seen.get("constant"):
-        return _bad(case, f"{MODEL} predicts the same value for every row", causes)
+        return _bad(case, f"{MODEL} predicts the same value for every row", [*causes, *_given_poor(case)])
     if case.evidence.truth is None:
         return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
     skill = _grade_model(case, facts)
@@ -90,13 +97,11 @@ def model(case: Case) -> Finding | None:
     if skill is None:  # it may need another step, such as decoding labels
         return Finding(UNKNOWN, f"the predictions of {MODEL} cannot be graded in this form")
     said = f"{MODEL} predicts {_worded(skill)}"
-    if causes and (skill > 0 or _used_inputs(case)):
-        return Finding(_worked_around(skill), f"{said}; {why(causes[0])}", causes[0].writer)
-    behind, allowed = _worthless(case, skill, facts), _allowed(case, facts)
-    if behind is not None:
-        if _used_inputs(case):
-            return Finding(_worked_around(skill), f"{said}; {why(behind)}", behind.writer)
-        allowed = None
+    poor = _given_poor(case, skill)
+    if (causes and skill > 0) or ((causes or poor) and _used_inputs(case)):
+        cause = [*causes, *poor][0]
+        return Finding(_worked_around(skill), f"{said}; {why(cause)}", cause.writer)
+    allowed = None if poor else _allowed(case, facts)
     score = _scored(skill, 1.0 if allowed is None else allowed)
     return Finding(score, said, case.me if _falls_short(skill, allowed) else None)
 
@@ -125,7 +130,7 @@ def submission(case: Case) -> Finding | None:
         return Finding(_scored(skill, 1.0), said, case.me if skill <= 0 else None)
     if skill < SHORT * min(given, 1.0):
         return Finding(_scored(skill, given), f"{said}, worse than {MODEL} allows", case.me)
-    short = _falls_short(given, _allowed(case, facts)) or _worthless(case, given, facts) is not None
+    short = _falls_short(given, _allowed(case, facts)) or _worthless(case, facts, given) is not None
     if short and skill < SHORT:
         cause = _behind(case, given, "it predicts worse than the tables allow")
         return Finding(_scored(skill, given), f"{said}; {why(cause)}", cause.writer)
@@ -160,18 +165,37 @@ def _falls_short(skill: float, allowed: float | None) -> bool:
     return skill < SHORT and min(allowed, 1.0) - skill > 1 - SHORT
 
 
-def _allowed(case: Case, facts: Mapping[str, Any]) -> float | None:
+def _allowed(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> float | None:
     """The skill of the host's own model of the tables; None if it has none, or it cannot be graded."""
-    return _grade_model(case, {"model": section(facts, "allowed")})
-
-
-def _worthless(case: Case, skill: float, facts: Mapping[str, Any]) -> Defect | None:
-    """The tables of another agent, if neither its reader's model nor the host's learns anything from them."""
-    allowed, change = _allowed(case, facts), case.evidence.present.get(FEATURES)
-    if allowed is None or max(allowed, skill) >= WORTHLESS or change is None:
+    if case.evidence.truth is None:
         return None
-    writer = case.evidence.present[MODEL].agent
-    if change.agent in ("", writer):
+    return _grade_model(case, {"model": section(facts, "allowed")}, reference)
+
+
+def _worthless(case: Case, facts: Mapping[str, Any], skill: float = 0.0) -> Defect | None:
+    """The tables, if neither the host's forest nor the model, with ``skill``, learns anything from them.
+
+    None also where that cannot be told: the forest saw a part of the rows only, its probabilities may merely
+    be too sure of themselves, or the reference learns little itself.
+    """
+    from mappa_env.grading.metrics import metric_named
+    from mappa_env.grading.metrics import skill as skill_of
+    from mappa_env.grading.submission import separation
+
+    change, task, forest = case.evidence.present.get(FEATURES), case.evidence.task, section(facts, "allowed")
+    if change is None or not change.agent or skill >= WORTHLESS or forest.get("partial"):
+        return None
+    metric = metric_named(task.metric)
+    # Against a perfect score the skill is least, and the reference need not be fitted.
+    for reference in (metric.ideal, None):
+        allowed = _allowed(case, facts, reference)
+        if allowed is None or allowed >= WORTHLESS:
+            return None
+    best, constant = float(task.truth["reference"]), float(task.truth["constant"])
+    apart = separation(task, {"model": forest})
+    if skill_of(best, constant, metric.ideal, task.metric) < WORTHLESS or (
+        metric.takes == "probability" if apart is None else apart >= APART
+    ):
         return None
     return Defect(FEATURES, change.agent, "no model learns from it what test.csv asks for")
 
@@ -179,26 +203,30 @@ def _worthless(case: Case, skill: float, facts: Mapping[str, Any]) -> Defect | N
 def _behind(case: Case, skill: float | None, reason: str) -> Defect:
     """The model as a cause: the doing of its writer, or of who handed that agent unsound or poor tables."""
     writer = case.evidence.present[MODEL].agent
-    found = [*unsound_inputs(case, writer), *_poor(case)]
-    if found:
-        return found[0]
-    tables = None if skill is None else _worthless(case, skill, facts_of(case) or {})
-    return tables or Defect(MODEL, writer, reason)
+    found = [*unsound_inputs(case, writer), *_poor(case, skill or 0.0)]
+    return found[0] if found else Defect(MODEL, writer, reason)
 
 
-def _poor(case: Case) -> list[Defect]:
-    """Sound tables that are a poor basis: they keep fewer than half of the task's columns or rows.
+def _given_poor(case: Case, skill: float = 0.0) -> list[Defect]:
+    """The poor tables that another agent wrote, for this agent's model of ``skill``."""
+    return [defect for defect in _poor(case, skill) if defect.writer != case.me]
 
-    A selection on which the host's own model has skill is none.
+
+def _poor(case: Case, skill: float = 0.0) -> list[Defect]:
+    """Sound tables that are a poor basis: worthless, or with fewer than half of the task's columns or rows.
+
+    A selection on which the host's own model has skill is none. ``skill``: that of the team's model.
     """
     facts = facts_of(case) or {}
+    if (bare := _worthless(case, facts, skill)) is not None:
+        return [bare]
     table, task, change = section(facts, "X_train"), case.evidence.task, case.evidence.present.get(FEATURES)
     cols, rows = int(table.get("cols") or 0), int(table.get("rows") or 0)
     offered = sum(len(task.meta.get("columns", {}).get(kind, ())) for kind in ("num", "cat"))
     given = int(section(facts, "checks").get("train_rows") or 0)
     if change is None or not change.agent or (cols * 2 >= offered and rows * 2 >= given):
         return []
-    if case.evidence.truth is not None and (_allowed(case, facts) or 0.0) >= LITTLE:
+    if (_allowed(case, facts) or 0.0) >= LITTLE:
         return []
     if cols and 2 * cols < offered:
         return [Defect(FEATURES, change.agent, f"it keeps only {cols} of {offered} columns")]
@@ -207,7 +235,7 @@ def _poor(case: Case) -> list[Defect]:
     return []
 
 
-def _grade_model(case: Case, facts: Mapping[str, Any]) -> float | None:
+def _grade_model(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> float | None:
     """Skill of the predictions that the probe recorded; None if they cannot be graded.
 
     Predictions are first clipped to the metric's range, as the next agent can do: without clipping, one
@@ -221,9 +249,9 @@ def _grade_model(case: Case, facts: Mapping[str, Any]) -> float | None:
     for name in ("probabilities", "predictions"):
         if isinstance(seen.get(name), list) and low > -math.inf:
             seen[name] = [_clipped(value, low, high) for value in seen[name]]
-    graded = grade_model(case.evidence.task, {**facts, "model": seen})
+    graded = grade_model(case.evidence.task, {**facts, "model": seen}, reference)
     if (again := section(seen, "again")) and graded is not None:  # of two answers the worse counts
-        second = _grade_model(case, {**facts, "model": {**seen, **again, "again": None}})
+        second = _grade_model(case, {**facts, "model": {**seen, **again, "again": None}}, reference)
         return None if second is None else min(graded[1], second)
     return None if graded is None else graded[1]
 

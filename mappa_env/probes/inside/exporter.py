@@ -108,7 +108,7 @@ def _frame(value: Any) -> Any:
         array = np.asarray(value)
         if array.ndim not in (1, 2) or (array.dtype == object and not _holds_cells(array)):
             return None
-        return pd.DataFrame(array).infer_objects()
+        return pd.DataFrame(array)
     return None
 
 
@@ -129,7 +129,7 @@ def _table(frame: Any, rows: int) -> dict[str, Any]:
     import numpy as np
 
     cols = frame.shape[1]
-    frame = frame if cols <= MAX_COLUMNS else frame.iloc[:, :MAX_COLUMNS]
+    frame = (frame if cols <= MAX_COLUMNS else frame.iloc[:, :MAX_COLUMNS]).infer_objects()
     names = [str(name)[:MAX_NAME] for name in frame.columns]
     number = [dtype.kind in "biuf" for dtype in frame.dtypes]
     texts = [frame.iloc[:, at] for at, each in enumerate(number) if not each]

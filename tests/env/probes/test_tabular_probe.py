@@ -129,6 +129,8 @@ CASES: dict[str, Callable[[Path], object]] = {
     "no-test-table": lambda folder: (folder / "test.csv").write_bytes(b"\xff\xfe"),
     "reversed-labels": dump("y_train.pkl", Y[::-1].reset_index(drop=True)),
     "named-labels": dump("y_train.pkl", Y.map({0: "no", 1: "yes"})),
+    "no-model": lambda folder: (folder / "model.pkl").unlink(),
+    "shuffled-test": dump("X_test.pkl", X.sample(frac=1, random_state=0)),
     "shuffled": lambda folder: [
         dump(f"{n}.pkl", v.sample(frac=1, random_state=0))(folder)
         for n, v in (("X_train", X), ("y_train", Y))
@@ -163,6 +165,7 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "rows_match": True,
         "test_rows_match": True,
         "labels_follow": 1.0,
+        "test_rows_follow": 1.0,
         "target_leaked": [],
         "id_kept": False,
     }
@@ -241,6 +244,14 @@ def test_the_host_finds_out_what_the_tables_allow(facts: dict[str, dict[str, Any
     assert not {"fit", "n_features"} & poor["model"].keys()
     for name in ("fewer", "infinite", "text", "garbage"):
         assert "allowed" not in facts[name]
+    assert facts["no-model"]["allowed"] == facts["good"]["allowed"]
+    assert "partial" not in facts["good"]["allowed"]
+    assert facts["wide"]["allowed"]["partial"] is True
+
+
+def test_test_rows_in_another_order_are_seen(facts: dict[str, dict[str, Any]]) -> None:
+    assert facts["shuffled-test"]["checks"]["test_rows_follow"] < 0.5
+    assert "test_rows_follow" not in facts["shuffled"]["checks"]  # X_train cannot be compared
 
 
 def accuracy(predictions: list[Any]) -> float:
