@@ -14,8 +14,8 @@ from mappa_env.errors import WorkspaceError
 from mappa_env.probes.base import Site
 from mappa_env.probes.inside import exporter, reader
 from mappa_env.probes.plain import Record, records
-from mappa_env.probes.predictions import Said, said
-from mappa_env.probes.program import Question, Wording, program
+from mappa_env.probes.predictions import Said, failure, said
+from mappa_env.probes.program import Question, Wording, loading, program
 from mappa_env.sandbox.base import Limits
 from mappa_env.types import ToolResult
 
@@ -58,6 +58,14 @@ class Exports:
         result, found = self._run(code, limits, lambda ran: records(ran.stdout, mark))
         ended = Record(error=f"the process that loaded it ended with {result.status}")
         return [found.get(number, ended) for number in range(len(files))]
+
+    def refused(self, file: str) -> str:
+        """The exception that all loaders of tables raise; empty if one loads ``file``, or never ends.
+
+        It runs the file's code, so its success says nothing. Raises UnavailableError.
+        """
+        result, error = self._once(loading(file), self._site.limits, failure)
+        return error if result.status == "error" else ""
 
     def ask(self, question: Question, wording: Wording) -> Said:
         """What a model says. Raises UnavailableError.

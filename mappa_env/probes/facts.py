@@ -68,6 +68,7 @@ def table_facts(table: Table) -> Facts:
         "rows": table.rows,
         "cols": table.cols,
         "columns": [name[:_MAX_NAME] for name in table.names[:_MAX_NAMES]],
+        "mixed_names": table.mixed,
         "numeric": all(table.numeric),
         "strings": [name[:_MAX_NAME] for name, numeric in pairs if not numeric][:8],
         "nan": table.nan,
@@ -148,6 +149,8 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable) -> Fact
     if z is not None and test.rows is not None:
         checks["test_rows_match"] = z.rows == test.rows
     targets = [name for name in train.header if name not in test.header]
+    if y is not None:
+        checks |= _label_texts(y, targets, train)
     kept = [] if x is None else _kept_in_order(x, targets, train)
     if y is not None and (follow := _labels_follow(y, targets, train, kept)) is not None:
         checks["labels_follow"] = follow
@@ -189,6 +192,14 @@ def _number_forms(cell: str) -> tuple[str, ...]:
         return ()
 
 
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell in ("True", "False")
+    return True
+
+
 def _content(column: Column) -> bytes:
     """Equal for columns of equal values."""
     if column.dtype.kind == "f":
@@ -205,16 +216,33 @@ def _kept_in_order(x: Table, targets: list[str], train: CsvTable) -> list[str]:
         return []
     most = min(len(train.head), x.kept)
     shared = [at for at, name in enumerate(x.names) if name in train.header and name not in targets]
-    found = {at: association(x.column(at)[:most], train.column(x.names[at])[:most]) for at in shared[:_MAX_NAMES]}
+    found = {
+        at: association(x.column(at)[:most], train.column(x.names[at])[:most]) for at in shared[:_MAX_NAMES]
+    }
     return [x.names[at] for at, value in found.items() if value is not None and value >= _SAME_ROWS]
 
 
 def _labels_follow(y: Table, targets: list[str], train: CsvTable, kept: list[str]) -> float | None:
-    """``association`` of y_train with the target in train.csv; None if ``kept`` shows no common order of rows."""
+    """``association`` of y_train with the target in train.csv; None if no column is ``kept``."""
     if not kept or len(targets) != 1 or y.rows != train.rows or not y.names:
         return None
     most = min(len(train.head), y.kept)
     return association(y.column(0)[:most], train.column(targets[0])[:most])
+
+
+def _label_texts(y: Table, targets: list[str], train: CsvTable) -> Facts:
+    """What the texts in y_train that are no numbers are to the targets in train.csv.
+
+    ``label_words``: their number, where those are numbers. ``labels_known``: the share of them that occurs
+    there, if all rows of train.csv are at hand.
+    """
+    words = [cell for column in y.texts for cell in column if cell is not None and not _is_number(cell)]
+    if targets and all(train.column(name).dtype.kind == "f" for name in targets):
+        return {"label_words": len(words)}
+    if not targets or not words or train.rows != len(train.head):
+        return {}
+    known = {str(cell).strip() for name in targets for cell in train.column(name)}
+    return {"labels_known": round(sum(cell.strip() in known for cell in words) / len(words), 3)}
 
 
 def _rows_follow(z: Table, test: CsvTable, kept: list[str]) -> float | None:

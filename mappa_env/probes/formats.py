@@ -12,8 +12,8 @@ _SIGNATURES = (
     (b"PAR1", "parquet"),
     (b"ARROW1", "feather"),
     (b"FEA1", "feather"),
-    (b"\x89HDF", "HDF5"),
-    (b"SQLite format 3", "SQLite"),
+    (b"\x89HDF\r\n\x1a\n", "HDF5"),
+    (b"SQLite format 3\x00", "SQLite"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"Rar!", "RAR"),
     (b"7z\xbc\xaf", "7z"),
@@ -22,7 +22,8 @@ _SIGNATURES = (
     (b"CBM1", "CatBoost"),
 )
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*["\[{\d-])')
-_UBJSON = re.compile(rb"\{[iUIlL]")
+_UBJSON = re.compile(rb"\{(?:[iU].|I\x00.|l\x00{3}.|L\x00{7}.)[ -~]", re.DOTALL)
+"""The length of the first name, in an integer of any size, and its first letter."""
 _UNREADABLE = frozenset(
     ("HDF5", "SQLite", "zstd", "RAR", "7z", "LightGBM text", "CatBoost", "JSON", "UBJSON", "zip")
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from mappa_env.workspace.workspace import Workspace
 
 HEAD_ROWS = 2000
 """Rows that comparisons of values look at."""
+MOST = 1000
+"""How many times the rows of test.csv X_test may have and still test a model."""
 TABLES = ("X_train.pkl", "y_train.pkl", "X_test.pkl")
 MODEL = "model.pkl"
 
@@ -71,8 +74,8 @@ class Opener:
         self._models: dict[_Key, Asked] = {}
         self._allowed: dict[_Key, Allowed | None] = {}
 
-    def open(self, site: Site) -> Opened:
-        """Read what is new since the last call. Raises UnavailableError."""
+    def open(self, site: Site, rows: int | None = None) -> Opened:
+        """Read what is new since the last call. ``rows``: of test.csv, if known. Raises UnavailableError."""
         if self._workspace is None or self._workspace() is not site.workspace:
             self._workspace = weakref.ref(site.workspace)
             self._tables, self._models, self._allowed = {}, {}, {}
@@ -89,10 +92,10 @@ class Opener:
         if new or ask:
             with Exports(site) as exports, ThreadPoolExecutor(1) as pool:
                 for name, record in zip(new, exports.tables(new), strict=True):
-                    self._tables[keys[name]] = record
+                    self._tables[keys[name]] = _tried(exports, site, name, record)
                 if ask:  # the host computes what the tables allow while the sandbox computes
                     pool.submit(self._fit, keys)
-                    self._models[model] = _asked(exports, site, self._tables.get(test))
+                    self._models[model] = _asked(exports, site, self._tables.get(test), rows)
         for name in tables:
             record = self._tables[keys[name]]
             files[name] = File(unknown=record.error if record.unusual else "", record=record)
@@ -111,14 +114,16 @@ class Opener:
         return self._allowed[key]
 
 
-def _asked(exports: Exports, site: Site, test: Record | None) -> Asked:
+def _asked(exports: Exports, site: Site, test: Record | None, rows: int | None) -> Asked:
     """What the model says, and what it says to another program.
 
+    A table with very many times the ``rows`` of test.csv is no test of a model: it would only exhaust it.
     A reader of pickles comes first, also to a joblib file, which may show it something else than joblib.
     """
     file, workspace = TABLES[2], site.workspace
     question = Question(MODEL, shares=_takes_shares(site.task))
-    if test is not None and test.table is not None:
+    fits = test is not None and test.table is not None and (not rows or test.table.rows <= MOST * rows)
+    if test is not None and fits:
         form = format_of(workspace.head(file, HEAD))
         question = question._replace(table=load_table(file, form, test.kind))
     one, other = two_wordings(site.seed)
@@ -144,6 +149,14 @@ def _asked(exports: Exports, site: Site, test: Record | None) -> Asked:
 def _takes_shares(task: Task) -> bool:
     metric = METRICS.get(task.metric)
     return metric is not None and metric.takes in ("score", "probability")
+
+
+def _tried(exports: Exports, site: Site, name: str, record: Record) -> Record:
+    """``record``, or why nobody loads a pickle of an unusual kind: what it names is not there, say."""
+    if not record.unusual or format_of(site.workspace.head(name, HEAD)) != "pickle":
+        return record
+    error = exports.refused(name)
+    return dataclasses.replace(record, error=error, unusual=False) if error else record
 
 
 def _found(workspace: Workspace, name: str) -> File:

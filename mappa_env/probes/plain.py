@@ -28,7 +28,7 @@ class Table:
 
     ``numbers``: (kept, numeric columns); ``texts``: one list per other column, None where a value is missing.
     ``names``, ``numeric`` and both parts cover the first columns of ``cols``. ``nan`` and ``inf`` count the
-    missing and infinite values of all rows.
+    missing and infinite values of all rows. ``mixed``: some names are texts, others are not.
     """
 
     rows: int
@@ -40,6 +40,7 @@ class Table:
     texts: tuple[tuple[str | None, ...], ...]
     nan: int
     inf: int
+    mixed: bool = False
 
     def column(self, at: int) -> NDArray[Any]:
         """The values of one column: float64 with NaN, or objects (str, None where missing)."""
@@ -135,6 +136,7 @@ def _table(raw: Mapping[str, Any]) -> Table:
         texts,
         max(_count(raw["nan"]), missing),
         max(_count(raw["inf"]), int(np.isinf(numbers).sum())),
+        raw["mixed"] is True,
     )
 
 

@@ -88,7 +88,7 @@ def said(result: ToolResult, predictions: bytes | None, probabilities: bytes | N
     """Read one run. ``predictions`` and ``probabilities``: the files that it left; None: it left none."""
     loaded = _LOADED.findall(result.stdout)
     kind, has_predict = loaded[-1] if loaded else ("", "")
-    error = "" if result.status == "ok" else _error(result)
+    error = "" if result.status == "ok" else failure(result)
     answers, shares = (None if each is None else array_in(each) for each in (predictions, probabilities))
     if result.status == "ok" and not kind:
         error = "it ended the program that loaded it"
@@ -106,8 +106,8 @@ def _closeness(one: NDArray[Any], other: NDArray[Any]) -> float:
     return float(max(0.0, 1.0 - distance)) if np.isfinite(distance) else 0.0
 
 
-def _error(result: ToolResult) -> str:
-    """The exception in words, or how the process ended."""
+def failure(result: ToolResult) -> str:
+    """The exception of a program in words, or how its process ended."""
     lines = result.stderr.rpartition(_TRACE)[2].splitlines() if _TRACE in result.stderr else []
     at = next((at for at, line in enumerate(lines) if line and not line.startswith(" ")), None)
     if at is None:

@@ -74,6 +74,12 @@ def load_table(file: str, form: str, kind: str) -> str:
     return f"np.column_stack(list({value}.values()))" if form == "npz" or kind == "dict" else value
 
 
+def loading(file: str) -> str:
+    """The text of a program that loads a table in one of the ways that a pickle can be loaded."""
+    lines = ["import joblib", "import pandas as pd", "try:", f"    pd.read_pickle({file!r})"]
+    return "\n".join([*lines, "except Exception:", f"    joblib.load({file!r})"]) + "\n"
+
+
 def program(question: Question, wording: Wording) -> str:
     """The text of the program."""
     x, name, p = wording.names

@@ -31,7 +31,7 @@ class TabularProbe:
             given = [read_csv(site.task.files.get(f"{name}.csv"), HEAD_ROWS) for name in ("train", "test")]
             self._task = (site.task.id, given[0], given[1])
         try:
-            opened = self._opener.open(site)
+            opened = self._opener.open(site, self._task[2].rows)
         except UnavailableError:
             return {"probe_failed": "unavailable"}
         return {**facts_of(opened, *self._task[1:]), "attested_by": ATTESTED}

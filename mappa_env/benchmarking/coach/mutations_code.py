@@ -12,6 +12,7 @@ from mappa_env.benchmarking.coach.mutations import FENCE, PRINTED, Mutate, Mutat
 _SAVE = re.compile(r"\bto_(?:pickle|csv|parquet|json)\(|\bdump\(|\bsave\w*\(")
 _NAME = re.compile(r"(['\"])([\w.-]+\.(?:pkl|csv|json|npy|parquet|joblib))\1")
 _SAVED = re.compile(r"^\s*(\w+)\.to_\w+\(|\bdump\((\w+),|\bto_pickle\((\w+),")
+_PICKLED = re.compile(r"(\.to_pickle\('[\w.]+')\)")
 _READ = re.compile(r"\bread_\w+\(['\"]([\w.-]+)['\"]|\bopen\(['\"]([\w.-]+)['\"], ?'rb'")
 _ASSIGNED = re.compile(r"^(\w+) = ")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
@@ -95,6 +96,15 @@ def _half_rows(lines: list[str], rng: np.random.Generator) -> list[str] | None:
 def _saved_name(line: str) -> str | None:
     found = _SAVED.search(line)
     return next((name for name in found.groups() if name), None) if found else None
+
+
+def _compresses(lines: list[str], rng: np.random.Generator) -> list[str] | None:
+    """Save a pickle that pickle.load does not open."""
+    found = [i for i, line in enumerate(lines) if _PICKLED.search(line)]
+    at = _pick(found, rng)
+    if at is None:
+        return None
+    return [*lines[:at], _PICKLED.sub(r"\1, compression='gzip')", lines[at], count=1), *lines[at + 1 :]]
 
 
 def _deletes_input(lines: list[str], rng: np.random.Generator) -> list[str] | None:
@@ -195,6 +205,13 @@ def _reversed_rows(lines: list[str], rng: np.random.Generator) -> list[str] | No
     return None
 
 
+def _reversed_test(lines: list[str], rng: np.random.Generator) -> list[str] | None:
+    """Save the features of the test rows in the reverse order."""
+    at = next((i for i in _saves(lines) if "'X_test.pkl'" in lines[i]), None)
+    name = _saved_name(lines[at]) if at is not None else None
+    return None if at is None or name is None else _with(lines, at, f"{name} = {name}[::-1]")
+
+
 def _few_rows(lines: list[str], rng: np.random.Generator) -> list[str] | None:
     """Fit the model on eight rows."""
     changed = [re.sub(r"\.fit\((\w+), (\w+)\)", r".fit(\1[:8], \2[:8])", line) for line in lines]
@@ -230,6 +247,7 @@ CODE: Mapping[str, Mutation] = {
     "rename_saved": Mutation("file", _on_code(_rename_saved)),
     "swap_saved": Mutation("file", _on_code(_swap_saved)),
     "half_rows": Mutation("file", _on_code(_half_rows)),
+    "compresses": Mutation("file", _on_code(_compresses)),
     "deletes_input": Mutation("file", _on_code(_deletes_input)),
     "overwrites_input": Mutation("file", _on_code(_overwrites_input)),
     "prints_the_claim": Mutation("file", _on_code(_prints_the_claim)),
@@ -242,6 +260,7 @@ CODE: Mapping[str, Mutation] = {
     "no_output": Mutation("code", _on_code(_no_print)),
     "swap_names": Mutation("value", _on_code(_swap_names)),
     "reversed_rows": Mutation("value", _on_code(_reversed_rows)),
+    "reversed_test": Mutation("value", _on_code(_reversed_test)),
     "few_rows": Mutation("value", _on_code(_few_rows)),
     "wrong_constant": Mutation("value", _on_code(_wrong_constant)),
     "wrong_comparison": Mutation("value", _on_code(_wrong_comparison)),

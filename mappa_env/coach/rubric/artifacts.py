@@ -14,10 +14,17 @@ from mappa_env.types import FileChange, Space, ToolResult
 
 TABLES = ("X_train", "y_train", "X_test")
 MODEL = "model.pkl"
-NO_PACKAGE = "no package that reads"
+RUNS_CODE = "which is no data"
+"""In the reason of a file whose loading runs code, which may raise anything."""
 UNSTABLE = "it yields something else when it is loaded again"
+OTHER_LOADER = "pickle.load and pandas.read_pickle do not load it"
 FOLLOWS = 0.5
 """The least association of a handed-on column with the task's own: in another order of rows it is about 0."""
+
+
+KNOWN = 0.5
+"""The least share of text labels that occur in train.csv: with others, no submission is valid."""
+_ROWS = (("X_train", "rows"), ("y_train", "rows"), ("checks", "train_rows"))
 
 
 class Defect(NamedTuple):
@@ -101,12 +108,8 @@ def unknown_files(facts: Mapping[str, Any] | None) -> list[str]:
 
 
 def is_unknown(part: Mapping[str, Any]) -> bool:
-    """Whether nobody could tell what a file holds: it is huge, or of an unusual format.
-
-    What nobody can tell because no package reads it where agents' code runs, the next agent cannot read
-    either: that is its writer's defect.
-    """
-    return part.get("unknown") is True and not str(part.get("error", "")).startswith(NO_PACKAGE)
+    """Whether nobody could tell what a file holds: it is huge, or of an unusual format."""
+    return part.get("unknown") is True
 
 
 def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -123,12 +126,24 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "y_train.pkl", "its values are not those of its rows in train.csv"
     if checks.get("test_rows_follow", 1.0) < FOLLOWS:
         yield "X_test.pkl", "its rows are not those of test.csv in their order"
+    if checks.get("label_words"):
+        yield "y_train.pkl", f"{checks['label_words']} labels are texts where train.csv has numbers"
+    if checks.get("labels_known", 1.0) < KNOWN:
+        yield "y_train.pkl", "its labels do not occur in train.csv"
     if checks.get("rows_match") is False:
-        yield "X_train.pkl", "it has not as many rows as y_train.pkl"
+        yield _other_rows(facts)
     if checks.get("test_rows_match") is False:
         yield "X_test.pkl", "it has not as many rows as test.csv"
     if checks.get("columns_match") is False:
         yield "X_test.pkl", "its columns are not those of X_train.pkl"
+
+
+def _other_rows(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Whichever of X_train and y_train is further from the rows of train.csv: the other harms nobody."""
+    x, y, given = (int(section(facts, name).get(key) or 0) for name, key in _ROWS)
+    if abs(x - given) < abs(y - given):
+        return "y_train.pkl", f"it has {y} rows, and X_train.pkl {x}"
+    return "X_train.pkl", f"it has {x} rows, and y_train.pkl {y}"
 
 
 def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
@@ -138,6 +153,8 @@ def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
         return UNSTABLE
     if not table.get("table"):
         return f"it holds a {table.get('type', 'thing')}, not a table"
+    if table.get("plain") is False:
+        return OTHER_LOADER
     if not table.get("rows") or not table.get("cols"):
         return "it is empty"
     if table.get("nan"):
@@ -146,6 +163,8 @@ def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
         return f"{table['inf']} values in it are infinite"
     if not labels and not table.get("numeric"):
         return f"columns of text are left in it ({', '.join(map(str, table.get('strings', ())[:3]))})"
+    if not labels and table.get("mixed_names"):
+        return "some names of its columns are texts and others are not"
     if labels and table.get("distinct") == 1:
         return "it holds one and the same value in every row"
     return None
@@ -159,6 +178,8 @@ def _model(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield MODEL, f"it cannot be loaded ({model.get('error', 'no reason given')})"
     elif model.get("stable") is False:
         yield MODEL, UNSTABLE
+    elif model.get("plain") is False:
+        yield MODEL, OTHER_LOADER
     elif not model.get("has_predict"):
         yield MODEL, f"it holds a {model.get('type', 'thing')}, which cannot predict"
     elif model.get("predicts") is False:

@@ -77,15 +77,17 @@ def model(case: Case) -> Finding | None:
     found, seen = defects(case), section(facts, "model")
     own = [defect for defect in found if defect.writer == case.me]
     others = [defect for defect in found if defect.writer not in ("", case.me)]
-    full = any(cause.fills for cause in unsound_inputs(case))  # then a file may be half written
-    if own and not full and (not seen.get("has_predict") or "probe_failed" in facts):
+    hopeless = not seen.get("has_predict") or seen.get("plain") is False or "probe_failed" in facts
+    if own and hopeless and not any(cause.fills for cause in unsound_inputs(case)):
         return Finding(UNUSABLE, f"{own[0].path} is unusable: {own[0].reason}", case.me)
     if own:
         return _bad(case, f"{own[0].path} is unusable: {own[0].reason}", others)
     if untried := next((defect for defect in others if defect.path == MODEL), None):
         return Finding(UNTRIED, f"{MODEL} could not be tried: {why(untried)}", untried.writer)
     if "predictions" not in seen:
-        return Finding(UNTRIED, f"{MODEL} can predict; there is no X_test.pkl to try it on")
+        test = next((defect for defect in others if defect.path == "X_test.pkl"), None)
+        said = why(test) if test else "there is no X_test.pkl to try it on"
+        return Finding(UNTRIED, f"{MODEL} can predict; {said}", test.writer if test else None)
     causes = [*unsound_inputs(case), *others]
     if seen.get("constant"):
         return _bad(case, f"{MODEL} predicts the same value for every row", [*causes, *_given_poor(case)])
@@ -93,7 +95,8 @@ def model(case: Case) -> Finding | None:
         return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
     skill = _grade_model(case, facts)
     if skill is None and others:
-        return Finding(UNTRIED, f"{MODEL} can predict; {others[0].path} cannot be used to test it")
+        said = f"{MODEL} can predict; {others[0].path} cannot be used to test it"
+        return Finding(UNTRIED, said, others[0].writer)
     if skill is None:  # it may need another step, such as decoding labels
         return Finding(UNKNOWN, f"the predictions of {MODEL} cannot be graded in this form")
     said = f"{MODEL} predicts {_worded(skill)}"
@@ -118,6 +121,9 @@ def submission(case: Case) -> Finding | None:
     given = None if facts is None or causes else _grade_model(case, facts)
     if (facts is not None and section(facts, "model").get("constant")) or (given is not None and given <= 0):
         causes = causes or [_behind(case, given, "it predicts no better than the best constant")]
+    elif not causes and facts is not None and given is None:  # its predictions have the form of its labels
+        change = case.evidence.present.get(MODEL)
+        causes += unsound_inputs(case, change.agent) if change is not None and change.agent else ()
     if graded.status != "ok":
         return _bad(case, f"{path} is refused: {graded.reason}", causes)
     if graded.metrics.get("constant"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mappa_env.coach.program import BLUNDERS, Program, exception_of
-from mappa_env.coach.rubric.artifacts import Defect
+from mappa_env.coach.rubric.artifacts import RUNS_CODE, Defect
 
 
 def tried(programs: Sequence[Program], causes: Sequence[Defect]) -> bool:
@@ -22,7 +22,8 @@ def explains(cause: Defect, run: Program) -> bool:
 
     Contents explain any end: code in a pickle may hang or exhaust memory. What is missing, or in the way,
     raises an exception. A full workspace explains that nothing can be written.
-    A blunder, such as a NameError, is the program's own, unless the probe got the same.
+    A blunder, such as a NameError, is the program's own, unless the probe got the same or loading the input
+    runs code of its writer.
     """
     if cause.fills:
         return run.out_of_space
@@ -31,4 +32,4 @@ def explains(cause: Defect, run: Program) -> bool:
     if run.tool.status != "error":
         return not cause.observed
     name = exception_of(run.tool)[0]
-    return name not in BLUNDERS or name in cause.reason
+    return name not in BLUNDERS or name in cause.reason or RUNS_CODE in cause.reason

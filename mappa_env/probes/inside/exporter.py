@@ -131,6 +131,7 @@ def _table(frame: Any, rows: int) -> dict[str, Any]:
     cols = frame.shape[1]
     frame = (frame if cols <= MAX_COLUMNS else frame.iloc[:, :MAX_COLUMNS]).infer_objects()
     names = [str(name)[:MAX_NAME] for name in frame.columns]
+    kinds = {type(name) for name in frame.columns}
     number = [dtype.kind in "biuf" for dtype in frame.dtypes]
     texts = [frame.iloc[:, at] for at, each in enumerate(number) if not each]
     frame = frame.loc[:, number] if texts else frame
@@ -140,6 +141,7 @@ def _table(frame: Any, rows: int) -> dict[str, Any]:
         "rows": rows,
         "cols": cols,
         "names": names,
+        "mixed": str in kinds and len(kinds) > 1,
         "kinds": "".join("n" if each else "t" for each in number),
         "kept": kept,
         "numbers": _packed(numbers[:kept], "<f8"),

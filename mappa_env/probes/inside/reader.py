@@ -142,7 +142,7 @@ def _read_pickle(stream: IO[bytes]) -> Read:
     try:
         read = Read(plain.load(), plain=True)
     except Exception as error:
-        if not plain.marks or isinstance(error, CodeError):  # code that joblib may not see
+        if not plain.marks or isinstance(error, (CodeError, ImportError)):  # names that joblib may not see
             raise
         read = Read(None)  # what the bytes of an array do to a reader of pickles
     if not plain.marks:
@@ -187,8 +187,8 @@ class DataUnpickler(_Unpickler):
         ):
             __import__(module)
             return getattr(sys.modules[module], name)
-        if not _is_there(module.split(".")[0]):
-            raise CodeError(f"it names {module}.{name}, which is not installed", unusual=False)
+        if not _is_there(package := module.split(".")[0]):
+            raise ModuleNotFoundError(f"No module named {package!r}")  # as it meets the next agent
         raise CodeError(f"it names {module}.{name}, which is no data", unusual=_may_be_data(module, name))
 
     def load_build(self) -> None:

@@ -72,6 +72,11 @@ def test_a_booster_in_its_own_format_is_unknown(name: str) -> None:
     assert (action.verdict.status, action.reward_valid) == ("abstain", False)
 
 
+@pytest.mark.parametrize("head", [b"{U\xf8\xff", b"{L\x07\x07\x07junk", b"\x89HDFjunk", b"SQLite format 3?"])
+def test_junk_that_starts_much_like_a_format_is_junk(head: bytes) -> None:
+    assert format_of(head) == "pickle"
+
+
 @pytest.mark.parametrize(
     ("head", "form"),
     [

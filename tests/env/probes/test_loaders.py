@@ -162,6 +162,20 @@ def test_missing_packages_and_code_of_known_ones_are_faults(names: str, tmp_path
     refused(tmp_path, names.encode())
 
 
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("nosuch.mod Frame", "ModuleNotFoundError"),
+        ("sklearn.nosuch Frame", "ModuleNotFoundError"),
+        ("gymnasium NoSuch", "AttributeError"),
+    ],
+)
+def test_a_name_that_is_not_there_is_a_fault_with_the_exception_of_the_reader(
+    name: str, error: str, tmp_path: Path
+) -> None:
+    assert refused(tmp_path, "c{}\n{}\n.".format(*name.split()).encode()).startswith(error)
+
+
 def test_a_class_of_an_unlisted_package_is_unknown(tmp_path: Path) -> None:
     facts = look(write(tmp_path, X_train=b"cgymnasium.spaces.box\nBox\n."))["X_train"]
     assert facts["unknown"] is True

@@ -127,6 +127,25 @@ CASES: dict[str, Callable[[Path], object]] = {
     "id": dump("X_train.pkl", X.assign(id=range(60))),
     "words": dump("y_train.pkl", "no table at all"),
     "no-test-table": lambda folder: (folder / "test.csv").write_bytes(b"\xff\xfe"),
+    "mixed-names": dump("X_train.pkl", X.set_axis([0, "b", "c", "d"], axis=1)),
+    "numbered-names": dump("X_train.pkl", X.set_axis(range(4), axis=1)),
+    "objects": lambda folder: [
+        dump("X_train.pkl", X.astype(object))(folder),
+        dump("y_train.pkl", Y.astype(object))(folder),
+    ],
+    "category-labels": dump("y_train.pkl", Y.astype("category")),
+    "text-labels": dump("y_train.pkl", Y.astype(str)),
+    "flag-labels": dump("y_train.pkl", Y.astype(bool)),
+    "other-labels": lambda folder: [
+        pd.read_csv(folder / "train.csv")
+        .replace({"t": {0: "no", 1: "yes"}})
+        .to_csv(folder / "train.csv", index=False),
+        dump("y_train.pkl", Y.map({0: "nein", 1: "yes"}))(folder),
+    ],
+    "many-test-rows": lambda folder: [
+        (folder / "test.csv").write_text("id,a\n" + "1,2\n" * 10),
+        dump("X_test.pkl", pd.concat([X] * 200))(folder),
+    ],
     "reversed-labels": dump("y_train.pkl", Y[::-1].reset_index(drop=True)),
     "named-labels": dump("y_train.pkl", Y.map({0: "no", 1: "yes"})),
     "no-model": lambda folder: (folder / "model.pkl").unlink(),
@@ -166,6 +185,7 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "test_rows_match": True,
         "labels_follow": 1.0,
         "test_rows_follow": 1.0,
+        "label_words": 0,
         "target_leaked": [],
         "id_kept": False,
     }
@@ -227,6 +247,30 @@ def test_what_is_wrong_inside_is_seen(facts: dict[str, dict[str, Any]]) -> None:
     assert facts["words"]["y_train"]["table"] is False
     assert "rows_match" not in facts["words"]["checks"]
     assert facts["no-test-table"]["checks"]["test_rows"] is None
+
+
+def test_names_of_mixed_types_are_seen(facts: dict[str, dict[str, Any]]) -> None:
+    """scikit-learn refuses them."""
+    assert facts["mixed-names"]["X_train"]["mixed_names"]
+    for name in ("good", "numbered-names", "arrays"):
+        assert not facts[name]["X_train"]["mixed_names"]
+
+
+def test_labels_that_are_no_numbers_are_seen(facts: dict[str, dict[str, Any]]) -> None:
+    assert facts["named-labels"]["checks"]["label_words"] == 60
+    for name in ("objects", "category-labels", "text-labels", "flag-labels"):
+        assert facts[name]["checks"]["label_words"] == 0
+    assert facts["objects"]["X_train"]["numeric"]
+    other = facts["other-labels"]["checks"]
+    assert 0 < other["labels_known"] < 1
+    assert "label_words" not in other
+
+
+def test_a_table_of_very_many_rows_is_no_test_of_a_model(facts: dict[str, dict[str, Any]]) -> None:
+    found = facts["many-test-rows"]
+    assert found["checks"]["test_rows_match"] is False
+    assert found["model"]["has_predict"]
+    assert "predicts" not in found["model"]
 
 
 def test_labels_that_left_their_rows_are_seen(facts: dict[str, dict[str, Any]]) -> None:

@@ -195,15 +195,6 @@ def test_nobody_is_blamed_for_what_follows_from_an_unknown_input() -> None:
     assert culprit(play.actions) is None
 
 
-def test_what_no_installed_package_reads_is_its_writers_defect() -> None:
-    parquet = {**UNKNOWN, "error": "no package that reads parquet is installed"}
-    play = Play("dsbench", TABLE)
-    verdict = engineer(play, facts(X_train=parquet))
-    assert (verdict.score, verdict.blame) == (1, "engineer_0")
-    blocked = play.act("modeler_0", code("pd.read_parquet('X_train.pkl')"), CRASH)
-    assert (blocked.score, blocked.blame) == (6, "engineer_0")
-
-
 def test_what_yields_something_else_the_next_time_is_unusable() -> None:
     assert model_score(stable=False)[0] == 1
 

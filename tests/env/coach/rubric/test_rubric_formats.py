@@ -1,0 +1,140 @@
+"""The rubric on files in a form that the next agent cannot use: the writer is at fault, not the reader."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import pytest
+
+from mappa_env import team_env
+from mappa_env.coach.culprit import culprit
+from mappa_env.scripted import make_team
+from mappa_env.types import ActionRecord
+from probing import code_of
+from rubric_play import TABLE, Play, code, ran
+from rubric_tables import LOADS, engineer, facts, graded, modeler, predictions, submit, with_model
+
+LABELS, NUMBERS = 4, 5
+"""Seeds of tasks of text labels, and of regression."""
+TABLES = """import pickle, joblib, numpy as np, pandas as pd
+X, y, Z = (pd.read_pickle(f"{name}.pkl") for name in ("X_train", "y_train", "X_test"))
+"""
+MODEL = """import gzip, joblib, pickle
+model = pickle.load(open("model.pkl", "rb"))
+"""
+NAMING = "open({file!r}, 'wb').write(b'c{module}\\n{name}\\n.')"
+
+
+def episode(writer: str, more: str, seed: int) -> list[ActionRecord]:
+    """The experts' actions with code, where the script of ``writer`` ends with ``more``."""
+    env = gym.make("mappa/DSBench-v0", coach="rubric")
+    env.reset(seed=seed)
+    running, team, over = team_env(env).episode, make_team("dsbench", "expert"), False
+    team.reset(running.task, seed=1)
+    while not over:
+        agent = str(running.agent)
+        action = team.act(agent, running.turn, running.actions)
+        if "```" in action and agent == writer:
+            action = f"```python\n{code_of(action)}\n{more}\n```"
+        over = env.step(action)[2]
+    actions = [action for action in running.actions if action.tool is not None]
+    env.close()
+    return actions
+
+
+ENGINEERS = {
+    "gzip": (TABLES + "X.to_pickle('X_train.pkl', compression='gzip')", NUMBERS),
+    "joblib": (TABLES + "joblib.dump(X, 'X_train.pkl')", NUMBERS),
+    "numpy": (TABLES + "np.save(open('y_train.pkl', 'wb'), y.to_numpy())", NUMBERS),
+    "mixed names": (TABLES + "X.columns = [0, *X.columns[1:]]; X.to_pickle('X_train.pkl')", NUMBERS),
+    "words for numbers": (TABLES + "('value ' + y.astype(str)).to_pickle('y_train.pkl')", NUMBERS),
+    "other labels": (TABLES + "('class ' + y.astype(str)).to_pickle('y_train.pkl')", LABELS),
+    "many labels": (TABLES + "pd.concat([y] * 40_000).to_pickle('y_train.pkl')", NUMBERS),
+    "many test rows": (TABLES + "pd.concat([Z] * 20_000).to_pickle('X_test.pkl')", NUMBERS),
+    "junk": ("open('X_train.pkl', 'wb').write(bytes(range(256)))", NUMBERS),
+    "no such package": (NAMING.format(file="X_train.pkl", module="nosuch.mod", name="Thing"), NUMBERS),
+    "no such module": (NAMING.format(file="X_train.pkl", module="sklearn.nosuch", name="Thing"), NUMBERS),
+    "no such name": (NAMING.format(file="X_train.pkl", module="gymnasium", name="NoSuch"), NUMBERS),
+    "a blunder inside": (
+        "open('X_train.pkl', 'wb').write(b'cbuiltins\\neval\\n(Vundefined_name\\ntR.')",
+        NUMBERS,
+    ),
+}
+MODELERS = {
+    "gzip": MODEL + "pickle.dump(model, gzip.open('model.pkl', 'wb'))",
+    "joblib": MODEL + "joblib.dump(model, 'model.pkl')",
+    "compressed joblib": MODEL + "joblib.dump(model, 'model.pkl', compress=3)",
+    "junk": "open('model.pkl', 'wb').write(bytes(range(256)))",
+    "no such package": NAMING.format(file="model.pkl", module="nosuch.mod", name="Thing"),
+    "no such name": NAMING.format(file="model.pkl", module="sklearn.ensemble", name="NoSuch"),
+}
+
+
+def check(actions: list[ActionRecord], writer: str) -> None:
+    assert culprit(actions) == writer
+    for action in actions:
+        assert action.verdict.score is not None
+        if action.agent == writer:
+            assert action.verdict.score <= 1
+        elif action.step > next(each.step for each in actions if each.agent == writer):
+            assert (action.verdict.score >= 4, action.verdict.blame) == (True, writer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENGINEERS)
+def test_tables_that_block_their_readers_are_the_engineers_fault(name: str) -> None:
+    more, seed = ENGINEERS[name]
+    check(episode("engineer_0", more, seed), "engineer_0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELERS)
+def test_models_that_block_their_readers_are_the_modelers_fault(name: str) -> None:
+    check(episode("modeler_0", MODELERS[name], NUMBERS), "modeler_0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", [0, 2])
+def test_an_old_protocol_is_as_good_as_a_new_one(protocol: int) -> None:
+    more = f"{MODEL}pickle.dump(model, open('model.pkl', 'wb'), protocol={protocol})"
+    assert episode("modeler_0", more, NUMBERS)[1].verdict.score == 10
+
+
+@pytest.mark.slow
+def test_a_full_workspace_is_the_fault_of_who_filled_it_even_if_half_a_model_is_written() -> None:
+    more = "try:\n    open('pad', 'wb').write(bytes(1 << 30))\nexcept OSError:\n    pass"
+    _, modeler_, analyst = episode("engineer_0", more, NUMBERS)
+    assert modeler_.verdict.blame == analyst.verdict.blame == "engineer_0"
+    assert (modeler_.verdict.score, analyst.verdict.score) == (6, 6)
+
+
+def test_a_format_of_its_own_is_no_consequence_of_unsound_inputs() -> None:
+    play = Play("dsbench", TABLE)
+    leak = {"checks": {"target_leaked": ["price"]}}
+    engineer(play, facts(**leak))
+    verdict = modeler(
+        play, {**with_model(plain=False, predictions=predictions(1.0)), **facts(**leak)["checks"]}
+    )
+    assert (verdict.score, verdict.blame) == (1, "modeler_0")
+
+
+def test_who_reads_the_format_all_the_same_is_scored_for_that() -> None:
+    play = Play("dsbench", TABLE)
+    engineer(play)
+    modeler(play, with_model(plain=False, predictions=predictions(1.0)))
+    assert submit(play, graded(1.0)).score == 10
+
+
+def test_a_format_that_is_not_read_here_is_never_bad_work() -> None:
+    error = "CodeError: no package that reads parquet is installed"
+    unknown = {"exists": True, "loads": False, "unknown": True, "error": error}
+    play = Play("dsbench", TABLE)
+    assert engineer(play, facts(X_train=unknown)).status == "abstain"
+    crash = ran("", "error", "ImportError: no parquet engine")
+    assert play.act("modeler_0", code(LOADS["modeler_0"]), crash).status == "abstain"
+
+
+def test_the_table_with_too_many_rows_is_named() -> None:
+    huge = facts(y_train={"rows": 10**8}, checks={"rows_match": False})
+    assert "y_train.pkl is unusable" in engineer(Play("dsbench", TABLE), huge).reasoning
+    few = facts(X_train={"rows": 60}, checks={"rows_match": False})
+    assert "X_train.pkl is unusable" in engineer(Play("dsbench", TABLE), few).reasoning
