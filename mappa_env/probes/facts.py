@@ -52,7 +52,7 @@ def _file(file: File) -> Facts:
         return {**found, "error": error}
     if record is None:
         return found
-    found |= {"plain": record.plain, "stable": record.stable}
+    found |= {"plain": record.plain, "format": file.form, "stable": record.stable}
     return {**found, "type": record.kind[:_MAX_NAME], "table": record.table is not None}
 
 

@@ -35,12 +35,14 @@ class File(NamedTuple):
     """What is known of one file.
 
     ``unknown``: why nobody can tell what it holds (empty: ``record`` does). ``error``: why it is no file.
+    ``form``: see ``format_of``.
     """
 
     exists: bool = True
     unknown: str = ""
     error: str = ""
     record: Record | None = None
+    form: str = ""
 
 
 class Asked(NamedTuple):
@@ -98,7 +100,7 @@ class Opener:
                     self._models[model] = _asked(exports, site, self._tables.get(test), rows)
         for name in tables:
             record = self._tables[keys[name]]
-            files[name] = File(unknown=record.error if record.unusual else "", record=record)
+            files[name] = files[name]._replace(unknown=record.error if record.unusual else "", record=record)
         asked = self._models[model] if MODEL in readable else None
         return Opened(files, asked, self._fit(keys))
 
@@ -167,7 +169,8 @@ def _found(workspace: Workspace, name: str) -> File:
     if entry.kind != "file":
         return File(error=f"it is a {entry.kind}, not a file")
     try:
-        return File(unknown=why_unknown(workspace.head(name, HEAD), entry.size))
+        head = workspace.head(name, HEAD)
+        return File(unknown=why_unknown(head, entry.size), form=format_of(head))
     except WorkspaceError as error:
         return File(error=str(error))
 

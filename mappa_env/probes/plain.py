@@ -136,7 +136,7 @@ def _table(raw: Mapping[str, Any]) -> Table:
         texts,
         max(_count(raw["nan"]), missing),
         max(_count(raw["inf"]), int(np.isinf(numbers).sum())),
-        raw["mixed"] is True,
+        _flag(raw["mixed"]),
     )
 
 
@@ -162,6 +162,12 @@ def _cells(column: Any, kept: int) -> tuple[str | None, ...]:
 def _list(value: Any, most: int) -> list[Any]:
     if not isinstance(value, list) or len(value) > most:
         raise MalformedError("no list of the right length")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise MalformedError(f"{str(value)[:40]!r} where True or False belongs")
     return value
 
 

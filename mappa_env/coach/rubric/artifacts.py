@@ -90,6 +90,11 @@ def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def other_format(part: Mapping[str, Any]) -> bool:
+    """Whether a table is in a known format that is no pickle: whether it blocks its reader shows later."""
+    return part.get("plain") is False and part.get("format", "pickle") != "pickle"
+
+
 def unknown_work(case: Case) -> str | None:
     """The first file of this agent's task that nobody can look into: neither good work nor bad.
 
@@ -153,7 +158,7 @@ def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
         return UNSTABLE
     if not table.get("table"):
         return f"it holds a {table.get('type', 'thing')}, not a table"
-    if table.get("plain") is False:
+    if table.get("plain") is False and not other_format(table):
         return OTHER_LOADER
     if not table.get("rows") or not table.get("cols"):
         return "it is empty"

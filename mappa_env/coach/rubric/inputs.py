@@ -11,7 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mappa_env.coach.program import Program
-from mappa_env.coach.rubric.artifacts import Defect, defects_of, space_of, unknown_files
+from mappa_env.coach.rubric.artifacts import (
+    OTHER_LOADER,
+    TABLES,
+    Defect,
+    defects_of,
+    other_format,
+    section,
+    space_of,
+    unknown_files,
+)
 from mappa_env.coach.rubric.case import Case, deleted_by
 from mappa_env.coach.rubric.obstacles import filled, obstacles
 from mappa_env.types import ActionRecord, FileChange, Task, Team
@@ -29,7 +38,8 @@ def unsound_inputs(case: Case, agent: str | None = None) -> tuple[Defect, ...]:
         return _unsound(team, task, _until(case.before, agent), agent)
     found = _unsound(team, task, case.before, case.me)
     filler = filled(case.me, case.programs)
-    return found if filler is None else (*found, filler)
+    foreign = _foreign(team, task, case.before, case.me, case.programs)
+    return (*found, *(each for each in (filler, foreign) if each is not None))
 
 
 def unknown_input(case: Case) -> str | None:
@@ -72,6 +82,8 @@ def _root(team: Team, task: Task, before: Sequence[ActionRecord], writer: str) -
     runs = [Program(r.code or "", r.tool) for r in before if r.agent == writer and r.tool is not None]
     if (filler := filled(writer, runs)) is not None:
         return filler.writer
+    if (foreign := _foreign(team, task, earlier, writer, runs)) is not None:
+        return foreign.writer
     return "" if _unknown(_files(team, task, earlier), earlier, writer, runs) is not None else writer
 
 
@@ -82,6 +94,26 @@ def _unknown(
         change = present.get(path)
         if change is not None and change.agent not in ("", agent) and any(run.uses(path) for run in programs):
             return path
+    return None
+
+
+def _foreign(
+    team: Team, task: Task, before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
+) -> Defect | None:
+    """The table in another format than pickle that the last program of ``agent`` used, if that failed.
+
+    A reader that copes with the format is not harmed by it.
+    """
+    if not programs or not programs[-1].failed:
+        return None
+    facts, present = _facts(before) or {}, _files(team, task, before)
+    for name in TABLES:
+        path = f"{name}.pkl"
+        if path not in team[agent].reads or path not in present or not other_format(section(facts, name)):
+            continue
+        writer = present[path].agent
+        if writer not in ("", agent) and programs[-1].uses(path):
+            return Defect(path, writer, OTHER_LOADER)
     return None
 
 

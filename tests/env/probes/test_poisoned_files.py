@@ -126,10 +126,7 @@ for name in ("X_train.pkl", "y_train.pkl", "X_test.pkl"):
     {how}
 """
 FORMATS = {
-    "joblib": "import joblib; joblib.dump(value, name)",
-    "compressed joblib": "import joblib; joblib.dump(value, name, compress=3)",
     "protocol 2": "import pickle; pickle.dump(value, open(name, 'wb'), protocol=2)",
-    "gzip": "value.to_pickle(name, compression='gzip')",
     "array": "import pickle; pickle.dump(value.to_numpy(), open(name, 'wb'))",
     "npy": "np.save(open(name, 'wb'), value.to_numpy())",
     "npz": "np.savez(open(name, 'wb'), value.to_numpy())",
@@ -191,9 +188,8 @@ def test_honest_tables_in_any_format_earn_what_pickles_earn(how: str, honest: fl
 def test_a_file_that_nobody_can_read_is_neither_bad_nor_good_work() -> None:
     env = gym.make("mappa/DSBench-v0", coach="rubric")
     env.reset(seed=3)
-    script = (
-        "for n in ('X_train.pkl', 'y_train.pkl', 'X_test.pkl'):\n    open(n, 'wb').write(b'\\x89HDF\\r\\n')"
-    )
+    signature = b"\x89HDF\r\n\x1a\n"
+    script = f"for n in ('X_train.pkl', 'y_train.pkl', 'X_test.pkl'):\n    open(n, 'wb').write({signature!r})"
     _, _, _, _, info = env.step(f"```python\n{script}\n```")
     assert (info["coach/status"], info["reward_valid"]) == ("abstain", False)
     env.close()

@@ -41,6 +41,7 @@ def evidence(name: str) -> Evidence:
         "cols": 1,
         "kept": 0,
         "names": [name[:200]],
+        "mixed": False,
         "kinds": "t",
         "numbers": "",
         "texts": [[]],

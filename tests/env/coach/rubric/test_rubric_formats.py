@@ -44,7 +44,6 @@ def episode(writer: str, more: str, seed: int) -> list[ActionRecord]:
 ENGINEERS = {
     "gzip": (TABLES + "X.to_pickle('X_train.pkl', compression='gzip')", NUMBERS),
     "joblib": (TABLES + "joblib.dump(X, 'X_train.pkl')", NUMBERS),
-    "numpy": (TABLES + "np.save(open('y_train.pkl', 'wb'), y.to_numpy())", NUMBERS),
     "mixed names": (TABLES + "X.columns = [0, *X.columns[1:]]; X.to_pickle('X_train.pkl')", NUMBERS),
     "words for numbers": (TABLES + "('value ' + y.astype(str)).to_pickle('y_train.pkl')", NUMBERS),
     "other labels": (TABLES + "('class ' + y.astype(str)).to_pickle('y_train.pkl')", LABELS),
@@ -90,6 +89,23 @@ def test_tables_that_block_their_readers_are_the_engineers_fault(name: str) -> N
 @pytest.mark.parametrize("name", MODELERS)
 def test_models_that_block_their_readers_are_the_modelers_fault(name: str) -> None:
     check(episode("modeler_0", MODELERS[name], NUMBERS), "modeler_0")
+
+
+@pytest.mark.slow
+def test_a_table_of_another_known_format_is_sound_until_it_blocks_its_reader() -> None:
+    more = TABLES + "np.save(open('y_train.pkl', 'wb'), y.to_numpy())"
+    first, *others = actions = episode("engineer_0", more, NUMBERS)
+    assert first.verdict.score == 10
+    assert [(each.verdict.score, each.verdict.blame) for each in others] == [(6, "engineer_0")] * 2
+    assert culprit(actions) == "engineer_0"
+
+
+def test_a_reader_that_copes_with_another_format_is_judged_as_any() -> None:
+    play = Play("dsbench", TABLE)
+    probe = with_model(predictions=predictions(0.2))
+    probe = {**probe, "y_train": {**probe["y_train"], "plain": False, "format": "npy"}}
+    engineer(play, probe)
+    assert modeler(play, probe).blame == "modeler_0"
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ def test_what_goes_wrong_in_another_order_of_rows_shows_without_the_truth() -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [SHUFFLED, NOISE, LOGARITHM])
-def test_engineers_who_spoil_the_values_earn_least(change: str) -> None:
+def test_engineers_who_hand_on_wrong_values_earn_least(change: str) -> None:
     engineer_, modeler_ = played(REWRITE.replace("CHANGE", change), "pass", SEED)
     assert engineer_.verdict.blame == modeler_.verdict.blame == "engineer_0"
     assert engineer_.verdict.score is not None
