@@ -27,6 +27,7 @@ _SAME_ROWS = 0.99
 """The association of a feature with its column in train.csv from which their rows count as the same."""
 _FEW_ROWS = 20
 """With fewer rows, equal columns may be a coincidence."""
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def facts_of(opened: Opened, train: CsvTable, test: CsvTable) -> Facts:
@@ -73,6 +74,7 @@ def table_facts(table: Table) -> Facts:
         "strings": [name[:_MAX_NAME] for name, numeric in pairs if not numeric][:8],
         "nan": table.nan,
         "inf": table.inf,
+        "too_large": int((np.abs(table.numbers) > _LARGEST).sum()) - int(np.isinf(table.numbers).sum()),
         "distinct": len(np.unique(first[~missing(first)])) + bool(missing(first).any()),
     }
 

@@ -166,6 +166,8 @@ def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
         return f"{table['nan']} values are missing in it"
     if table.get("inf"):
         return f"{table['inf']} values in it are infinite"
+    if not labels and table.get("too_large"):
+        return f"{table['too_large']} values in it are too large for float32, in which trees compute"
     if not labels and not table.get("numeric"):
         return f"columns of text are left in it ({', '.join(map(str, table.get('strings', ())[:3]))})"
     if not labels and table.get("mixed_names"):

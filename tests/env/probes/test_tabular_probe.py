@@ -121,6 +121,7 @@ CASES: dict[str, Callable[[Path], object]] = {
     "arrays": lambda folder: [dump(f"{n}.pkl", X.to_numpy())(folder) for n in ("X_train", "X_test")],
     "fewer": dump("X_test.pkl", X[["a", "b"]]),
     "text": dump("X_train.pkl", X.assign(a="red", b=np.nan)),
+    "too-large": dump("X_train.pkl", X.assign(a=X.a * 1e300)),
     "infinite": dump("X_test.pkl", X.assign(a=np.inf)),
     "leak": dump("X_train.pkl", X.assign(t=Y)),
     "renamed-leak": dump("X_train.pkl", X.assign(z=Y.to_numpy())),
@@ -241,6 +242,7 @@ def test_what_is_wrong_inside_is_seen(facts: dict[str, dict[str, Any]]) -> None:
     text = facts["text"]["X_train"]
     assert (text["numeric"], text["strings"], text["nan"]) == (False, ["a"], 60)
     assert facts["infinite"]["X_test"]["inf"] == 60
+    assert (facts["infinite"]["X_test"]["too_large"], facts["too-large"]["X_train"]["too_large"]) == (0, 60)
     assert facts["leak"]["checks"]["target_leaked"] == ["t"]
     assert facts["renamed-leak"]["checks"]["target_leaked"] == ["z"]
     assert facts["id"]["checks"]["id_kept"]

@@ -45,6 +45,7 @@ ENGINEERS = {
     "gzip": (TABLES + "X.to_pickle('X_train.pkl', compression='gzip')", NUMBERS),
     "joblib": (TABLES + "joblib.dump(X, 'X_train.pkl')", NUMBERS),
     "mixed names": (TABLES + "X.columns = [0, *X.columns[1:]]; X.to_pickle('X_train.pkl')", NUMBERS),
+    "large values": (TABLES + "(X.astype(float) * 1e300).to_pickle('X_train.pkl')", NUMBERS),
     "words for numbers": (TABLES + "('value ' + y.astype(str)).to_pickle('y_train.pkl')", NUMBERS),
     "other labels": (TABLES + "('class ' + y.astype(str)).to_pickle('y_train.pkl')", LABELS),
     "many labels": (TABLES + "pd.concat([y] * 40_000).to_pickle('y_train.pkl')", NUMBERS),
