@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mappa_env.coach.program import exception_of
 from mappa_env.coach.rubric.artifacts import MODEL, Defect, defects, facts_of, section
 from mappa_env.coach.rubric.case import Case, deleted_by
+from mappa_env.coach.rubric.inputs import foreign_input
 from mappa_env.coach.rubric.usage import explains
 from mappa_env.types import FileChange, Link, Outcome
 
@@ -110,10 +111,11 @@ class FileWalk:
         return self._defective(writer, deeper)
 
     def _defect(self, case: Case) -> Defect | None:
-        """The defect, found by the last probe, of an input that another agent wrote."""
+        """The defect, found by the last probe or by this agent, of an input that another agent wrote."""
         reads = case.evidence.agent.reads
         upstream = (d for d in defects(case) if d.writer not in ("", case.me) and d.path in reads)
-        return next((d for d in upstream if case.evidence.present[d.path].step < case.evidence.step), None)
+        earlier = (d for d in upstream if case.evidence.present[d.path].step < case.evidence.step)
+        return next(earlier, None) or foreign_input(case)
 
     def _overwritten(self, case: Case) -> FileChange | None:
         """An input that an agent not responsible for it wrote last."""

@@ -38,13 +38,17 @@ def unsound_inputs(case: Case, agent: str | None = None) -> tuple[Defect, ...]:
         return _unsound(team, task, _until(case.before, agent), agent)
     found = _unsound(team, task, case.before, case.me)
     filler = filled(case.me, case.programs)
-    foreign = _foreign(team, task, case.before, case.me, case.programs)
-    return (*found, *(each for each in (filler, foreign) if each is not None))
+    return (*found, *(each for each in (filler, foreign_input(case)) if each is not None))
 
 
 def unknown_input(case: Case) -> str | None:
     """The first input that another agent wrote, that a program used, and that nobody can look into."""
     return _unknown(_files(case.team, case.evidence.task, case.before), case.before, case.me, case.programs)
+
+
+def foreign_input(case: Case) -> Defect | None:
+    """The table in another format than pickle over which the last program of this agent failed."""
+    return _foreign(case.team, case.evidence.task, case.before, case.me, case.programs)
 
 
 def files_before(case: Case) -> dict[str, FileChange]:

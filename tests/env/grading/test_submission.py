@@ -22,6 +22,7 @@ from mappa_env.grading.submission import (
     SubmissionGrader,
     grade_model,
     grade_submission,
+    separation,
 )
 from mappa_env.types import FileChange, Outcome, Task
 from mappa_env.workspace.workspace import Workspace
@@ -282,3 +283,24 @@ def test_probabilities_are_rounded_for_accuracy_and_f1_alone() -> None:
     assert low.score == high.score == 1.0
     assert (low.metrics["f1_fair"], high.metrics["f1_fair"]) == (0.0, 1.0)
     assert high.metrics["accuracy_fair"] == 1.0
+
+
+@pytest.mark.parametrize("task", [LABELS, AUC, LOSS])
+def test_separation_needs_no_threshold_and_no_order_of_classes(task: Task) -> None:
+    rows = [line.split(",")[1] for line in task.truth["answers_csv"].decode().split()[1:]]
+    last = [float(row == max(rows)) for row in rows]
+
+    def seen(shares: list[float]) -> dict[str, Any]:
+        return {"model": {"n_predictions": len(rows), "probabilities": shares}}
+
+    assert separation(task, seen([0.01 + share / 100 for share in last])) == pytest.approx(1)
+    assert separation(task, seen([0.9 - share / 10 for share in last])) == pytest.approx(1)
+    assert separation(task, seen([0.5] * len(rows))) == 0
+
+
+@pytest.mark.parametrize("task", [VALUES, WORDS])
+def test_separation_is_only_known_of_two_classes(task: Task) -> None:
+    rows = len(task.truth["answers_csv"].decode().split()) - 1
+    assert separation(task, {"model": {"n_predictions": rows, "probabilities": [0.5] * rows}}) is None
+    assert separation(LABELS, {"model": {"probabilities": [0.5]}}) is None
+    assert separation(LABELS, {}) is None

@@ -6,12 +6,13 @@ import gymnasium as gym
 import pytest
 
 from mappa_env import team_env
+from mappa_env.coach.blame.attribution import attribute
 from mappa_env.coach.culprit import culprit
 from mappa_env.scripted import make_team
-from mappa_env.types import ActionRecord
+from mappa_env.types import ActionRecord, Outcome, Trajectory
 from probing import code_of
 from rubric_play import TABLE, Play, code, ran
-from rubric_tables import LOADS, engineer, facts, graded, modeler, predictions, submit, with_model
+from rubric_tables import LOADS, engineer, facts, graded, modeler, no_file, predictions, submit, with_model
 
 LABELS, NUMBERS = 4, 5
 """Seeds of tasks of text labels, and of regression."""
@@ -99,6 +100,19 @@ def test_a_table_of_another_known_format_is_sound_until_it_blocks_its_reader() -
     assert first.verdict.score == 10
     assert [(each.verdict.score, each.verdict.blame) for each in others] == [(6, "engineer_0")] * 2
     assert culprit(actions) == "engineer_0"
+
+
+def test_backward_tracing_knows_formats_too() -> None:
+    play = Play("dsbench", TABLE)
+    engineer(play, facts(y_train={"plain": False, "format": "npy"}))
+    crash = ran("", "error", "UnpicklingError: the STRING opcode argument must be quoted")
+    play.act("modeler_0", code(LOADS["modeler_0"]), crash)
+    play.act("modeler_0", "I stop.")
+    play.act("analyst_0", code(LOADS["analyst_0"]), no_file("model.pkl"))
+    play.act("analyst_0", "I stop.")
+    outcome = Outcome(0.0, False, "missing", "no agent wrote submission.csv")
+    trajectory = Trajectory("t", TABLE, 0, tuple(play.actions), outcome)
+    assert attribute(trajectory, play.card.team).fractions[0] == 1
 
 
 def test_a_reader_that_copes_with_another_format_is_judged_as_any() -> None:
