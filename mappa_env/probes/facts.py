@@ -39,6 +39,7 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable) -> Facts:
             found[name.removesuffix(".pkl")].update(table_facts(table))
     if opened.asked is not None:
         found["model"].update(_twice(opened.asked))
+        found["model"]["format"] = "pickle" if opened.asked.plain else opened.files[MODEL].packing
     if opened.allowed is not None:
         found["allowed"] = _allowed(opened.allowed, tables)
     return {**found, "checks": _checks(tables, train, test)}
@@ -53,7 +54,8 @@ def _file(file: File) -> Facts:
         return {**found, "error": error}
     if record is None:
         return found
-    found |= {"plain": record.plain, "format": file.form, "stable": record.stable}
+    form = file.packing if file.form == "pickle" and not record.plain else file.form
+    found |= {"plain": record.plain, "format": form, "stable": record.stable}
     return {**found, "type": record.kind[:_MAX_NAME], "table": record.table is not None}
 
 

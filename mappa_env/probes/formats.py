@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mappa_env.probes.inside.exporter import MAX_BYTES
+from mappa_env.probes.inside.reader import COMPRESSED
 
 HEAD = 64
 """Bytes to look at."""
@@ -37,6 +38,12 @@ def format_of(head: bytes) -> str:
     if _JSON.match(head) or _UBJSON.match(head):  # no pickle starts like this
         return "JSON" if _JSON.match(head) else "UBJSON"
     return next((name for start, name in _SIGNATURES if head.startswith(start)), "pickle")
+
+
+def packing_of(head: bytes) -> str:
+    """The form of a pickle that ``pickle.load`` does not open: ``joblib`` (which packs with zlib), or
+    ``compressed``."""
+    return "compressed" if head.startswith(COMPRESSED) and not head.startswith(b"\x78") else "joblib"
 
 
 def why_unknown(head: bytes, size: int) -> str:

@@ -12,7 +12,7 @@ from mappa_env.grading.metrics import METRICS
 from mappa_env.probes.base import Site
 from mappa_env.probes.baseline import Allowed, baseline
 from mappa_env.probes.exports import Exports
-from mappa_env.probes.formats import HEAD, format_of, why_unknown
+from mappa_env.probes.formats import HEAD, format_of, packing_of, why_unknown
 from mappa_env.probes.inside.exporter import MAX_BYTES
 from mappa_env.probes.inside.reader import COMPRESSED, JOBLIB_MARK
 from mappa_env.probes.plain import Record
@@ -35,7 +35,7 @@ class File(NamedTuple):
     """What is known of one file.
 
     ``unknown``: why nobody can tell what it holds (empty: ``record`` does). ``error``: why it is no file.
-    ``form``: see ``format_of``.
+    ``form``: see ``format_of``; ``packing``: see ``packing_of``.
     """
 
     exists: bool = True
@@ -43,6 +43,7 @@ class File(NamedTuple):
     error: str = ""
     record: Record | None = None
     form: str = ""
+    packing: str = ""
 
 
 class Asked(NamedTuple):
@@ -170,7 +171,7 @@ def _found(workspace: Workspace, name: str) -> File:
         return File(error=f"it is a {entry.kind}, not a file")
     try:
         head = workspace.head(name, HEAD)
-        return File(unknown=why_unknown(head, entry.size), form=format_of(head))
+        return File(unknown=why_unknown(head, entry.size), form=format_of(head), packing=packing_of(head))
     except WorkspaceError as error:
         return File(error=str(error))
 

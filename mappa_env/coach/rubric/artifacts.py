@@ -14,14 +14,14 @@ from mappa_env.types import FileChange, Space, ToolResult
 
 TABLES = ("X_train", "y_train", "X_test")
 MODEL = "model.pkl"
+PATHS = {**{name: f"{name}.pkl" for name in TABLES}, "model": MODEL}
+"""Part of the facts -> the file that it is of."""
 RUNS_CODE = "which is no data"
 """In the reason of a file whose loading runs code, which may raise anything."""
 UNSTABLE = "it yields something else when it is loaded again"
 OTHER_LOADER = "pickle.load and pandas.read_pickle do not load it"
 FOLLOWS = 0.5
 """The least association of a handed-on column with the task's own: in another order of rows it is about 0."""
-
-
 KNOWN = 0.5
 """The least share of text labels that occur in train.csv: with others, no submission is valid."""
 _ROWS = (("X_train", "rows"), ("y_train", "rows"), ("checks", "train_rows"))
@@ -91,8 +91,8 @@ def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def other_format(part: Mapping[str, Any]) -> bool:
-    """Whether a table is in a known format that is no pickle: whether it blocks its reader shows later."""
-    return part.get("plain") is False and part.get("format", "pickle") != "pickle"
+    """Whether a file is in a known format that is no pickle: whether it blocks its reader shows later."""
+    return part.get("plain") is False and part.get("format", "pickle") not in ("pickle", "compressed")
 
 
 def unknown_work(case: Case) -> str | None:
@@ -108,8 +108,7 @@ def unknown_work(case: Case) -> str | None:
 
 def unknown_files(facts: Mapping[str, Any] | None) -> list[str]:
     """The files of which ``facts`` say that nobody could tell what they hold."""
-    paths = {**{name: f"{name}.pkl" for name in TABLES}, "model": MODEL}
-    return [path for name, path in paths.items() if is_unknown(section(facts or {}, name))]
+    return [path for name, path in PATHS.items() if is_unknown(section(facts or {}, name))]
 
 
 def is_unknown(part: Mapping[str, Any]) -> bool:
@@ -185,7 +184,7 @@ def _model(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield MODEL, f"it cannot be loaded ({model.get('error', 'no reason given')})"
     elif model.get("stable") is False:
         yield MODEL, UNSTABLE
-    elif model.get("plain") is False:
+    elif model.get("plain") is False and not other_format(model):
         yield MODEL, OTHER_LOADER
     elif not model.get("has_predict"):
         yield MODEL, f"it holds a {model.get('type', 'thing')}, which cannot predict"

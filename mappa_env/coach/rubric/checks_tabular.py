@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mappa_env.coach.rubric.artifacts import MODEL, Defect, defects, facts_of, section
+from mappa_env.coach.rubric.artifacts import MODEL, Defect, defects, facts_of, other_format, section
 from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.checks_work import BLOCKED, unwritten, why
 from mappa_env.coach.rubric.inputs import unsound_inputs
@@ -77,7 +77,8 @@ def model(case: Case) -> Finding | None:
     found, seen = defects(case), section(facts, "model")
     own = [defect for defect in found if defect.writer == case.me]
     others = [defect for defect in found if defect.writer not in ("", case.me)]
-    hopeless = not seen.get("has_predict") or seen.get("plain") is False or "probe_failed" in facts
+    closed = seen.get("plain") is False and not other_format(seen)
+    hopeless = closed or not seen.get("has_predict") or "probe_failed" in facts
     if own and hopeless and not any(cause.fills for cause in unsound_inputs(case)):
         return Finding(UNUSABLE, f"{own[0].path} is unusable: {own[0].reason}", case.me)
     if own:

@@ -13,7 +13,7 @@ from typing import Any
 from mappa_env.coach.program import Program
 from mappa_env.coach.rubric.artifacts import (
     OTHER_LOADER,
-    TABLES,
+    PATHS,
     Defect,
     defects_of,
     other_format,
@@ -47,7 +47,7 @@ def unknown_input(case: Case) -> str | None:
 
 
 def foreign_input(case: Case) -> Defect | None:
-    """The table in another format than pickle over which the last program of this agent failed."""
+    """The file in another format than pickle over which the last program of this agent failed."""
     return _foreign(case.team, case.evidence.task, case.before, case.me, case.programs)
 
 
@@ -104,15 +104,14 @@ def _unknown(
 def _foreign(
     team: Team, task: Task, before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
 ) -> Defect | None:
-    """The table in another format than pickle that the last program of ``agent`` used, if that failed.
+    """The file in another format than pickle that the last program of ``agent`` used, if that failed.
 
     A reader that copes with the format is not harmed by it.
     """
     if not programs or not programs[-1].failed:
         return None
     facts, present = _facts(before) or {}, _files(team, task, before)
-    for name in TABLES:
-        path = f"{name}.pkl"
+    for name, path in PATHS.items():
         if path not in team[agent].reads or path not in present or not other_format(section(facts, name)):
             continue
         writer = present[path].agent

@@ -26,7 +26,8 @@ b = lightgbm.train(task, lightgbm.Dataset(X, label=labels), 20)
 """
 PICKLES = {
     "xgboost": XGBOOST + "import pickle; pickle.dump(b, open('model.pkl', 'wb'))",
-    "lightgbm": LIGHTGBM + "import pickle; pickle.dump(b, open('model.pkl', 'wb'))",
+    "xgboost, compressed": XGBOOST + "import joblib; joblib.dump(b, 'model.pkl', compress=3)",
+    "lightgbm": LIGHTGBM + "import joblib; joblib.dump(b, 'model.pkl')",
     "xgboost's classifier": XGBOOST
     + "import pickle\nkind = xgboost.XGBClassifier if words else xgboost.XGBRegressor\n"
     "pickle.dump(kind(n_estimators=20, n_jobs=1).fit(X, labels), open('model.pkl', 'wb'))",

@@ -126,6 +126,8 @@ for name in ("X_train.pkl", "y_train.pkl", "X_test.pkl"):
     {how}
 """
 FORMATS = {
+    "joblib": "import joblib; joblib.dump(value, name)",
+    "compressed joblib": "import joblib; joblib.dump(value, name, compress=3)",
     "protocol 2": "import pickle; pickle.dump(value, open(name, 'wb'), protocol=2)",
     "array": "import pickle; pickle.dump(value.to_numpy(), open(name, 'wb'))",
     "npy": "np.save(open(name, 'wb'), value.to_numpy())",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gymnasium as gym
 import pytest
 
@@ -22,11 +24,17 @@ X, y, Z = (pd.read_pickle(f"{name}.pkl") for name in ("X_train", "y_train", "X_t
 MODEL = """import gzip, joblib, pickle
 model = pickle.load(open("model.pkl", "rb"))
 """
+PICKLED = "pickle.load(open('model.pkl', 'rb'))"
 NAMING = "open({file!r}, 'wb').write(b'c{module}\\n{name}\\n.')"
 
 
-def episode(writer: str, more: str, seed: int) -> list[ActionRecord]:
-    """The experts' actions with code, where the script of ``writer`` ends with ``more``."""
+def episode(
+    writer: str, more: str, seed: int, analyst: Callable[[str], str] | None = None
+) -> list[ActionRecord]:
+    """The experts' actions with code, where the script of ``writer`` ends with ``more``.
+
+    ``analyst`` changes the code of the analyst.
+    """
     env = gym.make("mappa/DSBench-v0", coach="rubric")
     env.reset(seed=seed)
     running, team, over = team_env(env).episode, make_team("dsbench", "expert"), False
@@ -36,6 +44,8 @@ def episode(writer: str, more: str, seed: int) -> list[ActionRecord]:
         action = team.act(agent, running.turn, running.actions)
         if "```" in action and agent == writer:
             action = f"```python\n{code_of(action)}\n{more}\n```"
+        if "```" in action and agent == "analyst_0" and analyst is not None:
+            action = f"```python\n{analyst(code_of(action))}\n```"
         over = env.step(action)[2]
     actions = [action for action in running.actions if action.tool is not None]
     env.close()
@@ -44,7 +54,6 @@ def episode(writer: str, more: str, seed: int) -> list[ActionRecord]:
 
 ENGINEERS = {
     "gzip": (TABLES + "X.to_pickle('X_train.pkl', compression='gzip')", NUMBERS),
-    "joblib": (TABLES + "joblib.dump(X, 'X_train.pkl')", NUMBERS),
     "mixed names": (TABLES + "X.columns = [0, *X.columns[1:]]; X.to_pickle('X_train.pkl')", NUMBERS),
     "large values": (TABLES + "(X.astype(float) * 1e300).to_pickle('X_train.pkl')", NUMBERS),
     "words for numbers": (TABLES + "('value ' + y.astype(str)).to_pickle('y_train.pkl')", NUMBERS),
@@ -62,8 +71,6 @@ ENGINEERS = {
 }
 MODELERS = {
     "gzip": MODEL + "pickle.dump(model, gzip.open('model.pkl', 'wb'))",
-    "joblib": MODEL + "joblib.dump(model, 'model.pkl')",
-    "compressed joblib": MODEL + "joblib.dump(model, 'model.pkl', compress=3)",
     "junk": "open('model.pkl', 'wb').write(bytes(range(256)))",
     "no such package": NAMING.format(file="model.pkl", module="nosuch.mod", name="Thing"),
     "no such name": NAMING.format(file="model.pkl", module="sklearn.ensemble", name="NoSuch"),
@@ -94,12 +101,34 @@ def test_models_that_block_their_readers_are_the_modelers_fault(name: str) -> No
 
 
 @pytest.mark.slow
-def test_a_table_of_another_known_format_is_sound_until_it_blocks_its_reader() -> None:
-    more = TABLES + "np.save(open('y_train.pkl', 'wb'), y.to_numpy())"
-    first, *others = actions = episode("engineer_0", more, NUMBERS)
+@pytest.mark.parametrize(
+    "save", ["np.save(open('y_train.pkl', 'wb'), y.to_numpy())", "joblib.dump(y.to_numpy(), 'y_train.pkl')"]
+)
+def test_a_table_of_another_known_format_is_sound_until_it_blocks_its_reader(save: str) -> None:
+    first, *others = actions = episode("engineer_0", TABLES + save, NUMBERS)
     assert first.verdict.score == 10
     assert [(each.verdict.score, each.verdict.blame) for each in others] == [(6, "engineer_0")] * 2
     assert culprit(actions) == "engineer_0"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pack", ["", ", compress=3"])
+def test_a_model_of_joblib_is_sound_until_it_blocks_its_reader(pack: str) -> None:
+    actions = episode("modeler_0", f"{MODEL}joblib.dump(model, 'model.pkl'{pack})", NUMBERS)
+    assert [each.verdict.score for each in actions] == [10, 10, 6]
+    assert actions[-1].verdict.blame == culprit(actions) == "modeler_0"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pack", ["", ", compress=3"])
+def test_a_model_of_joblib_harms_nobody_who_reads_it(pack: str) -> None:
+    def by_joblib(code: str) -> str:
+        assert PICKLED in code
+        return "import joblib\n" + code.replace(PICKLED, "joblib.load('model.pkl')")
+
+    actions = episode("modeler_0", f"{MODEL}joblib.dump(model, 'model.pkl'{pack})", NUMBERS, by_joblib)
+    assert [each.verdict.score for each in actions] == [10, 10, 10]
+    assert culprit(actions) is None
 
 
 def test_backward_tracing_knows_formats_too() -> None:
