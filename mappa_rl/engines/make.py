@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import wait
-from dataclasses import replace
+from concurrent.futures import Future, wait
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
     """Adapters share one server on each base; other policies get one server each. All divide the memory.
 
     The servers start side by side; their processes write to ``logs`` in the run's folder. If one fails, the
-    others are closed.
+    others are closed. An interrupt ends what has begun.
     """
     check_engine(config)
     from mappa_rl.engines.vllm.engine import AdapterEngine, VLLMEngine
@@ -65,22 +64,34 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
     owner = {name: shared[folder] if lora else name for name, folder in folders.items()}
     places = {owner[name]: folder for name, folder in folders.items()}
 
+    members = {server: [name for name, each in owner.items() if each == server] for server in places}
+    options = {
+        server: VLLMOptions(
+            folder, config, len(places), len(members[server]) if lora else 0, _log(config, server)
+        )
+        for server, folder in places.items()
+    }
+
     def start(server: str) -> dict[str, VLLMEngine]:
         """The engines on one server, which ends with the last of them."""
-        mine = [name for name, each in owner.items() if each == server]
-        adapters = len(mine) if lora else 0
-        options = VLLMOptions(places[server], config, engines=len(places), adapters=adapters)
-        made = VLLMServer(replace(options, log=_log(config, server)))
-        return {name: AdapterEngine(made, name) if lora else VLLMEngine(made) for name in mine}
+        made = VLLMServer(options[server])
+        return {name: AdapterEngine(made, name) if lora else VLLMEngine(made) for name in members[server]}
 
-    starting = [in_background(partial(start, server)) for server in places]
-    wait(starting)
-    errors = [error for future in starting if (error := future.exception())]
-    if errors:
+    starting: list[Future[dict[str, VLLMEngine]]] = []
+    try:
+        for server in places:
+            starting.append(in_background(partial(start, server)))  # an interrupt keeps these
+        wait(starting)
+        for future in starting:
+            future.result()
+    except BaseException:
+        for each in options.values():
+            each.halted.set()
+        wait(starting)
         for future in starting:
             for engine in () if future.exception() else future.result().values():
                 engine.close()
-        raise errors[0]
+        raise
     return {name: engine for future in starting for name, engine in future.result().items()}
 
 

@@ -10,14 +10,16 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from mappa_rl.config import Config, Engine
@@ -53,6 +55,7 @@ class VLLMOptions:
         engines: Engines that divide ``engine.memory_fraction`` of a GPU among themselves.
         adapters: LoRA adapters that the engine serves; 0: it serves whole weights.
         log: Where the engine's processes write.
+        halted: Once set, ``start`` gives up and ends the processes that it began.
     """
 
     folder: Path
@@ -60,6 +63,7 @@ class VLLMOptions:
     engines: int = 1
     adapters: int = 0
     log: EngineLog = field(default_factory=EngineLog)
+    halted: threading.Event = field(default_factory=threading.Event, compare=False)
 
     @property
     def engine(self) -> Engine:
@@ -105,7 +109,7 @@ class VLLMOptions:
         return DeviceSender(self.backend, self.torch_dtype, self.engine.tensor_parallel)
 
     def start(self) -> Any:
-        """Start a vLLM ``AsyncLLM``. Raises ``EngineError`` (``EngineMemoryError``).
+        """Start a vLLM ``AsyncLLM``. Raises ``EngineError`` (``EngineMemoryError``), also once ``halted``.
 
         Several threads may start engines side by side: what an engine's process inherits is set only until
         that process exists.
@@ -118,16 +122,22 @@ class VLLMOptions:
                 self.log.output(f"vLLM starts on {self.folder}") as variables,
                 engine_environment(self, variables),
             ):
+                self._check_halted()  # waiting for its turn
                 before = set(multiprocessing.active_children())
                 making = in_background(partial(self._make, logging_config))
                 while not making.done() and not set(multiprocessing.active_children()) - before:
                     wait([making], _POLL_S)
                 begun = set(multiprocessing.active_children()) - before
             try:
+                while not making.done():
+                    self._check_halted()
+                    wait([making], _POLL_S)
                 return making.result()
-            except EngineError:
-                raise
-            except Exception as error:  # vLLM's errors have no common base
+            except BaseException as error:
+                end_tree(begun)  # of an engine that failed, or that nobody waits for any more
+                if isinstance(error, EngineError) or not isinstance(error, Exception):
+                    raise
+                # vLLM's errors have no common base
                 short = remedy(f"{error}\n{self.log.newest()}", self.config, on_cpu=on_cpu())
                 if short is not None:
                     raise EngineMemoryError(f"vLLM did not start: {short}") from error
@@ -135,10 +145,10 @@ class VLLMOptions:
                     f"vLLM did not start on {self.folder}: {type(error).__name__}: {error}. "
                     f"{self.log.last_lines()}"
                 ) from error
-            except BaseException:  # interrupted: do not wait for it
-                for process in begun:
-                    process.kill()
-                raise
+
+    def _check_halted(self) -> None:
+        if self.halted.is_set():
+            raise EngineError("The engine was closed while it started.")
 
     def _make(self, logging_config: str | None) -> Any:
         from vllm.engine.arg_utils import AsyncEngineArgs
@@ -255,6 +265,15 @@ def on_cpu() -> bool:
     from vllm.platforms import current_platform
 
     return bool(current_platform.is_cpu())
+
+
+def end_tree(processes: Iterable[BaseProcess]) -> None:
+    """Kill ``processes`` with all that they have started: an engine's workers do not notice its death."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            for worker in psutil.Process(process.pid).children(recursive=True):
+                worker.kill()
+        process.kill()
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class VLLMServer:
         self._adapters: dict[int, Any] = {}
         self._deaths, self._version = 0, 0
         self._failed: EngineError | None = None
-        self._syncing = threading.Lock()
+        self._syncing, self._keeping = threading.Lock(), threading.Lock()
         self._updating, self._paused, self._closed = False, False, False
         self._asleep: set[str] = set()
         self._loop = asyncio.new_event_loop()
@@ -155,7 +155,9 @@ class VLLMServer:
                     self._version = version
                     stats = push(weights, self._sender)
                     self._wake(CACHE)
-                    self._call(self._end())
+                    with self._keeping:  # the copy for a restart delays no request
+                        self._call(self._end())
+                        self._sender.keep(weights)
                 except self.options.dead_error:
                     self._call(self._revive(llm))
                     continue
@@ -234,6 +236,8 @@ class VLLMServer:
         """Abort the requests of ``user``; the last one to leave ends vLLM's processes."""
         if user not in self._users:
             return
+        if self._users == [user]:
+            self.options.halted.set()  # a restart that is under way
         self._call(self._abort(user))
         self._users.remove(user)
         if not self._users:
@@ -287,7 +291,7 @@ class VLLMServer:
                 except self.options.dead_error:
                     continue
                 except EngineError as error:
-                    if self._deaths == RESTARTS:
+                    if self._deaths == RESTARTS or self.options.halted.is_set():
                         self._failed = error
                     else:
                         _log.warning("The vLLM engine did not restart: %s", error)
@@ -307,9 +311,10 @@ class VLLMServer:
     def _restore(self) -> None:
         """Connect the sender to a fresh engine and send the last weights again."""
         self._sender.connect(VLLMReceiver(lambda: self._llm, self._loop))
-        if self._sender.kept:
-            push(self._sender.kept, self._sender)
-            self._call(self._llm.update_weight_version(str(self._version)))
+        with self._keeping:
+            if self._sender.kept:
+                push(self._sender.kept, self._sender)
+                self._call(self._llm.update_weight_version(str(self._version)))
 
     def _call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

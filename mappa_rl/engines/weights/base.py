@@ -94,12 +94,16 @@ class Sender(Protocol):
         ...
 
     def send(self, weights: Mapping[str, Tensor]) -> Sent:
-        """Send all weights. They remain readable in ``kept``."""
+        """Send all weights."""
+        ...
+
+    def keep(self, weights: Mapping[str, Tensor]) -> None:
+        """Have a copy of the weights last sent in ``kept``. The engine may compute meanwhile."""
         ...
 
     @property
     def kept(self) -> Mapping[str, Tensor]:
-        """A copy of the last weights sent, independent of the learner's tensors."""
+        """The copy that ``keep`` made, independent of the learner's tensors."""
         ...
 
     def close(self) -> None:

@@ -51,11 +51,20 @@ class DeviceSender:
         self._engine.client, self._engine.source = counted, source
         self._engine.send_weights()
         seconds = time.perf_counter() - started
-        self._kept = {name: tensor.to("cpu", self._dtype, copy=True) for name, tensor in weights.items()}
         transfers = counted.updates if self._backend == "ipc" else -(-total // bucket)
         received = self._receiver.ask("received_digests").result()
         digests = {name: digest(tensor) for name, tensor in source}  # on the GPU, as the worker's
         return Sent(total, transfers, seconds, digests, received)
+
+    def keep(self, weights: Mapping[str, Tensor]) -> None:
+        """See ``Sender.keep``. Page-locked memory, since a GPU copies to it at full speed."""
+        pinned = torch.cuda.is_available()
+        for name, tensor in weights.items():
+            if name not in self._kept or self._kept[name].shape != tensor.shape:
+                self._kept[name] = torch.empty(tensor.shape, dtype=self._dtype, pin_memory=pinned)
+            self._kept[name].copy_(tensor, non_blocking=True)
+        if pinned:
+            torch.cuda.synchronize()
 
     def _open(self, receiver: Receiver, source: _Source, bucket: int) -> Any:
         from vllm.distributed.weight_transfer import ipc_engine, nccl_engine

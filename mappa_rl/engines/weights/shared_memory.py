@@ -46,6 +46,9 @@ class SharedMemorySender:
         """See ``Sender.kept``: views of the segment."""
         return self._views
 
+    def keep(self, weights: Mapping[str, Tensor]) -> None:
+        """See ``Sender.keep``: what was sent is in the segment."""
+
     def send(self, weights: Mapping[str, Tensor]) -> Sent:
         """See ``Sender.send``. Raises EngineError where shared memory is too small."""
         assert self._receiver is not None, "connect comes first"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,9 @@ from mappa_rl.config import load_config
 from mappa_rl.engines.hf.engine import HFEngine
 from mappa_rl.engines.make import check_engine, make_engines
 from mappa_rl.engines.vllm.options import VLLMOptions, engine_environment
+from mappa_rl.engines.vllm.owner import is_running
 from mappa_rl.errors import EngineError
+from mappa_rl.training.stopping import SIGNALS, Stopping
 
 
 @pytest.mark.parametrize(("schedule", "shared"), [("lockstep", True), ("async", False)])
@@ -101,3 +107,37 @@ def test_devices_count_among_the_gpus_that_this_process_sees(
     config = vllm_config("engine.devices=[1, 2]", "engine.tensor_parallel=2")
     with engine_environment(VLLMOptions(Path(), config), {}):
         assert os.environ["CUDA_VISIBLE_DEVICES"] == wanted
+
+
+@pytest.mark.parametrize("begun", [1, 3])
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_interrupt_ends_the_engines_that_start_side_by_side(
+    number: signal.Signals, begun: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes that never answer stand in for vLLM's."""
+    monkeypatch.setattr("mappa_rl.engines.make.check_engine", lambda config: None)
+    monkeypatch.setattr("mappa_rl.engines.vllm.server.import_vllm", lambda: None)
+    monkeypatch.setattr("mappa_rl.engines.vllm.options.on_cpu", lambda: True)
+    monkeypatch.setattr(VLLMOptions, "sender", lambda options: None)
+    made: list[BaseProcess] = []
+
+    def make(options: VLLMOptions, logging_config: str | None) -> None:
+        if len(made) == begun:
+            time.sleep(1)  # the signal comes meanwhile
+        process = get_context("spawn").Process(target=time.sleep, args=(600,))
+        made.append(process)
+        process.start()
+        if len(made) == begun:
+            os.kill(os.getpid(), number)
+        process.join()
+        raise RuntimeError("the engine died")
+
+    monkeypatch.setattr(VLLMOptions, "_make", make)
+    models = dict.fromkeys(("solver", "coder", "verifier"))
+    with Stopping(), pytest.raises(KeyboardInterrupt):
+        make_engines(vllm_config(), models, {name: Path(name) for name in models}, lora=False)
+    assert len(made) >= begun
+    until = time.monotonic() + 20
+    while left := [process.pid for process in made if process.pid and is_running(process.pid)]:
+        assert time.monotonic() < until, left
+        time.sleep(0.05)

@@ -1,10 +1,11 @@
-"""The order in which a sleeping engine gets its memory back, by calls that a stand-in for vLLM records.
+"""The order in which an engine gets its weights, and a sleeping one its memory: calls to a stand-in for vLLM.
 
 No GPU takes part: these tests show what is asked of vLLM and of torch, not what vLLM and torch do.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ class StandIn:
     output_handler: None = None
     kept: dict[str, torch.Tensor] = field(default_factory=dict)
     dead_error: type[Exception] = ZeroDivisionError
+    halted: threading.Event = field(default_factory=threading.Event)
 
     def sender(self) -> StandIn:
         return self
@@ -42,6 +44,9 @@ class StandIn:
     def send(self, weights: Any) -> Sent:
         self.calls.append("send")
         return Sent(0, 1, 0.0, {}, [{}])
+
+    def keep(self, weights: Any) -> None:
+        self.calls.append("keep")
 
     async def sleep(self, level: int) -> None:
         self.calls.append(f"sleep {level}")
@@ -82,7 +87,7 @@ def test_weights_wake_first_and_the_cache_when_they_have_arrived(monkeypatch: py
     stand_in = StandIn()
     with serving(stand_in, monkeypatch) as server:
         server.sync({}, 0)
-        assert stand_in.calls == ["send", "serve"]  # it does not sleep yet
+        assert stand_in.calls == ["send", "serve", "keep"]  # it does not sleep yet; the copy comes last
         stand_in.calls.clear()
         for _ in range(2):  # several engines share a server: the second call changes nothing
             server.sleep()
@@ -98,8 +103,10 @@ def test_weights_wake_first_and_the_cache_when_they_have_arrived(monkeypatch: py
         "free",
         "wake ['kv_cache']",
         "serve",
+        "keep",
         "send",
         "serve",
+        "keep",
     ]
 
 
