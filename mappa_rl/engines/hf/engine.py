@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from mappa_rl.engines.base import Engine, Generation, Request, room_for
 from mappa_rl.engines.hf.cache import ATTENTION, Cache, Filled
+from mappa_rl.engines.hf.context import longest_text
 from mappa_rl.engines.hf.queue import HF_MAX_BATCH, RequestQueue
 from mappa_rl.engines.weights.base import SyncStats
 from mappa_rl.errors import EngineError, EngineMemoryError
@@ -118,21 +119,15 @@ class HFEngine:
 
     ``max_batch`` bounds the rows of one forward pass; requests are sorted by length first, so that little is
     padding. Calls from several threads take turns; another thread must not train the same module meanwhile.
-    Models with sliding-window or recurrent layers are refused with ``EngineError``.
+    ``max_len`` is at most the window of layers that have one; for what is refused see ``longest_text``.
     """
 
     def __init__(self, model: nn.Module, max_batch: int = HF_MAX_BATCH) -> None:
-        config: Any = model.config
-        kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-        if kinds != {"full_attention"}:
-            raise EngineError(
-                f"The hf engine serves full attention only, not {sorted(kinds)}; use engine.name=vllm."
-            )
         if max_batch < 1:
             raise EngineError(f"max_batch={max_batch} must be at least 1.")
         self.model: Any = model
         self.max_batch = max_batch
-        self.max_len: int = config.max_position_embeddings
+        self.max_len = longest_text(self.model.config)
         self.version = 0
         self.last_sync: SyncStats | None = None
         self._turn = threading.Lock()

@@ -8,10 +8,11 @@ import threading
 import numpy as np
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3ForCausalLM
+from transformers import BloomConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, Qwen3ForCausalLM
 
 from engine_helpers import STOP, make_request, make_requests, worst_difference
 from mappa_rl.engines import Engine
+from mappa_rl.engines.hf.context import longest_text
 from mappa_rl.engines.hf.engine import HFEngine
 from mappa_rl.errors import EngineError, EngineMemoryError
 from small_qwen import VOCAB, small_qwen
@@ -165,9 +166,35 @@ def test_only_models_it_can_serve():
     with pytest.raises(EngineError, match="max_batch=0"):
         HFEngine(qwen(), max_batch=0)
     config = qwen().config
-    config.layer_types = ["full_attention", "sliding_attention"]
-    with pytest.raises(EngineError, match="sliding_attention"):
+    config.layer_types = ["full_attention", "linear_attention"]
+    with pytest.raises(EngineError, match=r"not \['linear_attention'\]"):
+        longest_text(config)
+    config = qwen().config
+    config.attn_logit_softcapping = 30.0
+    with pytest.raises(EngineError, match="soft-capped"):
         HFEngine(Qwen3ForCausalLM(config))
+
+
+def test_a_window_bounds_texts_where_a_config_names_it_without_layer_types():
+    assert longest_text(MistralConfig(max_position_embeddings=96, sliding_window=24)) == 24
+    assert longest_text(MistralConfig(max_position_embeddings=96, sliding_window=None)) == 96
+    assert longest_text(BloomConfig()) > 10**9  # ALiBi: no bound
+
+
+def test_windowed_layers_play_as_the_model_does_up_to_the_window():
+    window = 24
+    config = qwen().config
+    config.layer_types, config.sliding_window = ["full_attention", "sliding_attention"], window
+    torch.manual_seed(0)
+    model = Qwen3ForCausalLM(config)
+    engine = HFEngine(model)
+    assert engine.max_len == window
+    asked = make_request((5, 9, 2, 7), 3, max_tokens=50)
+    (done,) = engine.generate([asked])
+    assert len(done.ids) == window - 4
+    np.testing.assert_allclose(done.logprobs, plain_logprobs(model, asked, done.ids), atol=1e-5)
+    with pytest.raises(EngineError, match=f"within {window} tokens"):
+        engine.generate([make_request(range(2, 2 + window), 3, max_tokens=1)])
 
 
 def test_submitted_requests_get_what_a_batch_gets():
