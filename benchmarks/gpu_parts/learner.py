@@ -49,7 +49,7 @@ def _estimate(where: Where, parameters: int, recompute: bool) -> int:
     recomputing = f"optim.gradient_checkpointing={str(recompute).lower()}"
     need = estimate(
         load_config("demo", [*overrides, recomputing]),
-        Shape(
+        Shape.qwen3(
             parameters, s.vocabulary, s.width, s.layers, s.heads * s.head_dim, s.kv_heads * s.head_dim, s.mlp
         ),
         PolicyMap({"a_0": "p"}),

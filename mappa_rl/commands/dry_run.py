@@ -244,6 +244,8 @@ def _memory(config: Config, need: Footprint) -> Table:
     for name, size in rows.items():
         if size:
             table.add_row(name, gigabytes(size))
+    if need.engines:
+        table.add_row("vLLM's processes, in all", gigabytes(need.engines))
     if found.host:
         table.add_row("in main memory: optimizer, and weights for engines", gigabytes(found.host))
     return table
@@ -252,7 +254,7 @@ def _memory(config: Config, need: Footprint) -> Table:
 def _resources(plan: Plan, need: Footprint, console: Console) -> None:
     free, where = free_memory(), "per GPU" if need.on_gpu else "per run"
     available = f"; {gigabytes(free)} GB of main memory are free" if free is not None else ""
-    say(console, f"memory (estimate): {gigabytes(need.memory.peak)} GB {where}{available}")
+    say(console, f"memory (estimate): {gigabytes(need.memory.peak + need.engines)} GB {where}{available}")
     say(
         console,
         f"disk (estimate): {gigabytes(need.disk * plan.runs)} GB of checkpoints; "

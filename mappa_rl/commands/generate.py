@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mappa_rl.commands.console import REFUSED, say
-from mappa_rl.commands.options import add_dry_run, add_overrides
+from mappa_rl.commands.options import add_dry_run, add_model, add_overrides
 from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import CONFIG, new_folder, next_folder, own_folder_dropped, write_config
 from mappa_rl.errors import RunError
@@ -26,6 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "source", metavar="RECIPE|RUN", help="a recipe, or a run, whose newest checkpoint plays"
     )
     add_overrides(parser, "settings to change; set run.steps for the number of steps")
+    add_model(parser)
     add_dry_run(parser)
     parser.set_defaults(run=run)
 

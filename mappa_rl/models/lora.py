@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,7 @@ def adapted(base: nn.Module, lora: Lora, seed: int) -> Any:
     config = LoraConfig(
         r=lora.rank, lora_alpha=lora.alpha, target_modules=list(lora.targets), lora_dropout=0.0
     )
-    found = {name.rsplit(".", 1)[-1] for name, part in base.named_modules() if isinstance(part, nn.Linear)}
-    unknown = sorted(set(lora.targets) - found)
-    if unknown:
-        raise PolicyError(f"lora.targets={unknown}: {type(base).__name__} has the layers {sorted(found)}.")
+    check_targets(lora, {name for name, _ in layers_for_adapters(base)}, type(base).__name__)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         inject_adapter_in_model(config, module, _NAME)
@@ -44,6 +42,24 @@ def adapted(base: nn.Module, lora: Lora, seed: int) -> Any:
         if parameter.requires_grad:
             parameter.data = parameter.data.to(dtype)
     return module
+
+
+def layers_for_adapters(model: Any) -> Iterator[tuple[str, nn.Linear]]:
+    """The linear layers of ``model`` that can get an adapter, by the last part of their names.
+
+    Not a head that shares the embedding's weights: its adapter could not be merged into them.
+    """
+    embedding = model.get_input_embeddings().weight
+    for name, part in model.named_modules():
+        if isinstance(part, nn.Linear) and part.weight is not embedding:
+            yield name.rsplit(".", 1)[-1], part
+
+
+def check_targets(lora: Lora, layers: Collection[str], model: str) -> None:
+    """Raise ``PolicyError`` if a name in ``lora.targets`` is none of these layers of ``model``."""
+    unknown = sorted(set(lora.targets) - set(layers))
+    if unknown:
+        raise PolicyError(f"lora.targets={unknown}: {model} has the layers {sorted(layers)}.")
 
 
 def is_adapted(module: nn.Module) -> bool:

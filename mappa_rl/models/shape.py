@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,10 @@ HEAD_DIM = 32
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A decoder with gated feed-forward blocks; ``attention``, ``keys``: heads times their width."""
+    """A decoder with gated feed-forward blocks; ``attention``, ``keys``: heads times their width.
+
+    ``sides``: name of linear layers -> their inputs plus outputs, summed over all layers of that name.
+    """
 
     parameters: int
     vocabulary: int
@@ -23,9 +28,20 @@ class Shape:
     attention: int
     keys: int
     mlp: int
+    sides: Mapping[str, int]
+
+    @classmethod
+    def qwen3(
+        cls, parameters: int, vocabulary: int, hidden: int, layers: int, attention: int, keys: int, mlp: int
+    ) -> Shape:
+        """The shape of a Qwen3, whose layers follow from its widths."""
+        widths = {"q_proj": attention, "k_proj": keys, "v_proj": keys, "o_proj": attention}
+        widths |= {"gate_proj": mlp, "up_proj": mlp, "down_proj": mlp}
+        sides = {name: layers * (hidden + width) for name, width in widths.items()}
+        return cls(parameters, vocabulary, hidden, layers, attention, keys, mlp, sides)
 
 
-_QWEN3_4B = Shape(4_022_468_096, 151_936, 2560, 36, 32 * 128, 8 * 128, 9728)
+_QWEN3_4B = Shape.qwen3(4_022_468_096, 151_936, 2560, 36, 32 * 128, 8 * 128, 9728)
 KNOWN = {name: _QWEN3_4B for name in ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B-Thinking-2507")}
 """Shapes of the recipes' models (their published config.json), so that a dry run needs no download."""
 
@@ -40,11 +56,13 @@ def shape_of(model: Model) -> Shape:
         attention = model.hidden * (2 * wide + 2 * keys) + 2 * HEAD_DIM
         layer = attention + 3 * model.hidden * model.mlp + 2 * model.hidden
         total = model.vocab_size * model.hidden + model.layers * layer + model.hidden
-        return Shape(total, model.vocab_size, model.hidden, model.layers, wide, keys, model.mlp)
+        return Shape.qwen3(total, model.vocab_size, model.hidden, model.layers, wide, keys, model.mlp)
     if model.kind in KNOWN:
         return KNOWN[model.kind]
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
+
+    from mappa_rl.models.lora import layers_for_adapters
 
     config: Any = AutoConfig.from_pretrained(model_folder(model.kind), local_files_only=True)
     with torch.device("meta"):
@@ -55,6 +73,9 @@ def shape_of(model: Model) -> Shape:
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads
     kv_heads = getattr(text, "num_key_value_heads", None) or heads
     mlp = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
+    sides = Counter[str]()
+    for name, linear in layers_for_adapters(made):
+        sides[name] += linear.in_features + linear.out_features
     return Shape(
         sum(parameter.numel() for parameter in made.parameters()),
         text.vocab_size,
@@ -63,19 +84,10 @@ def shape_of(model: Model) -> Shape:
         heads * head_dim,
         kv_heads * head_dim,
         mlp,
+        sides,
     )
 
 
 def adapter_parameters(shape: Shape, lora: Lora) -> int:
     """Parameters of one adapter: ``rank`` times (inputs + outputs), summed over its linear layers."""
-    h, a, k, m = shape.hidden, shape.attention, shape.keys, shape.mlp
-    sides = {
-        "q_proj": h + a,
-        "k_proj": h + k,
-        "v_proj": h + k,
-        "o_proj": a + h,
-        "gate_proj": h + m,
-        "up_proj": h + m,
-        "down_proj": m + h,
-    }
-    return lora.rank * shape.layers * sum(sides.get(target, 0) for target in lora.targets)
+    return lora.rank * sum(shape.sides[target] for target in lora.targets if target in shape.sides)

@@ -162,6 +162,20 @@ def generation(config: Config, shape: Shape, w: int) -> int:
     return together * rollout.max_context * shape.layers * 2 * shape.keys * w
 
 
+def engine_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:
+    """Bytes of vLLM on a CPU: each engine's weights and key-value cache.
+
+    Adapters share one engine. One in fp32 computes with the weights that were sent, counted as ``host``.
+    """
+    engine = config.engine
+    if engine.name != "vllm":
+        return 0
+    half = "bf16" in (engine.dtype, config.optim.dtype if engine.dtype == "learner" else "")
+    in_place = not half and not policies.lora and engine.tensor_parallel == 1
+    weights = 0 if in_place else shape.parameters * (2 if half else 4)
+    return (1 if policies.lora else len(policies.names)) * (weights + engine.kv_cache_mb * 2**20)
+
+
 def checkpoint_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:
     """Bytes of one checkpoint of all trained policies.
 

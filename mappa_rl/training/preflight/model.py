@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mappa_env.cards import Card
 from mappa_env.scripted import load_script
 from mappa_rl.config import Config
-from mappa_rl.errors import ConfigError
+from mappa_rl.errors import ConfigError, EngineError, TokenizerError
 from mappa_rl.models.pretrained import model_folder
 from mappa_rl.models.shape import Shape, shape_of
 from mappa_rl.training.preflight.problem import Problem, problems_of
@@ -34,16 +35,75 @@ def model_problems(config: Config, card: Card | None) -> list[Problem]:
         problem
         for kind in kinds
         if kind != "tiny" or kind in config.policies.models.values()
-        for problem in problems_of("model", partial(model_folder, kind))
+        for problem in problems_of("model", partial(check_chats, kind))
     ]
-    return found + warm_start_problems(config, card)
+    return found + adapter_problems(config) + warm_start_problems(config, card)
+
+
+def check_chats(kind: str) -> None:
+    """Raise ConfigError if the model ``kind`` is not on this machine, or is none for chats."""
+    folder = model_folder(kind)
+    from transformers import AutoTokenizer
+
+    from mappa_rl.models.chat import ChatTokenizer
+
+    try:
+        ChatTokenizer(AutoTokenizer.from_pretrained(folder))
+    except TokenizerError as error:
+        raise ConfigError(f"model.kind={kind!r}: {error}") from None
+
+
+def adapter_problems(config: Config) -> list[Problem]:
+    """Adapters for layers that a model does not have; none for a model that is not on this machine."""
+    if config.policies.map != "lora":
+        return []
+    from mappa_rl.models.lora import check_targets
+
+    found = []
+    for kind in dict.fromkeys([config.model.kind, *config.policies.models.values()]):
+        try:
+            sides = shape_of(config.model.model_copy(update={"kind": kind})).sides
+        except ConfigError:  # `model_folder` says why
+            continue
+        found += problems_of("adapters", partial(check_targets, config.lora, sides, kind))
+    return found
 
 
 def engine_problems(config: Config) -> list[Problem]:
     """An engine that is not installed, or cannot do what its settings ask for on this machine."""
     from mappa_rl.engines.make import check_engine
 
-    return problems_of("engine", lambda: check_engine(config))
+    found = problems_of("engine", lambda: check_engine(config))
+    kinds = dict.fromkeys([config.model.kind, *config.policies.models.values()])
+    return found + [each for kind in kinds if kind != "tiny" for each in _context_problems(config, kind)]
+
+
+def _context_problems(config: Config, kind: str) -> list[Problem]:
+    """Texts of ``rollout.max_context`` that the model ``kind`` cannot read, or its engine cannot play."""
+    import torch
+    from transformers import AutoConfig
+
+    from mappa_rl.engines.hf.context import longest_text, positions
+
+    try:
+        read: Any = AutoConfig.from_pretrained(model_folder(kind), local_files_only=True)
+        most = positions(read)
+        if config.engine.name == "hf" or not torch.cuda.is_available():  # nor does the learner know windows
+            most = longest_text(read)
+    except ConfigError:  # `model_problems` says that there is no such model
+        return []
+    except EngineError as error:
+        return [Problem("engine", f"{kind}: {error}")]
+    wanted = config.rollout.max_context
+    if wanted <= most:
+        return []
+    return [
+        Problem(
+            "engine",
+            f"rollout.max_context={wanted} exceeds the {most} tokens that {kind} can play and learn with "
+            f"engine.name={config.engine.name} on this machine: lower it.",
+        )
+    ]
 
 
 def placement_problems(config: Config) -> list[Problem]:

@@ -26,9 +26,13 @@ MB = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What one run takes. ``on_gpu``: ``memory`` is that of each GPU; ``shared``: vLLM runs on it too."""
+    """What one run takes. ``on_gpu``: ``memory`` is that of each GPU; ``shared``: vLLM runs on it too.
+
+    ``engines``: bytes of weights and key-value caches in vLLM's processes on a CPU.
+    """
 
     memory: Memory
+    engines: int
     checkpoint: int
     disk: int
     """Bytes of one checkpoint, and of all that are there at once."""
@@ -42,7 +46,7 @@ def footprint(config: Config, shape: Shape, policies: PolicyMap, *, plays: bool 
     ``plays`` False: nothing is generated.
     """
     # Not at the top: torch, which it needs, costs commands two seconds.
-    from mappa_rl.training.preflight.memory import checkpoint_bytes, estimate
+    from mappa_rl.training.preflight.memory import checkpoint_bytes, engine_bytes, estimate
 
     on_gpu, engine = shape.parameters >= LARGE, config.engine
     shared = plays and on_gpu and engine.name == "vllm" and not engine.devices
@@ -57,7 +61,8 @@ def footprint(config: Config, shape: Shape, policies: PolicyMap, *, plays: bool 
     )
     one, most = checkpoint_bytes(config, shape, policies), config.run.checkpoints_mb * MB
     disk = one * (config.run.keep_checkpoints + 1)
-    return Footprint(memory, one, min(disk, most or disk), on_gpu, shared)
+    engines = engine_bytes(config, shape, policies) if plays and not on_gpu else 0
+    return Footprint(memory, engines, one, min(disk, most or disk), on_gpu, shared)
 
 
 def resource_problems(
@@ -66,13 +71,14 @@ def resource_problems(
     """Where ``runs`` runs, ``parallel`` at a time, need more memory or disk than is free."""
     found, free = [], free_memory()
     host = need.memory.host if need.on_gpu else need.memory.peak + need.memory.host
-    wanted = host * config.run.processes * min(runs, parallel)
+    wanted = (host * config.run.processes + need.engines) * min(runs, parallel)
     if free is not None and wanted > free:
         found.append(
             Problem(
                 "memory",
                 f"about {gigabytes(wanted)} GB is required, but only {gigabytes(free)} GB is free: lower "
-                "optim.tokens_per_micro_batch, rollout.episodes_per_step, the model's size or --parallel.",
+                "optim.tokens_per_micro_batch, rollout.episodes_per_step, engine.kv_cache_mb, the model's "
+                "size or --parallel.",
             )
         )
     gpu = free_gpu_memory() if need.on_gpu else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,19 @@ def test_published_hyperparameters(name: str) -> None:
     assert config.env.shaping == ("outcome" if name.endswith("outcome") else "process")
 
 
+def test_smollm2_lora_is_smollm2_with_adapters_at_ten_times_the_rate() -> None:
+    full, lora = (_settings(name) for name in ("smollm2", "smollm2_lora"))
+    differing = {key for key in {*full, *lora} if full.get(key) != lora.get(key)}
+    assert differing == {"policies.map", "optim.lr", "lora.rank", "lora.alpha", "lora.targets"}
+    assert lora["optim.lr"] == pytest.approx(10 * full["optim.lr"])
+
+
+def _settings(name: str) -> dict[str, Any]:
+    """What a recipe says, by dotted key."""
+    written = read_yaml((RECIPES / f"{name}.yaml").read_text(), name)
+    return {f"{section}.{key}": value for section, keys in written.items() for key, value in keys.items()}
+
+
 @pytest.mark.parametrize("name", recipe_names())
 def test_recipes_in_bf16_on_vllm_correct_the_mismatch_of_sampler_and_learner(name: str) -> None:
     written = read_yaml((RECIPES / f"{name}.yaml").read_text(), name)  # not resolved: auto may mean vLLM
@@ -132,7 +146,7 @@ def test_dry_run_prints_for_every_recipe(
         if name != "mathchat_outcome":
             assert "GEMINI_API_KEY" in missing
         assert "mappa-env data add " + ("aime" if "math" in name else "dsbench") in missing
-    elif name == "smollm2":
+    elif name.startswith("smollm2"):
         assert status == 2
         assert "`make llm` prepares it" in missing
     else:

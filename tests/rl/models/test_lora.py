@@ -121,6 +121,8 @@ def test_the_export_is_a_plain_folder_that_plays_like_the_adapter(tmp_path: Path
 def test_unknown_layers_are_refused_and_lora_maps_every_agent() -> None:
     with pytest.raises(PolicyError, match=r"lora.targets=\['c_attn'\]: Qwen3ForCausalLM has the layers"):
         adapted(make_model(), SHAPE.model_copy(update={"targets": ["q_proj", "c_attn"]}), 0)
+    with pytest.raises(PolicyError, match=r"\['lm_head'\]"):  # tied: its update would not be saved
+        adapted(make_model(), SHAPE.model_copy(update={"targets": ["lm_head"]}), 0)
     policy_map = PolicyMap.from_spec("lora", ["solver_0", "coder_0"])
     assert policy_map.lora
     assert policy_map.names == ("solver_0", "coder_0")

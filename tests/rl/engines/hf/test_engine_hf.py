@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import BloomConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, Qwen3ForCausalLM
 
-from engine_helpers import STOP, make_request, make_requests, worst_difference
+from engine_helpers import STOP, make_request, make_requests, plain_logprobs, worst_difference
 from mappa_rl.engines import Engine
 from mappa_rl.engines.hf.context import longest_text
 from mappa_rl.engines.hf.engine import HFEngine

@@ -16,6 +16,7 @@ from mappa_rl.learner.packing import pack
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import HEAD_DIM, KNOWN, adapter_parameters, shape_of
 from mappa_rl.training.preflight.memory import activations, checkpoint_bytes, estimate
+from mappa_rl.training.preflight.resources import footprint
 from mappa_rl.types import Sample, Span
 from memory_layouts import LAYOUTS, config_of, estimated, measure, save_models
 
@@ -170,3 +171,22 @@ def test_adapters_are_counted_exactly() -> None:
     made = adapted(model_of(config), Lora(rank=4, alpha=8, targets=config.lora.targets), 0)
     trained = sum(p.numel() for p in made.parameters() if p.requires_grad)
     assert adapter_parameters(shape_of(config.model), config.lora) == trained
+
+
+@pytest.mark.parametrize(
+    ("layout", "engines", "weights"),
+    [
+        (["policies.map=lora"], 1, 4),
+        (["policies.map=lora", "engine.dtype=bf16"], 1, 2),
+        (["policies.map=separate", "engine.dtype=bf16"], 3, 2),
+        (["policies.map=separate"], 3, 0),  # in place: they compute with what was sent
+    ],
+)
+def test_vllm_on_a_cpu_is_counted_once_a_run(layout: list[str], engines: int, weights: int) -> None:
+    config = small("engine.name=vllm", "engine.kv_cache_mb=100", "run.processes=2", *layout)
+    shape = shape_of(config.model)
+    team = PolicyMap.from_spec(config.policies.map, ["a_0", "b_0", "c_0"])
+    need = footprint(config, shape, team)
+    assert need.engines == engines * (weights * shape.parameters + 100 * 2**20)
+    assert footprint(config, shape, team, plays=False).engines == 0
+    assert footprint(small(*layout[:1]), shape, team).engines == 0
