@@ -28,6 +28,8 @@ _SPACE = re.compile(r"\[?Errno (28|122)\b|No space left on device|Disk quota exc
 _SAYS = re.compile(r"print|str|repr|format|len|type|input|exit|quit|(\w*(Error|Exception|Exit|Warning))")
 """Calls that take a file's name as words: none of them opens it or looks for it."""
 _RAISES = re.compile(r"\s*(raise|assert|(sys\.)?exit)\b")
+_READS = re.compile(r"\b(?:loads?|open|read\w*|\w*Unpickler)\s*\(")
+"""Calls that read files."""
 _FIELD = re.compile(r"\{[^{}]*\}|%s")
 _LONGEST = 200
 
@@ -45,10 +47,17 @@ class Program(NamedTuple):
 
     @property
     def out_of_space(self) -> bool:
-        """Whether it failed because the workspace was full: it says so, or the host found it full then."""
+        """Whether it failed because the workspace was full: it says so, or the host found it full before."""
         if self.tool.status != "error":
             return self.tool.status == "disk_limit"
         return _SPACE.search(exception_of(self.tool)[1]) is not None or _full(self.tool.space)
+
+    @property
+    def failed_reading(self) -> bool:
+        """Whether the last of its lines in the traceback reads something; True if there is no such line."""
+        lines = [int(line) for line in _FRAME.findall(self.tool.stderr)]
+        text = "".join(self.code.splitlines()[lines[-1] - 1 : lines[-1]]) if lines else ""
+        return not lines or (_READS.search(text) is not None and _RAISES.match(text) is None)
 
     @property
     def names(self) -> frozenset[str]:
@@ -73,10 +82,10 @@ class Program(NamedTuple):
 
 
 def _full(space: Space | None) -> bool:
-    """Whether an action left next to nothing of the quota."""
+    """Whether others had left an action next to nothing of the quota."""
     if space is None:
         return False
-    used = space.after.values()
+    used = space.before.values()
     entries = space.quota.entries - sum(use.entries for use in used)
     return entries < _FEW or space.quota.size - sum(use.size for use in used) < _LITTLE
 

@@ -17,6 +17,8 @@ from mappa_env.parsing import last_boxed
 
 _LONGEST = 20_000
 """Characters at the end of a text that are searched."""
+_MOST = 50
+"""Statements at the end of a text that are looked at."""
 _SHOWN = 200
 _LONGEST_LINE = 1000
 
@@ -73,7 +75,7 @@ def boxed(text: str) -> Reading | None:
 def stated(text: str) -> Reading | None:
     r"""The answer that a text states as such; see the module."""
     text = text[-_LONGEST:]
-    return boxed(text) or _last_valued(_statements(text))
+    return boxed(text) or _first_valued(_statements(text))
 
 
 def given(text: str) -> Reading | None:
@@ -93,13 +95,18 @@ def labelled(text: str, label: str, value: Callable[[str], Number | None] | None
     """
     value = value or number_of
     rows = re.findall(_LABEL.format(re.escape(label)), text[-_LONGEST:], re.MULTILINE | re.IGNORECASE)
-    return _last_valued(Reading(text[:_LONGEST_LINE], value(text)) for text in map(_bare, rows))
+    last = map(_bare, reversed(rows[-_MOST:]))
+    return _first_valued(Reading(text[:_LONGEST_LINE], value(text)) for text in last)
 
 
-def _last_valued(found: Iterable[Reading]) -> Reading | None:
-    """The last reading with a value, else the last one: a heading is not an answer."""
-    rows = list(found)
-    return next((row for row in reversed(rows) if row.number is not None), rows[-1] if rows else None)
+def _first_valued(found: Iterable[Reading]) -> Reading | None:
+    """The first reading with a value, else the first one: a heading is not an answer."""
+    first: Reading | None = None
+    for row in found:
+        first = first or row
+        if row.number is not None:
+            return row
+    return first
 
 
 def number_of(text: str) -> Number | None:
@@ -128,7 +135,8 @@ def value_of(text: str) -> Number | None:
 
 
 def _statements(text: str) -> Iterable[Reading]:
-    for match in _STATED.finditer(text):
+    """From the last one on."""
+    for match in reversed(list(_STATED.finditer(text))[-_MOST:]):
         if match[1] is not None:
             yield Reading(_bare(match[1])[:_SHOWN], number_of(match[1]))
         else:  # in a sentence, only a value that follows at once is the answer

@@ -21,6 +21,8 @@ from mappa_env.types import ToolResult
 
 Found = TypeVar("Found")
 _OUTPUT_MB = 64
+_REFUSAL_S = 10.0
+"""The most seconds for finding out which exception a file's loaders raise."""
 """MiB of exported tables, and of each file of predictions."""
 
 
@@ -60,11 +62,12 @@ class Exports:
         return [found.get(number, ended) for number in range(len(files))]
 
     def refused(self, file: str) -> str:
-        """The exception that all loaders of tables raise; empty if one loads ``file``, or never ends.
+        """The exception that all loaders of tables raise; empty if one loads ``file``, or takes too long.
 
         It runs the file's code, so its success says nothing. Raises UnavailableError.
         """
-        result, error = self._once(loading(file), self._site.limits, failure)
+        limits = dataclasses.replace(self._site.limits, wall_s=min(self._site.limits.wall_s, _REFUSAL_S))
+        result, error = self._once(loading(file), limits, failure)
         return error if result.status == "error" else ""
 
     def ask(self, question: Question, wording: Wording) -> Said:

@@ -69,25 +69,26 @@ class LibrariesFirst:
         self.packages = tuple(entry for entry in self.libraries if entry.endswith(f"-packages{os.sep}"))
 
     def install(self) -> None:
-        """Come right before the finder that searches ``sys.path``."""
+        """Take the place of the finder that searches ``sys.path``."""
         sys.path.append(self.folder)
-        sys.meta_path.insert(sys.meta_path.index(PathFinder), self)
+        sys.meta_path[sys.meta_path.index(PathFinder)] = self
+
+    def __getattr__(self, name: str) -> "Any":
+        """What else that finder is asked for: caches to forget, the versions of packages."""
+        return getattr(PathFinder, name)
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "Any":
-        """The library of that name. Raises ModuleNotFoundError if there is none, and a library asks."""
+        """The library of that name; a module of ``folder`` if there is none, and no library asks."""
         if path is not None or sys.path.count(self.folder) != 1 or not self._has(name):
-            return None
+            return PathFinder.find_spec(name, path, target)
         found = PathFinder.find_spec(name, [entry for entry in sys.path if entry != self.folder], target)
-        if found is not None or not self._asked_by_library():
-            return found
-        later = sys.meta_path[sys.meta_path.index(self) + 1 :]
-        for finder in later:
-            found = finder.find_spec(name, path, target) if finder is not PathFinder else None
-            if found is not None:
-                return found
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            found = found or finder.find_spec(name, path, target)
+        if found is None and not self._asked_by_library():
+            found = PathFinder.find_spec(name, [self.folder], target)
+        return found
 
     def _has(self, name: str) -> bool:
         return any(os.path.lexists(os.path.join(self.folder, name + suffix)) for suffix in SUFFIXES)
@@ -100,7 +101,8 @@ class LibrariesFirst:
         frame = sys._getframe(2)
         while frame.f_back and (
             frame.f_code.co_filename.startswith(("<frozen importlib", __file__))
-            or frame.f_globals.get("__name__") == "importlib"  # import_module
+            or str(frame.f_globals.get("__name__")).partition(".")[0]
+            == "importlib"  # import_module, find_spec
         ):
             frame = frame.f_back
         file = frame.f_code.co_filename

@@ -236,9 +236,11 @@ class Workspace:
 
 
 def _as_left(snapshot: Snapshot, first: Snapshot) -> Snapshot:
-    """``snapshot`` with the modes that the ``first`` scan of the same state found."""
+    """``snapshot`` with the modes that the ``first`` scan found, where it saw an entry too."""
     entries = {
         path: dataclasses.replace(entry, left_mode=first.entries[path].left_mode)
+        if path in first.entries
+        else entry
         for path, entry in snapshot.entries.items()
     }
     return dataclasses.replace(snapshot, entries=entries)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mappa_rl.algos.actions import ActionAlgorithm, Actions, Values
+from mappa_rl.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,13 @@ class RAFT(ActionAlgorithm):
     """Settings: those of ``Returns``, and ``least``, the smallest scaled return (0-1) that is accepted."""
 
     least: float = 1.0
+
+    def __post_init__(self) -> None:
+        ActionAlgorithm.__post_init__(self)
+        if self.least > self.reward_clip:
+            raise ConfigError(
+                f"least={self.least:g} is above reward_clip={self.reward_clip:g}: no action reaches it."
+            )
 
     def advantages(self, actions: Actions) -> Values:
         """See ``ActionAlgorithm.advantages``."""

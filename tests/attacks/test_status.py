@@ -187,8 +187,8 @@ raise ValueError
     "no_python": ("error", 1, "this is (not python"),
 }
 """Name -> status, exit code, and code."""
-AT_FULL = {
-    "abort": ("killed", -11),
+AT_FULL: dict[str, tuple[str, int | tuple[int, ...]]] = {
+    "abort": ("killed", (-4, -5, -11)),  # by the processor: an instruction that traps
     "signal_of_time_limit": ("ok", 0),
     "signal_of_size_limit": ("ok", 0),
 }
@@ -203,5 +203,7 @@ def test_status_is_what_happened(name: str, level: str, sandboxes: Sandboxes) ->
     with sandboxes[level].open_workspace() as workspace:
         result = sandboxes[level].run(workspace, code, LIMITS)
         after = sandboxes[level].run(workspace, "print(6 * 7)", LIMITS)
-    assert (result.status, result.exit_code) == expected, result
+    codes = expected[1] if isinstance(expected[1], tuple) else (expected[1],)
+    assert result.status == expected[0], result
+    assert result.exit_code in codes, result
     assert (after.status, after.stdout) == ("ok", "42\n"), after

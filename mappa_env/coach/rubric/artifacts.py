@@ -92,7 +92,7 @@ def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def other_format(part: Mapping[str, Any]) -> bool:
     """Whether a file is in a known format that is no pickle: whether it blocks its reader shows later."""
-    return part.get("plain") is False and part.get("format", "pickle") not in ("pickle", "compressed")
+    return part.get("plain") is False and part.get("format") not in ("pickle", "compressed")
 
 
 def unknown_work(case: Case) -> str | None:

@@ -104,11 +104,11 @@ def _unknown(
 def _foreign(
     team: Team, task: Task, before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
 ) -> Defect | None:
-    """The file in another format than pickle that the last program of ``agent`` used, if that failed.
+    """The file in another format than pickle that the last program of ``agent`` used, if reading failed.
 
     A reader that copes with the format is not harmed by it.
     """
-    if not programs or not programs[-1].failed:
+    if not programs or not programs[-1].failed or not programs[-1].failed_reading:
         return None
     facts, present = _facts(before) or {}, _files(team, task, before)
     for name, path in PATHS.items():

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
+from mappa_rl.errors import EngineError
+
 ATTENTION = "mappa_decode"
 
 
@@ -23,7 +25,14 @@ def attend(
     """Grouped-query attention that never repeats the cache.
 
     With one query token per row, the heads of a group are laid along the query axis (all see the same mask).
+
+    Raises EngineError for a model that changes its scores: attention sinks, soft caps.
     """
+    if changed := [name for name in ("s_aux", "softcap") if unused.get(name) is not None]:
+        raise EngineError(
+            f"The hf engine does not support attention with {', '.join(changed)}, which this model asks for; "
+            "use engine.name=vllm."
+        )
     rows, heads, length, dim = query.shape
     groups = key.shape[1]
     if length == 1:

@@ -270,10 +270,12 @@ def on_cpu() -> bool:
 def end_tree(processes: Iterable[BaseProcess]) -> None:
     """Kill ``processes`` with all that they have started: an engine's workers do not notice its death."""
     for process in processes:
+        workers: list[psutil.Process] = []
         with suppress(psutil.NoSuchProcess):
-            for worker in psutil.Process(process.pid).children(recursive=True):
-                worker.kill()
-        process.kill()
+            workers = psutil.Process(process.pid).children(recursive=True)
+        for each in (*workers, process):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
 
 
 @contextmanager

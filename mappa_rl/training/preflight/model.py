@@ -49,7 +49,7 @@ def check_chats(kind: str) -> None:
 
     try:
         ChatTokenizer(AutoTokenizer.from_pretrained(folder))
-    except TokenizerError as error:
+    except (TokenizerError, OSError, ValueError) as error:
         raise ConfigError(f"model.kind={kind!r}: {error}") from None
 
 
@@ -64,6 +64,9 @@ def adapter_problems(config: Config) -> list[Problem]:
         try:
             sides = shape_of(config.model.model_copy(update={"kind": kind})).sides
         except ConfigError:  # `model_folder` says why
+            continue
+        except (OSError, ValueError) as error:  # transformers knows no such model
+            found.append(Problem("model", f"model.kind={kind!r}: {error}"))
             continue
         found += problems_of("adapters", partial(check_targets, config.lora, sides, kind))
     return found
@@ -92,6 +95,8 @@ def _context_problems(config: Config, kind: str) -> list[Problem]:
             most = longest_text(read)
     except ConfigError:  # `model_problems` says that there is no such model
         return []
+    except (OSError, ValueError) as error:  # transformers knows no such model
+        return [Problem("model", f"model.kind={kind!r}: {error}")]
     except EngineError as error:
         return [Problem("engine", f"{kind}: {error}")]
     wanted = config.rollout.max_context

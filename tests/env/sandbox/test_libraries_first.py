@@ -77,6 +77,32 @@ def test_no_library_takes_a_file_of_the_workspace_for_a_package(sandbox: Sandbox
     assert (result.status, result.stdout) == (honest.status, honest.stdout), result
 
 
+ASK = """
+import importlib.metadata, numpy, os
+inside = os.path.join(os.path.dirname(os.path.dirname(numpy.__file__)), 'asking.py')
+exec(compile('''
+import importlib.util
+found = [importlib.util.find_spec('planted')]
+for ask in (importlib.import_module, __import__):
+    try:
+        found.append(ask('planted'))
+    except ModuleNotFoundError:
+        found.append(None)
+print(found)
+''', inside, 'exec'), {'__name__': 'asking'})
+importlib.invalidate_caches()
+print(importlib.metadata.version('numpy') == numpy.__version__, importlib.util.find_spec('planted').name)
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_library_that_asks_whether_there_is_a_package_hears_no(sandbox: Sandbox) -> None:
+    with sandbox.open_workspace() as workspace:
+        workspace.put("planted.py", b"print('GOT')")
+        result = sandbox.run(workspace, ASK, LIMITS)
+    assert (result.status, result.stdout) == ("ok", "[None, None, None]\nTrue planted\n"), result
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("reader", READERS)
 def test_modules_of_ones_own_can_be_used(reader: str, sandbox: Sandbox) -> None:

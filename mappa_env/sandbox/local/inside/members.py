@@ -19,6 +19,12 @@ _FASTEST = (os.cpu_count() or 1) * 8 * 2**30
 _NEAR = 128 * 2**20
 """The last bytes below the limit, but at most half of it, which several processes fill one at a time: on a
 busy machine a look is 20 ms late, and two processors fill as much in that time."""
+_PASSES = 10
+"""Times that we look for new processes while we stop all. Each pass stops the parents of the next one's."""
+_AGAIN = 10
+"""While processes take turns, they are measured again after this many times the duration of a measurement."""
+_AWAKE = ("R", "S", "D")
+"""States of a process that has neither stopped nor ended."""
 _BUFFER = 32 * 1024
 """Bytes charged per open descriptor: a pipe or socket pair buffers 64 KiB or more, which no RSS includes."""
 
@@ -56,6 +62,9 @@ class Members:
         self.held = False
         """Whether all processes are stopped, until `resume`."""
         self._turns = False  # whether they run one at a time
+        self._still: list[int] = []  # those that have stopped, as was seen, and still must not run
+        self._escaped = False  # whether one of these ran before `resume`
+        self._due = 0.0  # when processes that take turns are measured again
         self.cpu = 0.0
         """Seconds of CPU time seen so far, also of processes that nobody waited for."""
         self.peak = 0
@@ -74,10 +83,11 @@ class Members:
     def excess(self, cpu: int, processes: int) -> str:
         """The limit that is exceeded now, or empty. In seconds, and processes including threads.
 
-        Several processes that had to be measured exactly, or that take turns, are ``held``.
+        Several processes that had to be measured exactly, or that take turns, are ``held``. Those that cannot
+        be stopped, or that run again before `resume`, count as too many.
         """
-        if self._turns:
-            self._hold(processes + 1)
+        if self._escaped or (self._turns and not self._hold(processes + 1)):
+            return "killed"
         pids = self.pids(processes + 1)
         now = {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
         if len(pids) > processes or sum(stat.threads for stat in now.values()) > processes:
@@ -85,11 +95,13 @@ class Members:
         if self._count(now) >= cpu:
             return "timeout"
         used = self._most(now) + sum(map(_buffered, pids))
-        if used > self._memory:
-            self._hold(processes + 1)
+        if used > self._memory or (self._turns and time.monotonic() > self._due):
+            if not self._hold(processes + 1):
+                return "killed"
             used = self._measure(processes + 1)
             self.peak = max(self.peak, used)
         self._spare = self._memory - used
+        self._still = [pid for pid in pids if _state(pid) == "T"] if self.held else []
         self._turns = self.held and self._spare < min(_NEAR, self._memory // 2)
         return "memory" if used > self._memory else ""
 
@@ -104,32 +116,52 @@ class Members:
 
     def resume(self) -> None:
         """Let the held processes run on: near the limit only the one that has waited longest."""
+        self._escaped = self._loose(self._still)
         turn = 1 if self._turns else len(self._stopped)
         for pid in self._stopped[:turn]:
             _signal(pid, signal.SIGCONT)
         del self._stopped[:turn]
+        self._still = [pid for pid in self._still if pid in self._stopped]
         self.held = False
 
     def _measure(self, most: int) -> int:
         """All that is in use, exactly except for buffers."""
+        began = time.monotonic()
         pids = self.pids(most)
         self._then = {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
         self._measured = sum(map(_proportional, pids))
+        now = time.monotonic()
+        self._due = now + _AGAIN * (now - began)
         return self._measured + sum(map(_buffered, pids))
 
-    def _hold(self, most: int) -> None:
-        """Stop several processes: running ones grow meanwhile, and make us wait. One has a hard limit."""
+    def _hold(self, most: int) -> bool:
+        """Stop several processes: running ones grow meanwhile, and make us wait. One has a hard limit.
+
+        False: they cannot be stopped.
+        """
+        if self._loose(self._still):
+            return False
         seen: set[int] = set()
-        while (left := [pid for pid in self.pids(most) if pid not in seen]) and (seen or len(left) > 1):
+        for _ in range(_PASSES):
+            left = [pid for pid in self.pids(most) if pid not in seen]
+            if len(left) < (1 if seen else 2):
+                break
             seen.update(left)
             for pid in left:
                 if pid in self._stopped:  # another one may have continued it
                     _signal(pid, signal.SIGSTOP)
-                elif _fields(pid)[:1] in (["R"], ["S"], ["D"]):
+                elif _state(pid) in _AWAKE:
                     _signal(pid, signal.SIGSTOP)
                     self._stopped.append(pid)
-        self._stopped = [pid for pid in self._stopped if _fields(pid)]
+        else:
+            return False
+        self._stopped = [pid for pid in self._stopped if _state(pid)]
         self.held = bool(self._stopped)
+        return True
+
+    def _loose(self, stopped: list[int]) -> bool:
+        """Whether one of the processes that had stopped runs: a sibling or a timer has sent it SIGCONT."""
+        return any(_state(pid) in _AWAKE for pid in stopped)
 
     def _count(self, now: dict[int, _Stat]) -> float:
         """Update ``cpu``."""
@@ -192,6 +224,11 @@ def _read(path: str) -> str:
 def _fields(pid: int) -> list[str]:
     """The fields after the process name, which may contain any character."""
     return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+
+
+def _state(pid: int) -> str:
+    """As in ``/proc/PID/stat``; empty if there is no such process any more."""
+    return next(iter(_fields(pid)), "")
 
 
 def _group(pid: int) -> int:

@@ -144,6 +144,16 @@ def test_backward_tracing_knows_formats_too() -> None:
     assert attribute(trajectory, play.card.team).fractions[0] == 1
 
 
+@pytest.mark.parametrize("line", ["model = Ridge(alpha='x').fit(X, y)", "raise ValueError('no')"])
+def test_a_reader_that_fails_after_reading_has_itself_to_blame(line: str) -> None:
+    play = Play("dsbench", TABLE)
+    engineer(play, facts(y_train={"plain": False, "format": "joblib"}))
+    work = f"y = joblib.load('y_train.pkl')\n{line}"
+    crash = ran("", "error", 'Traceback:\n  File "<action>", line 2, in <module>\nValueError: no')
+    verdict = play.act("modeler_0", code(work), crash)
+    assert verdict.blame != "engineer_0"
+
+
 def test_a_reader_that_copes_with_another_format_is_judged_as_any() -> None:
     play = Play("dsbench", TABLE)
     probe = with_model(predictions=predictions(0.2))
@@ -172,7 +182,11 @@ def test_a_format_of_its_own_is_no_consequence_of_unsound_inputs() -> None:
     leak = {"checks": {"target_leaked": ["price"]}}
     engineer(play, facts(**leak))
     verdict = modeler(
-        play, {**with_model(plain=False, predictions=predictions(1.0)), **facts(**leak)["checks"]}
+        play,
+        {
+            **with_model(plain=False, format="compressed", predictions=predictions(1.0)),
+            **facts(**leak)["checks"],
+        },
     )
     assert (verdict.score, verdict.blame) == (1, "modeler_0")
 
@@ -180,7 +194,7 @@ def test_a_format_of_its_own_is_no_consequence_of_unsound_inputs() -> None:
 def test_who_reads_the_format_all_the_same_is_scored_for_that() -> None:
     play = Play("dsbench", TABLE)
     engineer(play)
-    modeler(play, with_model(plain=False, predictions=predictions(1.0)))
+    modeler(play, with_model(plain=False, format="compressed", predictions=predictions(1.0)))
     assert submit(play, graded(1.0)).score == 10
 
 

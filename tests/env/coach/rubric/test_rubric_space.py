@@ -106,6 +106,13 @@ def test_who_fills_the_workspace_itself_is_not_excused(modeler: str) -> None:
 
 
 @pytest.mark.slow
+def test_who_fills_what_is_left_and_then_blunders_is_not_excused() -> None:
+    more_than_half = f"open('data.bin', 'wb').write(b'1' * ({MB} * 2**19 + 2**20))"
+    *_, last = play(more_than_half, UP_TO_THE_LAST + "undefined_name")
+    assert (last.verdict.blame, last.verdict.score) == ("modeler_0", 1), last.verdict
+
+
+@pytest.mark.slow
 def test_a_full_workspace_is_seen_whatever_the_exception_says() -> None:
     *_, last = play(BIG, WORDLESS)
     assert last.tool is not None

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mappa_env.sandbox.local.inside.members import Members
+from mappa_env.sandbox.local.inside.members import _FASTEST, Members
 
 MIB = 2**20
 FAMILY = """
@@ -117,12 +117,45 @@ def test_near_the_limit_each_process_has_its_turn() -> None:
             assert members.excess(100, 10) == ""
 
 
-def _running(pids: list[int]) -> list[int]:
-    """Those that are not stopped; a signal to stop may take a moment."""
+def _running(pids: list[int], count: int = 1) -> list[int]:
+    """Those that are not stopped, as soon as there are ``count``; a signal may take a moment."""
     deadline = time.monotonic() + 60
-    while len(found := [pid for pid in pids if _state(pid) != "T"]) != 1 and time.monotonic() < deadline:
+    while len(found := [pid for pid in pids if _state(pid) != "T"]) != count and time.monotonic() < deadline:
         time.sleep(0.001)
     return found
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["while_all_are_held", "out_of_turn"])
+def test_a_process_that_is_continued_by_others_counts_as_too_many(held: bool) -> None:
+    with family("step(1)\nstep(2)\n", 100, 5) as (leader, _):
+        members = Members(leader, 180 * MIB, own=True)
+        assert members.excess(100, 10) == ""
+        pids = members.pids(10)
+        assert _running(pids, 0) == []
+        members.excess(100, 10)  # sees that they have stopped
+        if not held:
+            members.resume()
+        os.kill(pids[3], signal.SIGCONT)
+        assert pids[3] in _running(pids, 1 if held else 2)
+        if held:
+            members.resume()
+        assert members.excess(100, 10) == "killed"
+
+
+def test_turns_end_when_memory_is_free_again() -> None:
+    free = "step(1)\nkept.clear()\nstep(2)\ntime.sleep(60)\n"
+    own = "kept[: 50 << 20 : 4096] = kept[: 50 << 20 : 4096]\n"  # and as much is shared
+    with family(own + free, 100, 4) as (leader, steps):
+        members = Members(leader, 400 * MIB, own=True)
+        assert members.excess(100, 10) == ""
+        assert members.soonest() < 128 * MIB / _FASTEST
+        os.ftruncate(steps.fd, 1)
+        deadline = time.monotonic() + 60
+        while members.soonest() < 250 * MIB / _FASTEST and time.monotonic() < deadline:
+            members.resume()
+            time.sleep(0.002)
+            assert members.excess(100, 10) == ""
+        assert members.soonest() >= 250 * MIB / _FASTEST
 
 
 def watched(members: Members) -> str:
