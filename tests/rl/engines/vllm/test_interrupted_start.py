@@ -14,7 +14,6 @@ import psutil
 import pytest
 
 from engine_helpers import needs_vllm
-from mappa_rl.training.stopping import SIGNALS
 from tiny_run import TINY
 
 SIZES = [*TINY, "engine.name=vllm", "engine.kv_cache_mb=32", "policies.map=separate", "run.steps=1"]
@@ -38,8 +37,7 @@ def alive(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
 
 @needs_vllm
 @pytest.mark.slow
-@pytest.mark.parametrize("begun", [1, 3])
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(("number", "begun"), [(signal.SIGINT, 1), (signal.SIGTERM, 3)])
 def test_no_engine_outlives_a_run_that_is_interrupted_while_they_start(
     number: signal.Signals, begun: int, tmp_path: Path
 ) -> None:
