@@ -19,7 +19,6 @@ HELLO = "hello.json"
 _PACKAGE = Path(__file__).parents[2]
 _MODULES = (
     "errors.py",
-    "types.py",
     "sandbox/base.py",
     "sandbox/fusion/carry.py",
     "sandbox/fusion/guard.py",
@@ -28,6 +27,18 @@ _MODULES = (
     "sandbox/runner.py",
     "sandbox/tree.py",
     "sandbox/watch.py",
+    "types/__init__.py",
+    "types/action.py",
+    "types/attribution.py",
+    "types/evidence.py",
+    "types/file_change.py",
+    "types/outcome.py",
+    "types/space.py",
+    "types/task.py",
+    "types/team.py",
+    "types/tool_result.py",
+    "types/trajectory.py",
+    "types/verdict.py",
     "workspace/digests.py",
     "workspace/escaping.py",
     "workspace/nofollow.py",
@@ -91,8 +102,8 @@ def _body(code: str, files: dict[str, str], fetch: list[str], run_s: float) -> d
 @cache
 def _modules() -> dict[str, str]:
     """The modules that the wrapper imports, as ``files``."""
-    modules = {f"mappa_env/{name}": _base64((_PACKAGE / name).read_bytes()) for name in _MODULES}
-    return modules | {f"mappa_env/{folder}__init__.py": "" for folder in _FOLDERS}
+    empty = {f"mappa_env/{folder}__init__.py": "" for folder in _FOLDERS}
+    return empty | {f"mappa_env/{name}": _base64((_PACKAGE / name).read_bytes()) for name in _MODULES}
 
 
 def _base64(content: bytes) -> str:
