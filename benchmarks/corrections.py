@@ -21,7 +21,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from runs import finished
+from runs import begins, finished
 
 from mappa_rl.config import load_config
 from mappa_rl.evaluation.results import Result, load_results
@@ -105,8 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for seed in seeds:
         start = args.starts and args.starts / f"seed-{seed}" / "warmstart"
         for arm in ARMS:
-            folder = finished(out, arm, seed, ARMS[arm], extra, "reinforcement", start)
-            folders[arm].append(folder)
+            settings = [*begins(out, arm, seed, "reinforcement", start), *extra]
+            folders[arm].append(finished(out, arm, seed, ARMS[arm], settings))
     figures = report({arm: [curve(each) for each in mine] for arm, mine in folders.items()})
     rows = [row for each in folders["hybrid"] for row in corrected(each)]
     figures["corrections"] = totals = {

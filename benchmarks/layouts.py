@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from compared import difference, ends, signed, success
 from rich.console import Console
 from rich.table import Table
-from runs import finished
+from runs import begins, finished
 
-from mappa_rl.evaluation.results import Result, load_results
-from mappa_rl.evaluation.stats import Interval, paired_delta, wilson
+from mappa_rl.evaluation.results import Result
 from mappa_rl.report.runs import read_run
 
 BASE = "separate"
@@ -47,26 +47,6 @@ QUICK = [
 ]
 
 
-def ends(folders: Sequence[Path]) -> dict[str, dict[str, list[Result]]]:
-    """``T = 1`` and ``best T`` -> ``before`` and ``after`` -> the episodes of all seeds, in one order."""
-    found: dict[str, dict[str, list[Result]]] = {}
-    for folder in folders:
-        results, best = load_results(folder), read_run(folder).best
-        for arm, temperature in (("T = 1", 1.0), ("best T", best)):
-            if temperature is not None:
-                for phase in ("before", "after"):
-                    found.setdefault(arm, {}).setdefault(phase, []).extend(results[phase, temperature])
-    return found
-
-
-def difference(first: Sequence[Result], second: Sequence[Result]) -> Interval:
-    return paired_delta(
-        [row.success for row in first],
-        [row.success for row in second],
-        problems=[(row.run_seed, row.task_id) for row in first],
-    )
-
-
 def report(found: dict[str, dict[str, dict[str, list[Result]]]], minutes: dict[str, float]) -> dict[str, Any]:
     """The table, and its figures by layout and arm."""
     table = Table(
@@ -82,20 +62,18 @@ def report(found: dict[str, dict[str, dict[str, list[Result]]]], minutes: dict[s
     figures: dict[str, Any] = {}
     for layout, arms in found.items():
         for arm, rows in arms.items():
-            before, after = (
-                wilson(sum(r.success for r in rows[p]), len(rows[p])) for p in ("before", "after")
-            )
+            before, after = (success(rows[p]) for p in ("before", "after"))
             compared = {"before": before, "after": after, "change": difference(rows["before"], rows["after"])}
             against = ""
             if layout != BASE and BASE in found:
                 compared["against"] = difference(found[BASE][arm]["after"], rows["after"])
-                against = _signed(compared["against"])
+                against = signed(compared["against"])
             table.add_row(
                 layout,
                 arm,
                 f"{before.mean:.1%}",
                 f"{after.mean:.1%}",
-                _signed(compared["change"]),
+                signed(compared["change"]),
                 against,
                 f"{minutes[layout]:.1f}",
             )
@@ -105,10 +83,6 @@ def report(found: dict[str, dict[str, dict[str, list[Result]]]], minutes: dict[s
     console.print(table)
     console.print("minutes: training alone, mean of the seeds")
     return figures
-
-
-def _signed(value: Interval) -> str:
-    return f"{100 * value.mean:+.1f} [{100 * value.low:+.1f}, {100 * value.high:+.1f}]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,14 +108,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     for seed in seeds:
         start = args.starts and args.starts / f"seed-{seed}" / "warmstart"
         for layout in layouts:
-            settings = [*(QUICK if args.quick else []), *LAYOUTS[layout]]
-            folder = finished(out, layout, seed, args.recipe, settings, BASE, start)
-            folders[layout].append(folder)
+            begin = begins(out, layout, seed, BASE, start)
+            settings = [*begin, *(QUICK if args.quick else []), *LAYOUTS[layout]]
+            folders[layout].append(finished(out, layout, seed, args.recipe, settings))
     minutes = {}
     for layout, mine in folders.items():
         summaries = [read_run(folder).summary for folder in mine]
         minutes[layout] = sum(s.phases["training"] for s in summaries if s) / len(mine) / 60
-    figures = report({layout: ends(mine) for layout, mine in folders.items()}, minutes)
+    figures = report(
+        {layout: ends([read_run(each) for each in mine]) for layout, mine in folders.items()}, minutes
+    )
     if args.json:
         args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -8,13 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def finished(
-    out: Path, arm: str, seed: int, recipe: str, settings: Sequence[str], base: str, start: Path | None
-) -> Path:
-    """The folder of ``arm``'s run in ``out``, which this trains or resumes unless it is finished.
-
-    All arms of a seed begin with the warm start in ``start``, or with that of the arm ``base`` if it is None.
-    """
+def finished(out: Path, arm: str, seed: int, recipe: str, settings: Sequence[str]) -> Path:
+    """The folder of ``arm``'s run in ``out``, which this trains or resumes unless it is finished."""
     folder = out / arm / f"seed-{seed}"
     if (folder / "summary.json").is_file():
         return folder
@@ -22,9 +17,16 @@ def finished(
     if (folder / "config.yaml").is_file():
         command += ["--resume", str(folder)]
     else:
-        if start is None and arm != base:
-            start = out / base / f"seed-{seed}" / "warmstart"
-        begin = [f"warmstart.path={start.resolve()}"] if start else []
-        command += [recipe, f"run.seed={seed}", f"run.out={folder}", *begin, *settings]
+        command += [recipe, f"run.seed={seed}", f"run.out={folder}", *settings]
     subprocess.run(command, check=True)
     return folder
+
+
+def begins(out: Path, arm: str, seed: int, base: str, start: Path | None) -> list[str]:
+    """The settings with which ``arm`` begins where all arms of a seed do.
+
+    That is the warm start in ``start``, or that of the arm ``base`` if it is None.
+    """
+    if start is None and arm != base:
+        start = out / base / f"seed-{seed}" / "warmstart"
+    return [f"warmstart.path={start.resolve()}"] if start else []

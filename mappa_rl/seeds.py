@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-CALIBRATION, VALIDATION, EVALUATION, ANCHORS = 7_001, 8_001, 9_001, 11_001
+WARM_START, CALIBRATION, VALIDATION, EVALUATION, ANCHORS = 6_001, 7_001, 8_001, 9_001, 11_001
 """Base seeds of episodes outside of training, equal in all runs, so that runs can be compared."""
 
 

@@ -21,12 +21,13 @@ def durations(rehearsal: Rehearsal, phases: list[Work]) -> dict[str, float]:
     found = {LAUNCH: rehearsal.launch_s}
     played = run.config["eval"]["episodes"]
     evaluated_s = next(s for name, s in run.phases.items() if name.startswith("before")) / played
+    played_s = evaluated_s + rehearsal.plain_s
     saves = config.run.steps // config.run.checkpoint_every if config.run.checkpoint_every else 1
     for phase in phases:
         if phase.phase == "demonstrations":
             found[phase.phase] = _demonstrations(rehearsal, phase.episodes)
         elif phase.phase == "warm start":
-            found[phase.phase] = _warm_start(rehearsal, phase.steps)
+            found[phase.phase] = _warm_start(rehearsal, phase.steps) + phase.episodes * played_s
         elif phase.phase == "training":
             pace = run.paces.get("training", Pace(start_s=0.0, unit_s=0.0, end_s=0.0))
             found[phase.phase] = (
@@ -36,7 +37,7 @@ def durations(rehearsal: Rehearsal, phases: list[Work]) -> dict[str, float]:
                 + max(saves, 1) * pace.end_s
             )
         else:
-            found[phase.phase] = phase.episodes * (evaluated_s + rehearsal.plain_s)
+            found[phase.phase] = phase.episodes * played_s
     return found
 
 

@@ -77,13 +77,13 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
     from mappa_rl.evaluation.reuse import reuse_stored
     from mappa_rl.training.build import build_policies, make_worker
     from mappa_rl.training.load_weights import load_trained
-    from mappa_rl.warmstart.warmstart import warm_start
+    from mappa_rl.training.start import starting_model
 
     require(config, out, "evaluate")
     wanted = config
     with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         config = with_coach_files(write_config(config, out), out)
-        policies = build_policies(config, warm_start(config, run, progress))
+        policies = build_policies(config, starting_model(config, run, progress))
         watch = progress.watch
         with (
             closing(policies),

@@ -92,11 +92,11 @@ def run_processes(config: Config, out: Path) -> None:
     This process makes the warm start.
     """
     from mappa_rl.telemetry.progress import Progress
-    from mappa_rl.warmstart.warmstart import warm_start
+    from mappa_rl.training.start import starting_model
 
     with locked(out), Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         config = adopt(config, out)
-        warm_start(config, out, progress)
+        starting_model(config, out, progress)
     command = [
         *TORCHRUN,
         "--nproc-per-node",

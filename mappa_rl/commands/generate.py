@@ -78,14 +78,14 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     from mappa_rl.training.build import build_policies, make_worker
     from mappa_rl.training.load_weights import load_trained
     from mappa_rl.training.preflight import require
+    from mappa_rl.training.start import starting_model
     from mappa_rl.training.step import as_recorded, note_coach
-    from mappa_rl.warmstart.warmstart import warm_start
 
     require(config, out, "generate")
     config = with_coach_files(write_config(config, out), out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     with Progress(f"episodes of {config.env.id}") as progress:
-        policies = build_policies(config, warm_start(config, out if run is None else run, progress))
+        policies = build_policies(config, starting_model(config, out if run is None else run, progress))
         if run is not None:
             load_trained(
                 policies, Checkpoints(run / "checkpoints", config.run.keep_checkpoints).intact("latest")

@@ -74,8 +74,8 @@ def rehearse(config: Config, card: Card) -> Rehearsal:
             assert card.scripted is not None
             short = [f"warmstart.episodes={min(EPISODES, config.warmstart.episodes)}"]
             steps = min(STEPS, config.warmstart.steps)
-            short += [f"warmstart.steps={steps}", "warmstart.warmup_steps=0", "run.processes=1"]
-            short += ["run.steps=0", "eval.episodes=1"]
+            short += [f"warmstart.steps={steps}", "warmstart.warmup_steps=0", "warmstart.until=0"]
+            short += ["run.processes=1", "run.steps=0", "eval.episodes=1"]
             warm, launch_s = _run(base.with_overrides(short), folder / "warm")
             start = str(folder / "warm" / FOLDER)
             caps = reply_lengths(base, Path(start))

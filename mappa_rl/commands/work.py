@@ -18,6 +18,15 @@ class Work:
     tokens: int | None
 
 
+def _warm_start(config: Config, evaluated: int) -> Work:
+    """Imitation, with the episodes that measure whether it is enough."""
+    start = config.warmstart
+    if not start.until:
+        return Work("warm start", 0, start.steps, None)
+    episodes = start.steps // start.check_every * start.check_episodes
+    return Work("warm start", episodes, start.steps, episodes * evaluated)
+
+
 def evaluation_work(config: Config, turns: int) -> list[Work]:
     """The phases of ``mappa-rl eval``, at most: it takes over stored results of the same episodes."""
     kept = ("calibration", "evaluation before", "evaluation after")
@@ -38,7 +47,7 @@ def work(config: Config, turns: int) -> list[Work]:
     phases = []
     if config.warmstart.steps and not config.warmstart.path:
         phases.append(Work("demonstrations", config.warmstart.episodes, 0, None))
-        phases.append(Work("warm start", 0, config.warmstart.steps, None))
+        phases.append(_warm_start(config, evaluated))
     if config.eval.calibration_temperatures:
         tried = {*config.eval.calibration_temperatures, *config.eval.temperatures}
         episodes = config.eval.calibration_episodes * len(tried)

@@ -143,6 +143,21 @@ def engine_fits(config: Sections) -> None:
         raise ValueError(f"engine.devices={engine.devices} lists a GPU twice: list each once.")
 
 
+def imitation_can_end(config: Sections) -> None:
+    """Whether imitation is enough is measured with one model as the whole team."""
+    start, own = config.warmstart, sorted(config.policies.models)
+    if start.until and own:
+        raise ValueError(
+            f"warmstart.until={start.until:g} measures the warm start as the whole team, but policies.models "
+            f"gives {own[0]} another model. Use warmstart.until=0."
+        )
+    if start.until and start.check_every > start.steps:
+        raise ValueError(
+            f"warmstart.until={start.until:g} is never measured: warmstart.check_every={start.check_every} "
+            f"exceeds warmstart.steps={start.steps}. Lower check_every."
+        )
+
+
 def warmups_end(config: Sections) -> None:
     """Learning rates reach their peak before the last update."""
     start, optim = config.warmstart, config.optim
@@ -175,5 +190,6 @@ CHECKS = (
     returns_count_outcomes_once,
     bias_has_scores,
     engine_fits,
+    imitation_can_end,
     warmups_end,
 )

@@ -19,7 +19,13 @@ class WarmStart(Section):
     team: Literal["expert", "faulty"] = "faulty"
     """The scripted team to imitate."""
     steps: Annotated[int, Field(ge=0)] = 3000
-    """Optimizer steps; 0: no warm start, so the policies start as the model that ``model.kind`` names."""
+    """Optimizer steps, at most; 0: no warm start, so the policies start as the model of ``model.kind``."""
+    until: Fraction = 0.0
+    """Success rate on training tasks that ends imitation before ``steps``; 0: take all of them."""
+    check_every: Count = 10
+    """Steps between two measurements of that rate."""
+    check_episodes: Count = 60
+    """Episodes of a measurement, at the lowest temperature of ``eval``."""
     batch_size: Count = 16
     """Demonstrated actions per step."""
     lr: Positive = 3e-3

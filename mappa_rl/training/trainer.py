@@ -25,8 +25,8 @@ from mappa_rl.training.lock import locked
 from mappa_rl.training.loop import Loop
 from mappa_rl.training.preflight import require
 from mappa_rl.training.saver import Saver
+from mappa_rl.training.start import starting_model
 from mappa_rl.training.stopping import Stopping
-from mappa_rl.warmstart.warmstart import warm_start
 
 
 def train(
@@ -51,7 +51,7 @@ def train(
     with locked(out), caller as stopping:
         with Progress(title) as progress:
             config = with_coach_files(adopt(config, out), out)
-            parts = assemble(config, warm_start(config, out, progress))
+            parts = assemble(config, starting_model(config, out, progress))
             checkpoints = Checkpoints(
                 out / "checkpoints", config.run.keep_checkpoints, config.run.checkpoints_mb
             )

@@ -20,13 +20,15 @@ def imitate(
     *,
     seed: int,
     on_step: Callable[[int, StepStats], None] | None = None,
+    enough: Callable[[int], bool] | None = None,
 ) -> None:
     """Train ``learner`` up to ``start.steps`` updates, on ``start.batch_size`` samples each.
 
     ``weights``: one array [T] per sample, as ``token_weights`` makes them. Training starts at
     ``learner.updates``, and batches depend on (seed, step) alone, so a learner restored from a checkpoint
     continues exactly. Every sample is seen once before any is seen again. ``on_step`` gets the number of
-    updates done and the stats of ``Learner.supervised``; it may save a checkpoint.
+    updates done and the stats of ``Learner.supervised``; it may save a checkpoint. ``enough`` gets the number
+    of updates done after every ``start.check_every``, and ends training with True.
 
     Raises LearnerError if ``samples`` is empty.
     """
@@ -46,6 +48,8 @@ def imitate(
         stats = learner.supervised([samples[i] for i in chosen], [weights[i] for i in chosen])
         if on_step is not None:
             on_step(step + 1, stats)
+        if enough is not None and (step + 1) % start.check_every == 0 and enough(step + 1):
+            return
 
 
 def token_weights(

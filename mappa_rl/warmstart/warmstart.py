@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from mappa_rl.config import Config
 from mappa_rl.errors import RunError
 from mappa_rl.learner.learner import Learner
 from mappa_rl.learner.lr_schedule import Schedule
-from mappa_rl.models.chat import ChatTokenizer
+from mappa_rl.models.chat import ChatTokenizer, declared_stops
 from mappa_rl.models.loading import load_model
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.pretrained import model_folder
@@ -34,13 +34,16 @@ TOKENIZER_EPISODES = 2000
 """Demonstrated episodes to train the tokenizer on."""
 CONTEXT_SANDBOX = "calculator"
 """The sandbox of demonstrations: their code is scripted, so plain arithmetic needs no process of its own."""
+Played = Callable[[Any, ChatTokenizer], float]
+"""Success rate (0-1) on training tasks of a model that plays all agents."""
 
 
-def warm_start(config: Config, out: Path, progress: Progress) -> Path:
+def warm_start(config: Config, out: Path, progress: Progress, played: Played) -> Path:
     """Find or create the folder with the model and the tokenizer that all policies start from.
 
     It is written whole or not at all, so a run that was killed meanwhile creates it again from the same
-    seeds. A pretrained model without a warm start is used from its own folder.
+    seeds. A pretrained model without a warm start is used from its own folder. Imitation ends early when
+    ``played`` reaches ``warmstart.until``.
 
     Raises:
         RunError: ``warmstart.path`` does not contain a model.
@@ -52,16 +55,25 @@ def warm_start(config: Config, out: Path, progress: Progress) -> Path:
         return folder
     episodes = _demonstrations(config, progress)
     model, tokenizer = _model(config, episodes)
+    checks: list[tuple[int, float]] = []
     if config.warmstart.steps:
-        chat = ChatTokenizer(tokenizer)
+        chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
+
+        def enough(step: int) -> bool:
+            rate = played(model, chat)
+            checks.append((step, rate))
+            progress.note(f"warm start, step {step}: success {rate:.1%} on training tasks")
+            return rate >= config.warmstart.until
+
         progress.phase("warm start", config.warmstart.steps)
         with progress.watch.at("learner"):
-            _imitate(model, episodes, chat, config, progress)
+            _imitate(model, episodes, chat, config, progress, enough if config.warmstart.until else None)
     draft = out / f"{FOLDER}.new"
     shutil.rmtree(draft, ignore_errors=True)
     model.save_pretrained(draft)
     tokenizer.save_pretrained(draft)
-    (draft / FACTS).write_text(json.dumps(_facts(episodes), indent=2) + "\n", encoding="utf-8")
+    facts = _facts(episodes) | {"checks": checks}
+    (draft / FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     draft.rename(folder)
     return folder
 
@@ -155,7 +167,12 @@ def _model(config: Config, episodes: list[DemonstrationEpisode]) -> tuple[Any, A
 
 
 def _imitate(
-    model: Any, episodes: list[DemonstrationEpisode], chat: ChatTokenizer, config: Config, progress: Progress
+    model: Any,
+    episodes: list[DemonstrationEpisode],
+    chat: ChatTokenizer,
+    config: Config,
+    progress: Progress,
+    enough: Callable[[int], bool] | None,
 ) -> None:
     start = config.warmstart
     samples, weights = [], []
@@ -172,7 +189,7 @@ def _imitate(
     fp32 = {"weight_decay": 0.0, "attention": "auto", "dtype": "fp32"}  # as _model loads it
     optim = config.optim.model_copy(update=fp32)
     learner = Learner(model, optim, schedule, temperature=1.0, critic=False, seed=0)
-    imitate(learner, samples, weights, start, seed=config.run.seed, on_step=progress.update)
+    imitate(learner, samples, weights, start, seed=config.run.seed, on_step=progress.update, enough=enough)
 
 
 def _facts(episodes: list[DemonstrationEpisode]) -> dict[str, Any]:

@@ -99,11 +99,11 @@ def test_kept_corrections_become_samples_of_the_policy_that_erred(tmp_path: Path
     """Random weights know nothing, so nearly every action is corrected."""
     from mappa_rl.telemetry.progress import Progress
     from mappa_rl.training.build import assemble, make_worker
-    from mappa_rl.warmstart.warmstart import warm_start
+    from mappa_rl.training.start import starting_model
 
     config = load_config("demo", [*SMALL, "sft.corrections_coef=0.5", "policies.frozen=[verifier_0]"])
     with Progress("test") as progress:
-        parts = assemble(config, warm_start(config, tmp_path, progress))
+        parts = assemble(config, starting_model(config, tmp_path, progress))
     with make_worker(config, parts.policies, "train") as training:
         collected = training.collect([Job(i) for i in range(4)], Sampling(1.0, 8, 256, 1.0, {}))
     shown = demonstrations(corrected_turns(collected, parts.policies), 0.5)
