@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from mappa_env.types import Trajectory
 from mappa_rl.errors import RunError
 from mappa_rl.rollout.sampling import Sampling
-from mappa_rl.rollout.types import Job, RolloutWorker
+from mappa_rl.rollout.types import Collected, Job, RolloutWorker
 from mappa_rl.seeds import numbered
 from mappa_rl.types import Rollout
+
+TRIES = 3
+"""How often an episode is played whose sandbox is unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +52,41 @@ def evaluate(
 ) -> Evaluation:
     """Play one episode per task id. An episode's seed depends only on ``seed`` and its position.
 
-    ``on_done`` receives the number of finished episodes. Raises RunError if an episode failed because of the
-    infrastructure: an evaluation must be complete.
+    An episode whose sandbox was unavailable says nothing about its team and is played again. ``on_done``
+    receives the number of finished episodes. Raises RunError if the infrastructure failed for good: an
+    evaluation must be complete.
     """
     jobs = [Job(numbered(seed, i), task_id) for i, task_id in enumerate(task_ids)]
     done = worker.collect(jobs, sampling, on_done=on_done)
-    ended = [rollout.ended for rollout in done.rollouts]
-    if "failed" in ended:
-        reason = done.reasons[ended.index("failed")].rstrip(". ")
+    rollouts, trajectories = list(done.rollouts), list(done.trajectories)
+    failed = _failures(done)
+    for _ in range(TRIES - 1):
+        again = [i for i in failed if rollouts[i].ended != "failed"]
+        if not again:
+            break
+        done = worker.collect([jobs[i] for i in again], sampling)
+        for i, rollout, trajectory in zip(again, done.rollouts, done.trajectories, strict=True):
+            rollouts[i], trajectories[i] = rollout, trajectory
+            del failed[i]
+        failed |= {again[n]: why for n, why in _failures(done).items()}
+    if failed:
+        first = failed[min(failed)].rstrip(". ")
         raise RunError(
-            f"{ended.count('failed')} of {len(jobs)} evaluation episodes failed; an evaluation must be "
-            f"complete. The first failure: {reason}. Fix the cause, then resume the run with --resume."
+            f"{len(failed)} of {len(jobs)} evaluation episodes failed; an evaluation must be "
+            f"complete. The first failure: {first}. Fix the cause, then resume the run with --resume."
         )
-    return Evaluation(sampling.temperature, tuple(done.rollouts), tuple(done.trajectories))
+    return Evaluation(sampling.temperature, tuple(rollouts), tuple(trajectories))
+
+
+def _failures(done: Collected) -> dict[int, str]:
+    """Number of an episode that the infrastructure spoilt -> why."""
+    found = {}
+    for i, (rollout, trajectory) in enumerate(zip(done.rollouts, done.trajectories, strict=True)):
+        outcome = trajectory.outcome
+        if rollout.ended == "failed":
+            found[i] = done.reasons[i]
+        elif outcome is not None and outcome.status == "unavailable":
+            tools = [action.tool for action in trajectory.actions if action.tool is not None]
+            words = next((tool.stderr.strip() for tool in tools if tool.status == "unavailable"), "")
+            found[i] = f"sandbox: {words or outcome.reason}"
+    return found

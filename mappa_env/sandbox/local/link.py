@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
 from typing import Any
 
 from mappa_env.sandbox.local.inside import wire
+
+
+class Retired(Exception):
+    """Another thread has closed the connection; nothing was sent."""
 
 
 class Link:
@@ -18,16 +24,28 @@ class Link:
         self.busy = 0
         self.usable = True
         self._socket = socket.socket(fileno=fd)
+        self._sending = threading.Lock()
+        """Held while the socket is used: a closed descriptor's number may already be another's."""
 
     def send(self, request: dict[str, Any], fds: list[int]) -> bool:
-        """Send a request; returns False if the zygote is dead."""
-        try:
-            wire.send(self._socket, request, fds)
-        except (BrokenPipeError, ConnectionResetError, ConnectionRefusedError):
-            return False
+        """Send a request; returns False if the zygote is dead. Raises Retired."""
+        with self._sending:
+            if not self.usable:
+                raise Retired
+            try:
+                wire.send(self._socket, request, fds)
+            except (BrokenPipeError, ConnectionResetError, ConnectionRefusedError):
+                return False
         return True
 
     def close(self) -> None:
-        """Close the connection; the zygote ends after its last action."""
-        self.usable = False
-        self._socket.close()
+        """Close the connection; the zygote ends after its last action. May be called twice."""
+        with self._sending:
+            self.usable = False
+            self._socket.close()
+
+    def give_up(self) -> None:
+        """Close the connection to a zygote that may not read any more; ends a ``send`` that waits for it."""
+        with contextlib.suppress(OSError):  # it is closed, or its other end is
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self.close()

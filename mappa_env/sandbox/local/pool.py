@@ -16,7 +16,7 @@ from mappa_env.sandbox.local import cgroup
 from mappa_env.sandbox.local.exchange import Exchange, Lost, Unborn
 from mappa_env.sandbox.local.inside import wire
 from mappa_env.sandbox.local.isolation_levels import IsolationLevel, start_best
-from mappa_env.sandbox.local.link import Link
+from mappa_env.sandbox.local.link import Link, Retired
 
 RECYCLE = 1000
 """Actions after which a zygote is replaced by a fresh one."""
@@ -81,7 +81,7 @@ class Pool:
                 finished = True
                 self._retire(link, report["grown"])
                 return report
-            except Unborn:
+            except (Unborn, Retired):
                 finished = True
             except Lost as lost:
                 self._give_up(link)
@@ -164,15 +164,12 @@ class Pool:
 
     def _retire(self, link: Link, grown: bool) -> None:
         if grown or link.served >= RECYCLE:
-            with self._lock:
-                if link.usable:
-                    link.close()
+            link.close()  # not under the pool's lock: it waits for a request that is being sent
 
     def _give_up(self, link: Link) -> None:
         """Close the link, and wait until the zygote and all its actions are dead."""
+        link.give_up()
         with self._lock:
-            if link.usable:
-                link.close()
             self.level.template.ask(do="settle", pid=link.pid)
 
 

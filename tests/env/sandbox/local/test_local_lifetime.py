@@ -11,13 +11,16 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from mappa_env.sandbox import Limits, Result
 from mappa_env.sandbox.local import LocalSandbox
+from mappa_env.sandbox.local.exchange import Exchange
 from mappa_env.sandbox.local.isolation_levels import LEVELS
+from mappa_env.sandbox.local.link import Link, Retired
 from mappa_env.workspace.workspace import Workspace
 
 PATIENCE_S = 60
@@ -286,3 +289,32 @@ def test_an_interrupt_between_question_and_answer_costs_the_template_not_the_tru
         assert not template_.alive
         assert sandbox.run(workspace, "print(open('a').read())", Limits()).stdout == "1\n"
     sandbox._pool().close()
+
+
+def test_an_action_that_meets_the_replacement_of_its_zygote_runs(
+    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread retires the zygote after this one has chosen it and before it sends the action."""
+    real, retired = Exchange.run, []
+
+    def run(self: Exchange, link: Link, *args: Any) -> Any:
+        if not retired:
+            retired.append(link)
+            link.close()
+        return real(self, link, *args)
+
+    with sandbox.open_workspace() as workspace:
+        sandbox.run(workspace, "", Limits())
+        monkeypatch.setattr(Exchange, "run", run)
+        result = sandbox.run(workspace, "print(6 * 7)", Limits())
+    assert (result.status, result.stdout, result.stderr) == ("ok", "42\n", "")
+    assert retired
+
+
+def test_a_connection_closed_meanwhile_sends_nothing(sandbox: LocalSandbox) -> None:
+    link = sandbox._pool()._take()
+    link.close()
+    with pytest.raises(Retired):
+        link.send({}, [])
+    link.give_up()
+    link.close()
