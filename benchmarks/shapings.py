@@ -21,6 +21,7 @@ from compared import difference, ends, rate, reached, signed, success
 from rich.console import Console
 from rich.table import Table
 
+from mappa_rl.report.combine import combine
 from mappa_rl.report.runs import RunData, find_runs, read_run
 
 
@@ -66,24 +67,29 @@ def learning(found: Mapping[str, Sequence[RunData]], width: int, level: float, c
 
 
 def measures(found: Mapping[str, Sequence[RunData]], console: Console) -> None:
-    """The Fair metrics and the minutes of every run."""
-    table = Table("run", "T", "minutes", "learner, generation, sandbox, coach", "measures before -> after")
+    """The Fair metrics with their 95 % intervals, all seeds together."""
+    table = Table("rewards", "", "measure", "before", "after", "change", title="held-out quality")
     for shaping, runs in found.items():
-        for run in runs:
-            assert run.summary is not None
-            shares = ", ".join(
-                f"{run.summary.fractions[kind]:.1%}" for kind in ("learner", "generation", "sandbox", "coach")
-            )
-            for arm in run.summary.arms.values():
-                fair = ", ".join(
-                    f"{name} {m.before.mean:.3f} -> {m.after.mean:.3f} ({m.delta.mean:+.3f})"
-                    for name, m in arm.measures.items()
+        for name, arm in combine(runs).arms.items():
+            for measure, values in arm.measures.items():
+                cells = (
+                    f"{each.mean:.3f} [{each.low:.3f}, {each.high:.3f}]"
+                    for each in (values.before, values.after, values.delta)
                 )
-                minutes = f"{run.summary.wall_seconds / 60:.1f}"
-                table.add_row(
-                    f"{shaping}, seed {run.seed}", f"{arm.temperature:g}", minutes, shares, fair or "-"
-                )
+                table.add_row(shaping, name, measure, *cells)
+    if table.row_count:
+        console.print(table)
+
+
+def times(found: Mapping[str, Sequence[RunData]], console: Console) -> None:
+    """Minutes of every run, and what they went to, all runs together."""
+    table = Table("rewards", "minutes by seed", title="wall time")
+    for shaping, runs in found.items():
+        minutes = [run.summary.wall_seconds / 60 for run in runs if run.summary is not None]
+        table.add_row(shaping, ", ".join(f"{each:.1f}" for each in minutes))
     console.print(table)
+    spent = combine([run for runs in found.values() for run in runs]).fractions
+    console.print("of all time: " + ", ".join(f"{kind} {share:.1%}" for kind, share in spent.items()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,6 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     figures = held_out(found, console)
     learning(found, args.width, args.level, console)
     measures(found, console)
+    times(found, console)
     if args.json:
         args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return 0
