@@ -22,6 +22,8 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 _pivot_root = {"x86_64": 155, "aarch64": 41}.get(os.uname().machine, -1)
+_sched_setattr = {"x86_64": 314, "aarch64": 274}.get(os.uname().machine, -1)
+_RESET_ON_FORK = 1
 
 
 def _checked(result: int, what: str) -> int:
@@ -50,6 +52,19 @@ def prctl(option: int, *arguments: int) -> int:
     """Change this process: ``prctl(2)``."""
     values = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
     return _checked(_libc.prctl(option, *values), f"prctl({option})")
+
+
+def take_short_slices(seconds: float) -> None:
+    """Ask for little processor time at once, 0.1 ms to 100 ms, to get it sooner: ``sched_setattr(2)``.
+
+    Children inherit neither it nor a negative nice value. Kernels before 6.12 ignore it, and so do we under
+    another policy than SCHED_OTHER.
+    """
+    if os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK != os.SCHED_OTHER:
+        return
+    nice, nanoseconds = os.getpriority(os.PRIO_PROCESS, 0), round(seconds * 1e9)
+    value = struct.pack("=IIQiIQQQ", 48, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, nanoseconds, 0, 0)
+    syscall("sched_setattr", _sched_setattr, 0, ctypes.create_string_buffer(value, len(value)), 0)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:

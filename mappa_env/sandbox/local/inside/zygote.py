@@ -26,6 +26,9 @@ _LOOK_SOONEST_S = 0.002
 _RARELY = 10
 """The pause after a check is at least this many times as long as the check kept us busy, up to the longest
 pause; if the memory limit is near, as long."""
+_SLICE_S = 0.0001
+"""Seconds of processor time that a zygote asks for at once: the least there is, so that checks come early,
+however many processes its actions start."""
 _GROWTH = 1.5
 """A zygote that has grown by this factor asks to be replaced."""
 
@@ -79,6 +82,8 @@ class Zygote:
         self._parent = os.pidfd_open(os.getppid())
         if plan.level != "full":
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        with contextlib.suppress(OSError):  # a container may refuse it; then checks come later
+            kernel.take_short_slices(_SLICE_S)
         pages.fill_holes()
         gc.freeze()
         pages.collapse()
