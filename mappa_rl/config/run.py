@@ -15,7 +15,7 @@ class Run(Section):
     steps: Annotated[int, Field(ge=0)] = 40
     """Training steps."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Seed of everything random."""
+    """Seed of everything random, except for what vllm samples on the ``async`` schedule."""
     out: str = ""
     """Folder of the run; empty: ``runs/<recipe>-<time>``."""
     checkpoint_every: Annotated[int, Field(ge=0)] = 10

@@ -23,10 +23,11 @@ class Request:
     0 means greedy; ``top_p`` below 1 keeps the most likely tokens of that total probability (evaluation only:
     training needs the whole distribution); ``stop_ids`` end the generation. The sample depends only on
     ``seed`` (>= 0) and the prompt, not on the other requests of a batch (up to rounding in the forward pass).
+    Without a seed it cannot be repeated.
     """
 
     ids: Sequence[int]
-    seed: int
+    seed: int | None
     max_tokens: int
     temperature: float
     stop_ids: tuple[int, ...]

@@ -68,7 +68,7 @@ class EpisodeRunner:
             )
         return Request(
             ids=self._context,
-            seed=derived_seed(self._job.seed, len(self._turns)),
+            seed=derived_seed(self._job.seed, len(self._turns)) if sampling.seeded else None,
             max_tokens=min(sampling.max_new_tokens, room),
             temperature=sampling.temperature,
             stop_ids=policy.chat.stop_ids,

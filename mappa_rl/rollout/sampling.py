@@ -17,7 +17,8 @@ class Sampling:
     """``temperature`` 0 is greedy; ``max_new_tokens`` bounds an action, ``max_context`` both together.
 
     ``top_p`` below 1 draws from the most likely tokens of that total probability (evaluation only).
-    ``agents``: agent -> its own temperature and bound.
+    ``agents``: agent -> its own temperature and bound. ``seeded``: every request has a seed, so that the job's
+    seed decides its sample.
     """
 
     temperature: float
@@ -25,6 +26,7 @@ class Sampling:
     max_context: int
     top_p: float
     agents: Mapping[str, AgentSampling]
+    seeded: bool = True
 
     @property
     def longest(self) -> int:
@@ -47,7 +49,12 @@ def training_sampling(config: Config) -> Sampling:
     """How ``config.rollout`` samples."""
     rollout = config.rollout
     return Sampling(
-        rollout.temperature, rollout.max_new_tokens, rollout.max_context, top_p=1.0, agents=rollout.agents
+        rollout.temperature,
+        rollout.max_new_tokens,
+        rollout.max_context,
+        top_p=1.0,
+        agents=rollout.agents,
+        seeded=config.engine.name == "hf" or not config.is_async,  # vLLM draws for them one by one
     )
 
 

@@ -39,9 +39,9 @@ def train(
     """Run, or ``resume``, the training in ``out``; returns ``out``. ``checked``: the preflight has passed.
 
     A resumed run has the parameters and metrics of an uninterrupted one, whenever it was killed. With
-    asynchronous rollouts it learns from the same episodes, each once, but in a different order. SIGINT and
-    SIGTERM end it with a checkpoint; KeyboardInterrupt, or Terminated, is raised then. ``stopping``: the
-    caller's, which it has entered.
+    asynchronous rollouts it learns from every job once, but in a different order. SIGINT and SIGTERM end it
+    with a checkpoint; KeyboardInterrupt, or Terminated, is raised then. ``stopping``: the caller's, which it
+    has entered.
     """
     if not checked:
         require(config, out)

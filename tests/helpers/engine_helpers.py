@@ -38,7 +38,7 @@ def vllm_config(*overrides: str) -> Config:
 
 def make_request(
     ids: Sequence[int],
-    seed: int,
+    seed: int | None,
     max_tokens: int,
     temperature: float = 1.0,
     stop_ids: tuple[int, ...] = (),

@@ -72,8 +72,8 @@ class SimulatedEngine:
 
     def __init__(
         self,
-        latency_s: Callable[[int], float | None] = lambda seed: 0.0,
-        errors: Callable[[int], Exception | None] = lambda seed: None,
+        latency_s: Callable[[int | None], float | None] = lambda seed: 0.0,
+        errors: Callable[[int | None], Exception | None] = lambda seed: None,
     ) -> None:
         self.version, self.max_len, self.last_sync = 0, 10**6, None
         self._latency_s, self._errors = latency_s, errors

@@ -8,6 +8,7 @@ import logging
 import multiprocessing
 import os
 import re
+import secrets
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -193,7 +194,7 @@ class VLLMOptions:
             "generation_config": "vllm",
             "logprobs_mode": "processed_logprobs",
             "enable_prefix_caching": True,
-            "seed": 0,
+            "seed": secrets.randbits(31),  # of requests without one: no two engines, or starts, draw alike
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
             "worker_extension_cls": IN_PLACE_EXTENSION if self.in_place else EXTENSION,

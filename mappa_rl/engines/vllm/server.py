@@ -50,8 +50,8 @@ class VLLMServer:
     Callbacks of the futures run on the serving thread: the only method that they may call is ``submit``.
 
     ``restarts`` counts the engine processes that died and were started again. A restart loads the weights of
-    the last ``sync`` and the adapters of ``add_adapter``, and repeats the running requests with their seeds.
-    The server ends when its last user leaves.
+    the last ``sync`` and the adapters of ``add_adapter``, and repeats the running requests. The server ends
+    when its last user leaves.
     """
 
     def __init__(self, options: VLLMOptions) -> None:

@@ -179,6 +179,18 @@ def test_samples_follow_the_distribution(scene: Scene) -> None:
     assert chi2 < len(found) + 6 * math.sqrt(2 * len(found))  # six standard deviations
 
 
+def test_requests_without_a_seed_are_drawn_afresh(scene: Scene) -> None:
+    asked = [make_request((2, 3, 4), None, 8)] * 24
+    first, second = scene.engine.generate(asked), scene.engine.generate(asked)
+    assert worst_difference(scene.model, asked, first) < TOLERANCE
+    assert len({g.ids for g in first}) > len(asked) // 2
+    assert [g.ids for g in first] != [g.ids for g in second]
+    seeded = make_requests(6)
+    mixed = scene.engine.generate([*asked, *seeded])[len(asked) :]
+    wanted = scene.engine.generate(seeded)
+    assert sum(a.ids != b.ids for a, b in zip(mixed, wanted, strict=True)) <= 1  # rounding
+
+
 def test_submitted_requests_get_what_a_batch_gets(scene: Scene) -> None:
     asked = make_requests()
     futures = [scene.engine.submit(request) for request in asked]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from mappa_rl.commands.work import work
 from mappa_rl.config import load_config
+from mappa_rl.engines import Generation, Request
 from mappa_rl.errors import ConfigError
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.rollout.jobs import training_tasks, validation_tasks
 from mappa_rl.rollout.sampling import Sampling, evaluation_sampling, policy_temperatures, training_sampling
+from mappa_rl.rollout.types import Job
 from mappa_rl.training.preflight import find_problems, require
+from simulated import SimulatedEngine, SimulatedEnv, async_rollout, policies
 
 TEAM = ("solver_0", "coder_0", "verifier_0")
 OWN = "rollout.agents={solver_0: {temperature: 0.7, max_new_tokens: 20}}"
@@ -44,6 +48,45 @@ def test_evaluation_keeps_lengths_of_training_but_not_its_temperatures() -> None
     longer = evaluation_sampling(config.with_overrides(["eval.max_new_tokens=100"]), 1.0)
     assert {longer.of(agent).max_new_tokens for agent in TEAM} == {100}
     assert longer.longest == 100
+
+
+@pytest.mark.parametrize(
+    ("overrides", "seeded"),
+    [
+        ([], True),
+        (["rollout.schedule=async"], True),
+        (["engine.name=vllm"], False),
+        (["engine.name=vllm", "rollout.staleness=1", "algo.importance_sampling=tis"], False),
+        (["engine.name=vllm", "rollout.schedule=lockstep"], True),
+    ],
+)
+def test_only_training_on_vllm_without_lockstep_asks_without_seeds(
+    overrides: list[str], seeded: bool
+) -> None:
+    config = load_config("demo", overrides)
+    evaluating = seeds_of(evaluation_sampling(config, 1.0))
+    assert None not in evaluating
+    assert len(set(evaluating)) == len(evaluating) > 1
+    assert evaluating == seeds_of(evaluation_sampling(config, 1.0))
+    assert seeds_of(training_sampling(config)) == (evaluating if seeded else [None] * len(evaluating))
+
+
+class Recording(SimulatedEngine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Request] = []
+
+    def submit(self, request: Request) -> Future[Generation]:
+        self.asked.append(request)
+        return super().submit(request)
+
+
+def seeds_of(sampling: Sampling) -> list[int | None]:
+    """Those of the requests of one episode, in order."""
+    engine = Recording()
+    with async_rollout(SimulatedEnv, policies(engine)) as stream:
+        stream.collect([Job(3)], sampling)
+    return [request.seed for request in engine.asked]
 
 
 def test_agents_that_train_one_policy_need_one_temperature() -> None:

@@ -173,6 +173,24 @@ def test_a_killed_engine_comes_back_with_its_weights_and_its_requests(scene: Sce
 
 
 @needs_vllm
+def test_every_start_draws_from_another_random_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else two policies, or a run before and after a restart, would sample with the same noise."""
+    from mappa_rl.engines.vllm.options import VLLMOptions
+
+    make_model().save_pretrained(tmp_path)
+    states: list[int] = []
+    monkeypatch.setattr(
+        "vllm.v1.engine.async_llm.AsyncLLM.from_engine_args", lambda arguments: states.append(arguments.seed)
+    )
+    options = VLLMOptions(tmp_path, vllm_config())
+    for _ in range(3):
+        options.start()
+    assert len(set(states)) == 3
+
+
+@needs_vllm
 def test_sleep_is_refused_without_a_gpu(scene: Scene) -> None:
     with pytest.raises(EngineError, match=r"engine\.sleep=true"):
         scene.engine.sleep()
