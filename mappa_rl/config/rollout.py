@@ -27,7 +27,7 @@ class Rollout(Section):
     """Dynamic sampling, as in DAPO: how often another task may replace a group that teaches nothing (see
     ``algo.drop_zero_variance_groups``, which it needs) in a step; 0: never."""
     schedule: Literal["auto", "lockstep", "async"] = "auto"
-    """``lockstep``: fixed groups of episodes step together, repeatable bit for bit (with vllm up to rounding);
+    """``lockstep``: fixed groups of episodes step together, repeatable bit for bit (vllm: up to rounding);
     ``async``: every episode on its own; ``auto``: ``async`` if the engine, ``staleness``, ``max_episode_s``
     or ``retries`` need it."""
     stratify: Literal["off", "proportional", "equal"] = "off"

@@ -2,7 +2,7 @@
 
 A request goes to the engine; when its generation is there, a worker thread steps the environment, which runs
 code and asks the coach, and submits the next request. Engines batch whatever is waiting, so timing decides
-which requests share a batch: with seeds, results repeat up to the rounding of a forward pass, not bit for bit.
+which requests share a batch: even with seeds, results repeat only up to the rounding of a forward pass.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ class Sampling:
     """``temperature`` 0 is greedy; ``max_new_tokens`` bounds an action, ``max_context`` both together.
 
     ``top_p`` below 1 draws from the most likely tokens of that total probability (evaluation only).
-    ``agents``: agent -> its own temperature and bound. ``seeded``: every request has a seed, so that the job's
-    seed decides its sample.
+    ``agents``: agent -> its own temperature and bound. ``seeded``: every request has a seed, which follows
+    from that of its job.
     """
 
     temperature: float

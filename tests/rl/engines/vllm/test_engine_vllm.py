@@ -173,9 +173,7 @@ def test_a_killed_engine_comes_back_with_its_weights_and_its_requests(scene: Sce
 
 
 @needs_vllm
-def test_every_start_draws_from_another_random_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_start_draws_from_another_random_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else two policies, or a run before and after a restart, would sample with the same noise."""
     from mappa_rl.engines.vllm.options import VLLMOptions
 
