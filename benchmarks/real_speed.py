@@ -4,7 +4,7 @@ SmolLM2-135M-Instruct in fp32 (``make llm``), one thread a process. Every part t
 
     generation      the vllm engine, as training asks it, against vLLM's own ``LLM.generate`` on the same
                     prompts with the same sampling parameters, in a process of its own; both run eagerly
-    ... with seeds  the same with a seed per request, as evaluations ask
+    ... with seeds  other prompts, with a seed per request, as evaluations ask
     update          ``Learner.step`` against forward and backward pass of the same packs (``learner.py``)
     weight sync     ``load_weights`` until digests are compared, against plain copies of the same bytes
     rollouts        SIMULATED latencies: ``AsyncRollout`` against the critical path (``rollout_overlap.py``)
@@ -119,8 +119,8 @@ def served(folder: Path, sizes: Sizes) -> list[Part]:
         try:
             with offline(folder, config, options) as generate:
                 for turn in range(sizes.repeats + 1):
-                    asked = requests(turn, model.config.vocab_size, sizes)
-                    seeded = [dataclasses.replace(request, seed=k) for k, request in enumerate(asked)]
+                    asked, others = (requests(2 * turn + k, model.config.vocab_size, sizes) for k in range(2))
+                    seeded = [dataclasses.replace(request, seed=k) for k, request in enumerate(others)]
                     seconds["none"].append(timed(engine, asked))
                     seconds["vllm"].append(generate(asked))
                     seconds["seeded"].append(timed(engine, seeded))
@@ -143,9 +143,9 @@ def served(folder: Path, sizes: Sizes) -> list[Part]:
     ]
 
 
-def requests(turn: int, vocabulary: int, sizes: Sizes) -> list[Request]:
-    """Random prompts, others in every turn: none is in a cache."""
-    rng = np.random.default_rng(turn)
+def requests(number: int, vocabulary: int, sizes: Sizes) -> list[Request]:
+    """Random prompts, others for every ``number``: no engine has them in its cache."""
+    rng = np.random.default_rng(number)
     prompts = rng.integers(0, vocabulary, (sizes.requests, PROMPT)).tolist()
     return [Request(tuple(ids), None, sizes.reply, 1.0, (), 1.0) for ids in prompts]
 
