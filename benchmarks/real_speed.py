@@ -199,6 +199,7 @@ def _offline(folder: Path, config: Config, pipe: Connection) -> None:
         skip_tokenizer_init=True,
         logprobs_mode="processed_logprobs",
         enforce_eager=True,
+        distributed_executor_backend="uni",  # as our engine: the worker is in this process
         use_tqdm_on_load=False,
     )
     pipe.send("ready")
