@@ -13,13 +13,15 @@ import yaml
 
 import envs_registry
 from mappa_env.errors import CardError, nearest
+from mappa_env.order import Order, read_order
 from mappa_env.plugins import from_card
 from mappa_env.sandbox.base import Limits
 from mappa_env.scripted import SCRIPTS
-from mappa_env.types import AgentSpec, Team
+from mappa_env.types import AgentSpec, Team, role_of
 
 _NAME = re.compile(r"[a-z]+_[0-9]+")
 _ID = re.compile(r"[A-Za-z][A-Za-z0-9-]*-v[0-9]+")
+_SPECIAL = ("tool", "again")
 LENGTHS = ("full", "brief", "compact")
 """Lengths of prompts: for large models, for small language models, and for small vocabularies."""
 
@@ -33,6 +35,8 @@ class Card:
     summary: str
     folder: Path
     team: Team
+    order: Order
+    """Who acts when; by default every agent once."""
     loader: str
     loader_options: Mapping[str, Any]
     grader: str
@@ -47,7 +51,10 @@ class Card:
     """Name of the probe that looks inside files; None: no probe."""
     limits: Limits
     prompts: Mapping[tuple[str, str], str] = field(repr=False)
-    """(length, role or ``"tool"``) -> Jinja source. There is no ``"tool"`` if no agent has tools."""
+    """(length, role, ``"tool"`` or ``"again"``) -> Jinja source.
+
+    There is no ``"tool"`` if no agent has tools, and no ``"again"`` if no agent has a second segment.
+    """
     prompt_files: Mapping[tuple[str, str], Path] = field(repr=False)
     """The same keys -> file. An inherited prompt lies in the extended card's folder."""
 
@@ -63,6 +70,7 @@ _KEYS = {
     "summary",
     "extends",
     "team",
+    "order",
     "tasks",
     "grader",
     "coach",
@@ -84,6 +92,7 @@ def read_card(folder: str | Path) -> Card:
     if not _ID.fullmatch(card_id):
         raise CardError(f"{where}: id {card_id!r} must look like 'MyTask-v0'.")
     team = _team(where, _get(where, raw, "team", list))
+    order = read_order(raw.get("order"), team, where)
     tasks = _section(where, raw, "tasks", {"loader", "options"})
     grader = _section(where, raw, "grader", {"name", "options"})
     coach = _section(where, raw, "coach", {"rubric", "questions", "truth"}, optional=True)
@@ -93,10 +102,15 @@ def read_card(folder: str | Path) -> Card:
             raise CardError(f"{where}: coach.truth names {name!r}, which is not in the team {team.names}.")
     rubric_name = _optional(where, coach, "rubric", str)
     rubric = _find(folders, rubric_name, where, "coach.rubric") if rubric_name else None
+    if rubric and order != Order.chain(team):
+        raise CardError(
+            f"{where}: coach.rubric judges teams whose agents act once each, in the order of team: remove "
+            "order, or set coach.rubric to '' and use a language model as the coach."
+        )
     asked_name = _optional(where, coach, "questions", str)
     asked = _find(folders, asked_name, where, "coach.questions") if asked_name else None
     probe = _optional(where, raw, "probe", str)
-    prompt_files = _prompt_files(where, folders, team)
+    prompt_files = _prompt_files(where, folders, order)
     options = _optional(where, tasks, "options", dict)
     if tasks.get("loader") == "jsonl":  # a card's own tasks lie in its folder
         options = {**options, "folder": str(folder / (_optional(where, options, "folder", str) or "tasks"))}
@@ -106,6 +120,7 @@ def read_card(folder: str | Path) -> Card:
         summary=_optional(where, raw, "summary", str),
         folder=folder,
         team=team,
+        order=order,
         loader=from_card(where, "tasks.loader", _get(where, tasks, "loader", str), folders),
         loader_options=_options(where, options),
         grader=from_card(where, "grader.name", _get(where, grader, "name", str), folders),
@@ -157,6 +172,8 @@ def _team(where: Path, rows: list[Any]) -> Team:
         name = _get(where, row, "name", str)
         if not _NAME.fullmatch(name):
             raise CardError(f"{where}: agent name {name!r} must match [a-z]+_[0-9]+, like 'solver_0'.")
+        if role_of(name) in _SPECIAL:
+            raise CardError(f"{where}: agent name {name!r}: {role_of(name)}.jinja is another prompt's file.")
         turns = row.get("max_turns", 1)
         if not isinstance(turns, int) or isinstance(turns, bool) or turns < 1:
             raise CardError(f"{where}: max_turns of {name} must be an integer >= 1, found {turns!r}.")
@@ -173,11 +190,11 @@ def _team(where: Path, rows: list[Any]) -> Team:
     return Team(tuple(agents))
 
 
-def _prompt_files(where: Path, folders: list[Path], team: Team) -> dict[tuple[str, str], Path]:
+def _prompt_files(where: Path, folders: list[Path], order: Order) -> dict[tuple[str, str], Path]:
     """The files of every length for which there is one per role: ``full``, and each that the card begins."""
-    names = sorted(
-        {agent.role for agent in team} | ({"tool"} if any(agent.tools for agent in team) else set())
-    )
+    used = (any(agent.tools for agent in order.team), any(n > 1 for n in order.most_segments.values()))
+    special = {name for name, needed in zip(_SPECIAL, used, strict=True) if needed}
+    names = sorted({agent.role for agent in order.team} | special)
     files: dict[tuple[str, str], Path] = {}
     for length in LENGTHS:
         paths = {name: f"prompts/{length}/{name}.jinja" for name in names}

@@ -19,11 +19,11 @@ Bools = NDArray[np.bool_]
 class Turn:
     """One action as the learner sees it.
 
-    ``step`` is the action's index in its episode, ``turn`` its index in the agent's segment. ``context_ids``
-    are exactly what the engine consumed, ``action_ids`` exactly what it sampled, including a sampled end
-    token. ``logprobs``: one natural logarithm per action id, under the sampling distribution (after
-    temperature). ``reward`` is on the environment's scale (0-10). If ``valid`` is False, there is no reward
-    and the action is never trained on. ``version`` counts the updates of the weights that sampled it.
+    ``step`` is the action's index in its episode, ``turn`` its index among the agent's actions.
+    ``context_ids`` are exactly what the engine consumed, ``action_ids`` exactly what it sampled, including a
+    sampled end token. ``logprobs``: one natural logarithm per action id, under the sampling distribution
+    (after temperature). ``reward`` is on the environment's scale (0-10). If ``valid`` is False, there is no
+    reward and the action is never trained on. ``version`` counts the updates of the weights that sampled it.
     """
 
     agent: str
@@ -76,7 +76,7 @@ class Rollout:
 class Span:
     """One action in a sample: token positions ``[start, end)``, its reward, and its step in the episode.
 
-    ``stratum`` is (task family, role, turn in the segment); ``truncated``: cut at the length limit.
+    ``stratum`` is (task family, role, turn); ``truncated``: cut at the length limit.
     """
 
     start: int

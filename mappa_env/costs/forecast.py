@@ -97,7 +97,7 @@ def forecast(
     counts, sampled = _play(plan, card, chosen, samples)
     if thoughts is None:
         thoughts = asked.thinking_budget or THOUGHTS.get(asked.thinking_level or "", 0)
-    most = sum(agent.max_turns for agent in card.team)
+    most = card.order.most_actions
 
     def case(actions: float, prompt: float, shared: float, output: float) -> Scenario:
         calls = round(actions * plan.episodes) * chosen.samples

@@ -44,7 +44,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):
         self.possible_agents = list(spec.team.names)
         self.agents: list[str] = []
         # One space per agent, so that each can be seeded separately.
-        self.observation_spaces = {name: observation_space(spec.team) for name in self.possible_agents}
+        self.observation_spaces = {name: observation_space(spec.order) for name in self.possible_agents}
         self.action_spaces = {name: Unicode() for name in self.possible_agents}
         self._rng: np.random.Generator | None = None
 

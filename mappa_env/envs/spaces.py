@@ -11,7 +11,7 @@ from gymnasium.spaces import Dict, Discrete, Text
 from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
 from gymnasium.vector.utils import create_shared_memory
 
-from mappa_env.types import Team
+from mappa_env.order import Order
 
 MAX_CHARS = 2**31 - 1
 _SAMPLE_CHARS = 64
@@ -51,10 +51,10 @@ class Unicode(Text):
         return False
 
 
-def observation_space(team: Team) -> Dict:
-    """The one observation space that all agents of ``team`` share."""
-    turns = max(agent.max_turns for agent in team)
-    return Dict({"prompt": Unicode(), "agent": Discrete(len(team)), "turn": Discrete(turns)})
+def observation_space(order: Order) -> Dict:
+    """The one observation space that all agents of a team share."""
+    turns = Discrete(order.most_turns)
+    return Dict({"prompt": Unicode(), "agent": Discrete(len(order.team)), "turn": turns})
 
 
 def _bounded(mask: tuple[int | None, Any] | None, length: int) -> tuple[int | None, Any] | None:

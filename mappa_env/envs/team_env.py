@@ -51,7 +51,7 @@ class TeamEnv:
         self.card: Card = find_card(card)
         self.render_mode = render_mode
         self.episode = Episode(self.card, **options)
-        self.observation_space: Dict = observation_space(self.card.team)
+        self.observation_space: Dict = observation_space(self.card.order)
         self.action_space = Unicode()
         self._index = {name: i for i, name in enumerate(self.card.team.names)}
         self._store = None

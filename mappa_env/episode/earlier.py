@@ -1,15 +1,16 @@
-"""What later agents see of earlier ones: their whole segments, without thinking."""
+"""What an agent sees of the others' segments: whole ones, without thinking."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypedDict
 
-from mappa_env.types import ActionRecord, Team
+from mappa_env.order import Turn
+from mappa_env.types import Team
 
 
-class Segment(TypedDict):
-    """An earlier agent's segment, as prompt templates see it. ``output``: the last tool output, stripped."""
+class Shown(TypedDict):
+    """Another agent's segment, as prompt templates see it. ``output``: the last tool output, stripped."""
 
     agent: str
     role: str
@@ -21,28 +22,25 @@ class Segment(TypedDict):
     feedback: str
 
 
-def earlier_segments(
-    team: Team, actions: Sequence[ActionRecord], until: str, feedback: bool
-) -> list[Segment]:
-    """The segments of all agents before ``until``; ``feedback``: include the coach's reasoning."""
-    names = team.names
-    segments = []
-    for name in names[: names.index(until)]:
-        mine = [action for action in actions if action.agent == name]
-        tools = [action.tool for action in mine if action.tool is not None]
-        segments.append(
-            Segment(
-                agent=name,
-                role=team[name].role,
-                title=team[name].title,
-                text=_joined(action.answer for action in mine),
-                code=next((action.code for action in reversed(mine) if action.code), ""),
+def earlier_segments(team: Team, turn: Turn, feedback: bool) -> list[Shown]:
+    """The segments that the acting agent has not seen yet; ``feedback``: include the coach's reasoning."""
+    found = []
+    for segment in turn.fresh:
+        tools = [action.tool for action in segment.actions if action.tool is not None]
+        spec = team[segment.agent]
+        found.append(
+            Shown(
+                agent=spec.name,
+                role=spec.role,
+                title=spec.title,
+                text=segment.text,
+                code=next((action.code for action in reversed(segment.actions) if action.code), ""),
                 output=tools[-1].stdout.strip() if tools else "",
                 status=tools[-1].status if tools else "",
-                feedback=_joined(a.verdict.reasoning for a in mine) if feedback else "",
+                feedback=_joined(a.verdict.reasoning for a in segment.actions) if feedback else "",
             )
         )
-    return segments
+    return found
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -12,19 +12,19 @@ from mappa_env.cards import Card
 from mappa_env.coach import Coach, make_coach
 from mappa_env.coach.base import checked
 from mappa_env.data import load_tasks
-from mappa_env.episode.earlier import Segment, earlier_segments
+from mappa_env.episode.earlier import Shown, earlier_segments
 from mappa_env.episode.execution import ActionContext, Execution, Timer
 from mappa_env.episode.limits import TaskLimits
 from mappa_env.episode.options import EpisodeOptions
 from mappa_env.episode.prompting import Prompter
 from mappa_env.errors import CoachError, EpisodeError, OptionError
 from mappa_env.grading import make_grader
+from mappa_env.order import Turn
 from mappa_env.sandbox import make_sandbox
 from mappa_env.seeds import derived_seed
 from mappa_env.shaping import make_shaping
 from mappa_env.types import (
     ActionRecord,
-    AgentSpec,
     Attribution,
     Evidence,
     Message,
@@ -59,8 +59,8 @@ class Episode:
     """The whole team working once on one task, one action at a time.
 
     ``reset`` starts it. Then ``agent`` says whose turn it is (None: over), ``messages()`` returns what that
-    agent sees, and ``act(text)`` executes its action. Any text is a legal action. ``reset`` may be called at
-    any time. Not thread-safe.
+    agent sees, and ``act(text)`` executes its action. Any text is a legal action. ``turn`` is the index of
+    that action among the agent's. ``reset`` may be called at any time. Not thread-safe.
     """
 
     def __init__(self, card: Card, **options: Any) -> None:
@@ -99,8 +99,8 @@ class Episode:
         self._evidence: list[Evidence] = []
         self._attribution: Attribution | None = None
         self._messages: list[Message] = []
-        self._earlier: list[Segment] = []
-        self._position = 0
+        self._earlier: list[Shown] = []
+        self._next: Turn | None = None
         self._seed = 0
         self._limits = card.limits
 
@@ -185,12 +185,12 @@ class Episode:
                 task
             )  # an impossible task is refused here, not charged to the team
         self._discard()
-        self._task, self._limits, self._seed, self._position = task, limits, int(seed), 0
+        self._task, self._limits, self._seed = task, limits, int(seed)
         self._actions, self._evidence, self.outcome, self._attribution = [], [], None, None
-        self._open_segment()
+        self._advance()
 
     def messages(self) -> list[Message]:
-        """What the acting agent sees, as new dicts. Each turn of a segment extends the previous messages."""
+        """What the acting agent sees, as new dicts. Each of its turns extends the messages of the last."""
         return [dict(message) for message in self._messages]
 
     def prompt(self) -> str:
@@ -204,19 +204,20 @@ class Episode:
 
         With ``judging="deferred"`` the verdict may be pending; the closing action waits until all are in.
         """
-        if self.agent is None:
+        turn = self._next
+        if turn is None:
             raise EpisodeError("the episode is over (or not started): call reset() first.")
         if self._deferred:
             self._coach.wait()
         at = ActionContext(
             self.task,
-            self._spec,
-            self.turn,
+            turn.agent,
+            turn.number,
+            turn.left,
             tuple(self._messages),
             self.prompt(),
             tuple(self._actions),
             self._seed,
-            self._position + 1 == len(self.card.team),
         )
         before = None
         if self._correcting is not None and self._workspace is not None:
@@ -236,7 +237,7 @@ class Episode:
         if self.outcome is not None:
             with self.timer("coach"):
                 self._settle()
-        self._advance(self._actions[-1])
+        self._advance()
         return self._actions[-1]
 
     def close(self) -> None:
@@ -244,7 +245,7 @@ class Episode:
         self._discard()
         self._sandbox.close()
         self._coach.close()
-        self.agent = None
+        self.agent = self._next = None
 
     # -- one action, step by step -------------------------------------------------------------------------
 
@@ -290,43 +291,39 @@ class Episode:
             reward, valid = rewards[step]
             self._actions[step] = dataclasses.replace(self._actions[step], reward=reward, reward_valid=valid)
 
-    def _advance(self, record: ActionRecord) -> None:
-        if record.last_turn:
-            self._position += 1
-            self.turn = 0
-            self._open_segment()
+    # -- turns and the workspace --------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Pass the turn on. An agent that has acted before sees what is new below what it knows."""
+        self._next = turn = self.card.order.next(self._actions)
+        if turn is None:
+            self.agent, self.turn, self._messages = None, 0, []
             return
-        self.turn += 1
-        assert record.tool is not None  # a segment continues only after a tool call
-        feedback = record.verdict.reasoning if self._feedback else ""
-        context = {**self._context(), "tool": record.tool, "feedback": feedback}
-        self._messages = [
-            *self._messages,
-            {"role": "assistant", "content": record.action},
-            self._prompter.render("tool", context),
-        ]
-
-    # -- segments and the workspace -----------------------------------------------------------------------
-
-    @property
-    def _spec(self) -> AgentSpec:
-        return self.card.team.agents[self._position]
-
-    def _open_segment(self) -> None:
-        if self._position >= len(self.card.team):
-            self.agent, self._messages = None, []
+        self.agent, self.turn = turn.agent.name, turn.number
+        last = next((a for a in reversed(self._actions) if a.agent == self.agent), None)
+        if last is None:
+            self._earlier = earlier_segments(self.card.team, turn, self._feedback)
+            self._messages = [self._prompter.render(turn.agent.role, self._context(turn))]
             return
-        self.agent, self.turn = self._spec.name, 0
-        self._earlier = earlier_segments(self.card.team, self._actions, self.agent, self._feedback)
-        self._messages = [self._prompter.render(self._spec.role, self._context())]
+        if last.last_turn:
+            self._earlier = earlier_segments(self.card.team, turn, self._feedback)
+            new = self._prompter.render("again", self._context(turn))
+        else:
+            assert last.tool is not None  # a segment continues only after a tool call
+            feedback = last.verdict.reasoning if self._feedback else ""
+            result = {"tool": last.tool, "feedback": feedback}
+            new = self._prompter.render("tool", self._context(turn) | result)
+        said = {"role": "assistant", "content": last.action}
+        self._messages = [*(dict(message) for message in last.messages), said, new]
 
-    def _context(self) -> dict[str, Any]:
-        spec = self._spec
+    def _context(self, turn: Turn) -> dict[str, Any]:
+        spec = turn.agent
         names = set(self._workspace.present if self._workspace else self.task.files)
         return {
             "task": self.task,
             "agent": spec,
-            "turns_left": spec.max_turns - self.turn,
+            "turns_left": turn.left,
+            "returns": turn.returns,
             "files": sorted(names),
             "limits": self._limits,
             "missing": [name for name in spec.reads if name not in names],

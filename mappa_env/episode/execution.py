@@ -35,17 +35,18 @@ PENDING = Verdict("pending", None, "not judged yet")
 class ActionContext(NamedTuple):
     """The state of an episode before an action, and what its agent sees.
 
-    ``seed`` is the episode's; ``last_agent``: whether this agent closes the episode.
+    ``turn`` is the index of the action among the agent's; ``left``: how many its segment may still have, with
+    this one. ``seed`` is the episode's.
     """
 
     task: Task
     agent: AgentSpec
     turn: int
+    left: int
     messages: tuple[Message, ...]
     prompt: str
     history: tuple[ActionRecord, ...]
     seed: int
-    last_agent: bool
 
 
 Timer = Callable[[str], AbstractContextManager[object]]
@@ -107,13 +108,14 @@ class Execution:
             False,
             (at.task.family, spec.role, at.turn),
             seed,
-            parsed.code is None or at.turn + 1 >= spec.max_turns,
+            parsed.code is None or at.left <= 1,
             missing,
         )
 
     def outcome(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome | None:
         """The outcome if ``draft`` closes the episode, else None."""
-        return self._grade(at, draft, workspace) if at.last_agent and draft.last_turn else None
+        over = draft.last_turn and self._card.order.next((*at.history, draft)) is None
+        return self._grade(at, draft, workspace) if over else None
 
     def answer(self, actions: Sequence[ActionRecord]) -> str | None:
         """The final answer; None if the grader has no discrete answers."""
@@ -128,11 +130,12 @@ class Execution:
         written = {change.path for change in draft.tool.files} if draft.tool else set()
         if self._probe and workspace is not None and self._is_for_others(at, written):
             with self.timer("sandbox"):
+                seed = self._next_seed(at, draft)
                 facts = self._probe.look(
-                    Site(self.sandbox, workspace, at.task, self.limits.of(at.task), self._next_seed(at))
+                    Site(self.sandbox, workspace, at.task, self.limits.of(at.task), seed)
                 )
         provisional = outcome
-        if provisional is None and at.last_agent and name in self._card.truth:
+        if provisional is None and self._may_close(at) and name in self._card.truth:
             provisional = self._grade(at, draft, workspace)
         return Evidence(
             task=at.task,
@@ -155,13 +158,17 @@ class Execution:
 
     def _is_for_others(self, at: ActionContext, written: Set[str]) -> bool:
         """Whether later agents meet the changes: a file that they load may itself read any other one."""
-        return bool(self._handed_on & written if at.last_agent else written)
+        return bool(self._handed_on & written if self._may_close(at) else written)
 
-    def _next_seed(self, at: ActionContext) -> int:
-        """The seed of the next agent's first action: a file can tell by the seed who loads it."""
-        names = self._card.team.names
-        after = names[names.index(at.agent.name) + 1 :]
-        return _seed(at.seed, after[0] if after else at.agent.name, 0)
+    def _may_close(self, at: ActionContext) -> bool:
+        """Whether the episode can end with the segment of this action's agent."""
+        return self._card.order.may_close(at.agent.name)
+
+    def _next_seed(self, at: ActionContext, draft: ActionRecord) -> int:
+        """The seed of the next segment's first action: a file can tell by the seed who loads it."""
+        after = self._card.order.next((*at.history, dataclasses.replace(draft, last_turn=True)))
+        agent, number = (at.agent.name, 0) if after is None else (after.agent.name, after.number)
+        return _seed(at.seed, agent, number)
 
     def _grade(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome:
         actions: Sequence[ActionRecord] = (*at.history, draft)

@@ -209,7 +209,7 @@ def _actions(env: gym.Env[Any, str]) -> Iterator[str]:
     """The scripted expert team's actions if there is one, otherwise ``TEXTS`` in turn."""
     card = team_env(env).card
     if card.scripted is None:
-        for i in range(sum(agent.max_turns for agent in card.team)):
+        for i in range(card.order.most_actions):
             yield TEXTS[i % len(TEXTS)]
         return
     team = Partners(card, "expert", agent=None, prompts=str(team_env(env).episode.settings["prompts"]))
@@ -233,7 +233,7 @@ def _play(case: Case, seed: int) -> Trajectory:
 def _vector_equals_sequential(case: Case, **mode: Any) -> None:
     """Compare every observation, reward, end and info of three environments, beyond the end of an episode."""
     count = 3
-    steps = sum(agent.max_turns for agent in find_card(case.card).team) + 3
+    steps = find_card(case.card).order.most_actions + 3
     with contextlib.ExitStack() as stack:
         made = gym.make_vec(case.env_id, num_envs=count, **mode, **case.options)
         stack.push(lambda kind, *_: _close(made, failed=kind is not None))

@@ -6,7 +6,7 @@ tokens (the k1 estimate, action tokens only), the return at token ``t`` of actio
     per_action:    G_t = r_a - beta * sum_{i >= t in a} kl_i
     return_to_go:  G_t = r_a - beta * sum_{i >= t in a} kl_i + gamma * G_{first token of the next action}
 
-where the next action is the same agent's next in its segment. ``gamma`` thus applies once per action: tokens
+where the next action is the same agent's next in its episode. ``gamma`` thus applies once per action: tokens
 inside an action are not discounted, and tokens of the environment neither discount nor stop a return. An
 action without a valid reward is 0 everywhere and adds nothing to earlier returns, but ``gamma`` counts it.
 """

@@ -65,7 +65,7 @@ def preview(plan: Plan, console: Console) -> bool:
         shape, policies = known_shape(config), policy_map(config, card)
         if policies is not None:
             console.print(_policies(config, card, policies, shape))
-        phases, seconds = work(config, sum(agent.max_turns for agent in card.team)), dict[str, float]()
+        phases, seconds = work(config, card.order.most_actions), dict[str, float]()
         if plan.rehearses and not problems:
             say(console, "rehearsing the run to estimate its time (--no-rehearsal skips this)")
             seconds, problems = _rehearsed(config, card, phases)
@@ -107,7 +107,7 @@ def preview_play(
     card = find_card_or_none(config)
     problems = find_problems(config, out, purpose=purpose)
     if card is not None:
-        turns = sum(agent.max_turns for agent in card.team)
+        turns = card.order.most_actions
         judged = of_settings(config.model_dump(mode="json"), "the config")
         if purpose == "evaluate":
             phases = evaluation_work(config, turns)
@@ -123,7 +123,7 @@ def preview_play(
 
 def coach_calls(plan: RunPlan, card: Card) -> dict[str, tuple[int, int]]:
     """Fewest and most verdicts by phase: an action per agent, and every turn of the team."""
-    least, most = len(card.team), sum(agent.max_turns for agent in card.team)
+    least, most = len(card.team), card.order.most_actions
     parts = {"training": plan.training, "evaluation": plan.evaluation, "anchors": plan.anchors}
     return {what: (least * count, most * count) for what, count in parts.items() if count}
 

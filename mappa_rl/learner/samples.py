@@ -35,31 +35,42 @@ def training_samples(policies: PolicyMap, rollouts: Sequence[Rollout]) -> dict[s
 def merge_turns(turns: Sequence[Turn], group: str = "", episode: int = 0) -> list[Sample]:
     """The training sequences of one episode's turns (all agents, in the order of their steps).
 
-    Consecutive turns of one agent become one sample as long as every context starts with the previous
-    context and action; otherwise a new sample (``part`` + 1) begins. Ids are copied, never tokenised again.
-    Every sample gets ``group`` and ``episode``.
+    The turns of one agent become one sample as long as every context starts with the agent's previous context
+    and action, whoever acted between; otherwise a new sample (``part`` + 1) begins. Samples are in the order
+    of their agents' first turns. Ids are copied, never tokenised again. Every sample gets ``group`` and
+    ``episode``.
 
     Raises:
         ContextError: A turn is invalid, turns are out of order, or a sample differs from its turns.
     """
-    samples: list[Sample] = []
-    segment: list[Turn] = []
-    part = 0
+    by_agent: dict[str, list[Turn]] = {}
+    before = -1
     for turn in turns:
         if wrong := invalid(turn):
             raise ContextError(f"Step {turn.step} of {turn.agent}: {wrong}.")
-        last = segment[-1] if segment else None
-        if last is not None and turn.step <= last.step:
-            raise ContextError(f"Step {turn.step} of {turn.agent} follows step {last.step}: sort the turns.")
-        if last is not None and not _extends(last, turn):
-            samples.append(_sample(segment, part, group, episode))
-            part = part + 1 if _same_segment(last, turn) else 0
-            segment = []
-        segment.append(turn)
-    if segment:
-        samples.append(_sample(segment, part, group, episode))
+        if turn.step <= before:
+            raise ContextError(f"Step {turn.step} of {turn.agent} follows step {before}: sort the turns.")
+        before = turn.step
+        by_agent.setdefault(turn.agent, []).append(turn)
+    samples: list[Sample] = []
+    for mine in by_agent.values():
+        samples += _merge(mine, group, episode)
     check_fidelity(turns, samples)
     return samples
+
+
+def _merge(turns: Sequence[Turn], group: str, episode: int) -> list[Sample]:
+    """The sequences of one agent's turns."""
+    samples: list[Sample] = []
+    part = 0
+    merged = [turns[0]]
+    for turn in turns[1:]:
+        if not _extends(merged[-1], turn):
+            samples.append(_sample(merged, part, group, episode))
+            part = part + 1 if _follows(merged[-1], turn) else 0
+            merged = []
+        merged.append(turn)
+    return [*samples, _sample(merged, part, group, episode)]
 
 
 def invalid(turn: Turn) -> str:
@@ -77,26 +88,26 @@ def invalid(turn: Turn) -> str:
     return ""
 
 
-def _same_segment(last: Turn, turn: Turn) -> bool:
-    return turn.agent == last.agent and turn.policy == last.policy and turn.turn == last.turn + 1
+def _follows(last: Turn, turn: Turn) -> bool:
+    return turn.policy == last.policy and turn.turn == last.turn + 1
 
 
 def _extends(last: Turn, turn: Turn) -> bool:
     past = len(last.context_ids) + len(last.action_ids)
     return (
-        _same_segment(last, turn)
+        _follows(last, turn)
         and len(turn.context_ids) >= past
         and turn.context_ids[: len(last.context_ids)] == last.context_ids
         and turn.context_ids[len(last.context_ids) : past] == last.action_ids
     )
 
 
-def _sample(segment: Sequence[Turn], part: int, group: str, episode: int) -> Sample:
-    last = segment[-1]
+def _sample(turns: Sequence[Turn], part: int, group: str, episode: int) -> Sample:
+    last = turns[-1]
     ids = np.array([*last.context_ids, *last.action_ids], np.int64)
     mask, logprobs = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.float32)
     spans = []
-    for turn in segment:
+    for turn in turns:
         start, end = len(turn.context_ids), len(turn.context_ids) + len(turn.action_ids)
         mask[start:end], logprobs[start:end] = True, turn.logprobs
         cut = turn.stopped == "length"

@@ -33,7 +33,8 @@ class EpisodeRunner:
         self._team_env = team_env(env)
         self._turns: list[Turn] = []
         self._info: dict[str, Any] = {}
-        self._messages: list[Message] = []
+        self._seen: dict[str, list[Message]] = {}
+        """Agent -> the messages of its newest turn."""
         self._context: list[int] = []
 
     @property
@@ -140,12 +141,12 @@ class EpisodeRunner:
         return rollout, trajectory
 
     def _update_context(self) -> None:
-        """Bring the context up to the messages; within a segment only append what is new."""
-        chat = self._policies[self.policy].chat
+        """Bring the context up to the messages; append only what is new to an agent that has acted before."""
+        chat, agent = self._policies[self.policy].chat, self._info["agent"]
         messages = self._info["messages"]
-        last = self._turns[-1] if self._turns else None
+        last = next((turn for turn in reversed(self._turns) if turn.agent == agent), None)
         context = None
-        if last is not None and last.agent == self._info["agent"]:
-            context = chat.extend(last.context_ids, last.action_ids, self._messages, messages)
+        if last is not None:
+            context = chat.extend(last.context_ids, last.action_ids, self._seen[agent], messages)
         self._context = chat.open(messages) if context is None else context
-        self._messages = messages
+        self._seen[agent] = messages

@@ -112,15 +112,15 @@ def demonstration_options(config: Config) -> dict[str, Any]:
 
 
 def demonstrated(episode: DemonstrationEpisode, chat: ChatTokenizer) -> Iterator[Sample]:
-    """One episode as training sequences, one per segment, with the token ids that a rollout would have."""
+    """One episode as training sequences, one per agent, with the token ids that a rollout would have."""
     from mappa_rl.learner.samples import merge_turns
 
     turns: list[Turn] = []
-    before: tuple[dict[str, str], ...] = ()
+    newest: dict[str, tuple[Turn, tuple[dict[str, str], ...]]] = {}
     for step, action in enumerate(episode.actions):
         context = None
-        if turns and action.turn > 0:
-            last = turns[-1]
+        if action.agent in newest:
+            last, before = newest[action.agent]
             context = chat.extend(last.context_ids, last.action_ids, before, action.messages)
         if context is None:
             context = chat.open(action.messages)
@@ -140,7 +140,7 @@ def demonstrated(episode: DemonstrationEpisode, chat: ChatTokenizer) -> Iterator
                 stratum=("", role_of(action.agent), action.turn),
             )
         )
-        before = action.messages
+        newest[action.agent] = turns[-1], action.messages
     yield from merge_turns(turns)
 
 

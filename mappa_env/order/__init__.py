@@ -1,0 +1,6 @@
+"""Whose turn it is: the order that a card gives its team, followed action by action."""
+
+from mappa_env.order.order import Order, Turn
+from mappa_env.order.reading import read_order
+
+__all__ = ["Order", "Turn", "read_order"]

@@ -1,0 +1,142 @@
+"""The order of a team: a pure function from the actions so far to whoever acts next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from mappa_env.order.conditions import said
+from mappa_env.order.segments import Segment, segments_of
+from mappa_env.order.steps import (
+    DONE,
+    KEY,
+    Act,
+    Choose,
+    Parallel,
+    Repeat,
+    Step,
+    When,
+    closers,
+    counts,
+    longest,
+)
+from mappa_env.types import ActionRecord, AgentSpec, Team
+
+
+class Turn(NamedTuple):
+    """Who acts: ``agent``. ``number`` (from 0) counts its actions; its segment may have ``left`` more.
+
+    ``fresh``: the segments that the agent has not seen yet, in order, without its own and without those of
+    agents that act in parallel with it. ``returns``: how many segments the agent has had before.
+    """
+
+    agent: AgentSpec
+    number: int
+    left: int
+    fresh: tuple[Segment, ...]
+    returns: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """``steps`` for the agents of ``team``. The same actions always give the same next turn."""
+
+    team: Team
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def chain(cls, team: Team) -> Order:
+        """Every agent once, in the order of the team."""
+        return cls(team, tuple(Act(name) for name in team.names))
+
+    def next(self, actions: Sequence[ActionRecord]) -> Turn | None:
+        """Whose turn it is after ``actions``; None: the episode is over."""
+        past = segments_of(actions)
+        current = past.pop() if past and not past[-1].finished else None
+        slots = self._slots(past)
+        if len(slots) == len(past):
+            return None
+        name = slots[-1].agent
+        spec = self.team[name]
+        seen: set[int] = set()
+        for at, slot in enumerate(slots[:-1]):
+            if slot.agent == name:
+                seen |= set(range(at + 1)) - slot.hidden
+        unseen = [i for i in range(len(past)) if i not in seen | slots[-1].hidden]
+        return Turn(
+            spec,
+            sum(action.agent == name for action in actions),
+            spec.max_turns - (len(current.actions) if current else 0),
+            tuple(past[i] for i in unseen if past[i].agent != name),
+            sum(segment.agent == name for segment in past),
+        )
+
+    def may_close(self, agent: str) -> bool:
+        """Whether an episode can end with a segment of ``agent``."""
+        return agent in self._closers
+
+    @cached_property
+    def most_segments(self) -> dict[str, int]:
+        """Agent -> the most segments that it can have in an episode."""
+        return counts(self.steps)
+
+    @cached_property
+    def most_actions(self) -> int:
+        """The most actions that an episode can have."""
+        return longest(self.steps, {spec.name: spec.max_turns for spec in self.team})
+
+    @cached_property
+    def most_turns(self) -> int:
+        """The most actions that one agent can have in an episode."""
+        return max(count * self.team[name].max_turns for name, count in self.most_segments.items())
+
+    @cached_property
+    def _closers(self) -> frozenset[str]:
+        return closers(self.steps)[0]
+
+    def _slots(self, past: Sequence[Segment]) -> list[_Slot]:
+        """The slots of the segments in ``past``, and the next one unless the order is over."""
+        done: list[Segment] = []
+        found = []
+        for slot in _play(self.steps, done):
+            found.append(slot)
+            if len(done) == len(past):
+                break
+            done.append(past[len(done)])
+        return found
+
+
+class _Slot(NamedTuple):
+    """A place for one segment; ``hidden``: the segments, by number, that its agent must not see in it."""
+
+    agent: str
+    hidden: frozenset[int] = frozenset()
+
+
+def _play(steps: tuple[Step, ...], done: list[Segment]) -> Iterator[_Slot]:
+    """The slots of ``steps``; the caller appends each slot's segment to ``done`` before it goes on."""
+    for step in steps:
+        match step:
+            case Act(agent):
+                yield _Slot(agent)
+            case Parallel(agents):
+                first = len(done)
+                for agent in agents:
+                    yield _Slot(agent, frozenset(range(first, len(done))))
+            case Repeat(body, times, until):
+                for _ in range(times):
+                    yield from _play(body, done)
+                    if until is not None and until.holds(done):
+                        break
+            case When(condition, then, otherwise):
+                yield from _play(then if condition.holds(done) else otherwise, done)
+            case Choose(manager, among, times):
+                for _ in range(times):
+                    yield _Slot(manager)
+                    chosen = said(done[-1], KEY)
+                    if chosen == DONE:
+                        break
+                    if chosen in among:
+                        yield _Slot(chosen)

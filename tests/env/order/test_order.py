@@ -1,0 +1,233 @@
+"""Whose turn it is, for orders and plays drawn at random, and for the shapes that the docs name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mappa_env.errors import CardError
+from mappa_env.order import Order, read_order
+from mappa_env.types import ActionRecord, AgentSpec, Team, ToolResult, Verdict
+
+NAMES = ("pro_0", "con_0", "judge_0", "boss_0")
+TEAM = Team((*(AgentSpec(name, name, 1) for name in NAMES), AgentSpec("coder_0", "Coder", 2, ("python",))))
+SAYINGS = (
+    "decision: accept",
+    "Decision: **Accept**.",
+    "decision: redo",
+    "next: pro_0",
+    "next: done",
+    "41",
+    "42",
+    "",
+)
+
+
+def action(
+    past: Sequence[ActionRecord], agent: str, text: str, *, last: bool = True, status: Any = None
+) -> ActionRecord:
+    tool = ToolResult(status, 0, "", "") if status else None
+    number = sum(one.agent == agent for one in past)
+    return ActionRecord(
+        len(past), agent, number, (), text, "", text, None, tool, Verdict("abstain", None), 0.0, False,
+        ("math", agent.rsplit("_", 1)[0], number), 0, last,
+    )  # fmt: skip
+
+
+def play(order: Order, texts: dict[str, list[str]]) -> list[str]:
+    """The agents in the order in which they act, each with its ``texts`` in turn (then the last again)."""
+    past: list[ActionRecord] = []
+    left = {agent: list(mine) for agent, mine in texts.items()}
+    while (turn := order.next(past)) is not None:
+        mine = left.get(turn.agent.name, [""])
+        past.append(action(past, turn.agent.name, mine.pop(0) if len(mine) > 1 else mine[0]))
+    return [one.agent for one in past]
+
+
+def order_of(*rows: Any, names: Sequence[str]) -> Order:
+    return read_order(list(rows), Team(tuple(TEAM[name] for name in names)), "card.yaml")
+
+
+def test_without_an_order_everyone_acts_once() -> None:
+    order = read_order(None, TEAM, "card.yaml")
+    assert play(order, {}) == [*NAMES, "coder_0"]
+    assert order.most_actions == 6
+    assert [order.may_close(name) for name in TEAM.names] == [False] * 4 + [True]
+
+
+def test_rounds_end_when_the_debaters_agree() -> None:
+    rows = {"repeat": [{"parallel": ["pro_0", "con_0"]}], "times": 3, "until": {"agree": ["pro_0", "con_0"]}}
+    order = order_of(rows, "judge_0", names=NAMES[:3])
+    rounds = ["pro_0", "con_0"]
+    assert play(order, {"pro_0": ["41"], "con_0": ["42"]}) == [*rounds * 3, "judge_0"]
+    assert play(order, {"pro_0": ["41"], "con_0": ["answer: 42", "so 82/2 = 41"]}) == [*rounds * 2, "judge_0"]
+    assert play(order, {"pro_0": [""], "con_0": [""]}) == [*rounds * 3, "judge_0"], "silence is no agreement"
+
+
+def test_a_reviewer_sends_work_back() -> None:
+    until = {"agent": "judge_0", "says": "decision: accept"}
+    order = order_of({"repeat": ["pro_0", "judge_0"], "times": 4, "until": until}, names=("pro_0", "judge_0"))
+    pair = ["pro_0", "judge_0"]
+    assert play(order, {"judge_0": ["decision: redo", "Fine.\n**Decision:** Accept."]}) == pair * 2
+    assert play(order, {"judge_0": ["decision: redo\nI may say decision: accept later"]}) == pair * 4
+    assert play(order, {"judge_0": ["decision: accept\ndecision: redo", "decision: accept"]}) == pair * 2
+
+
+def test_a_branch_follows_what_the_host_saw() -> None:
+    row = {"if": {"agent": "coder_0", "status": "ok"}, "then": ["judge_0"], "else": ["boss_0", "judge_0"]}
+    order = order_of("coder_0", row, names=("coder_0", "judge_0", "boss_0"))
+    for status, rest in (
+        ("ok", ["judge_0"]),
+        ("error", ["boss_0", "judge_0"]),
+        (None, ["boss_0", "judge_0"]),
+    ):
+        past = [action([], "coder_0", "status: ok, it all worked", status=status)]
+        found = []
+        while (turn := order.next(past)) is not None:
+            found.append(turn.agent.name)
+            past.append(action(past, turn.agent.name, ""))
+        assert found == rest, status
+
+
+def test_a_manager_hands_over() -> None:
+    order = order_of({"choose": "boss_0", "among": ["pro_0", "con_0"], "times": 3}, "judge_0", names=NAMES)
+    says = {"boss_0": ["next: con_0", "I think\nNext: pro_0", "next: done"]}
+    assert play(order, says) == ["boss_0", "con_0", "boss_0", "pro_0", "boss_0", "judge_0"]
+    assert play(order, {"boss_0": ["next: nobody", "what?", "next: judge_0"]}) == ["boss_0"] * 3 + ["judge_0"]
+
+
+def test_a_segment_goes_on_until_its_last_turn() -> None:
+    order = order_of("coder_0", "judge_0", "coder_0", names=("coder_0", "judge_0"))
+    past = [action([], "coder_0", "a", last=False)]
+    turn = order.next(past)
+    assert turn is not None
+    assert (turn.agent.name, turn.number, turn.left, turn.returns) == ("coder_0", 1, 1, 0)
+    past.append(action(past, "coder_0", "b"))
+    past.append(action(past, "judge_0", "c"))
+    turn = order.next(past)
+    assert turn is not None
+    assert (turn.agent.name, turn.number, turn.left, turn.returns) == ("coder_0", 2, 2, 1)
+    assert [segment.text for segment in turn.fresh] == ["c"]
+
+
+def agents(least: int, names: Sequence[str] = NAMES) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), min_size=least, max_size=3, unique=True)
+
+
+conditions = st.one_of(
+    st.builds(lambda a, s: {"agent": a, "says": s}, st.sampled_from(NAMES), st.sampled_from(SAYINGS[:1])),
+    st.builds(lambda a: {"agree": a}, agents(2)),
+    st.just({"agent": "coder_0", "status": "ok"}),
+)
+
+
+def compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    steps, times = st.lists(inner, min_size=1, max_size=3), st.integers(1, 3)
+    return st.one_of(
+        st.builds(lambda s, t: {"repeat": s, "times": t}, steps, times),
+        st.builds(lambda s, t, c: {"repeat": s, "times": t, "until": c}, steps, times, conditions),
+        st.builds(lambda c, a, b: {"if": c, "then": a, "else": b}, conditions, steps, steps),
+        st.builds(lambda c, a: {"if": c, "then": a}, conditions, steps),
+    )
+
+
+def choice(among: list[str], times: int) -> dict[str, Any]:
+    return {"choose": "boss_0", "among": among, "times": times}
+
+
+steps = st.recursive(
+    st.one_of(
+        st.sampled_from(TEAM.names),
+        st.builds(lambda a: {"parallel": a}, agents(2)),
+        st.builds(choice, agents(1, NAMES[:3]), st.integers(1, 3)),
+    ),
+    compound,
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(steps, min_size=1, max_size=4), st.data())
+def test_any_order_ends_and_shows_everybody_everything_once(rows: list[Any], data: st.DataObject) -> None:
+    order = read_order([*rows, *TEAM.names], TEAM, "card.yaml")
+    past: list[ActionRecord] = []
+    shown: dict[str, list[int]] = {name: [] for name in TEAM.names}
+    segments: list[str] = []
+    begun = True
+    while (turn := order.next(past)) is not None:
+        name = turn.agent.name
+        assert order.next(list(past)) == turn, "the same actions give the same turn"
+        assert turn.number == sum(one.agent == name for one in past) < order.most_turns
+        assert 1 <= turn.left <= turn.agent.max_turns
+        if begun:
+            new = [one.step for segment in turn.fresh for one in segment.actions]
+            assert not set(new) & set(shown[name]), "nothing is shown twice"
+            assert all(past[step].agent != name for step in new)
+            shown[name] += new
+            segments.append(name)
+        last = turn.left == 1 or data.draw(st.booleans())
+        status = data.draw(st.sampled_from(["ok", "error"])) if name == "coder_0" else None
+        past.append(action(past, name, data.draw(st.sampled_from(SAYINGS)), last=last, status=status))
+        begun = last
+    assert len(past) <= order.most_actions
+    assert order.may_close(past[-1].agent)
+    for name, most in order.most_segments.items():
+        assert segments.count(name) <= most
+    # Everybody acts once more at the end, so all that others did before is seen by then.
+    for name, seen in shown.items():
+        final = max(one.step for one in past if one.agent == name and is_first(past, one))
+        assert sorted(seen) == [one.step for one in past[:final] if one.agent != name]
+
+
+def is_first(past: Sequence[ActionRecord], one: ActionRecord) -> bool:
+    """Whether a segment begins with it."""
+    return one.step == 0 or past[one.step - 1].last_turn
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_parallel_agents_see_each_other_a_round_later(times: int) -> None:
+    order = order_of({"repeat": [{"parallel": ["pro_0", "con_0"]}], "times": times}, names=NAMES[:2])
+    past: list[ActionRecord] = []
+    seen = []
+    while (turn := order.next(past)) is not None:
+        seen.append([segment.text for segment in turn.fresh])
+        past.append(action(past, turn.agent.name, f"{turn.agent.name} {turn.returns}"))
+    assert seen == [[], [], ["con_0 0"], ["pro_0 0"]][: 2 * times]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("pro_0", "order must be a list of steps, found 'pro_0'"),
+        ([], "order must be a list of steps, found []"),
+        (["pro_0", "con_1"], "order[1] names 'con_1', which is not in the team"),
+        (["pro_0", "con_0"], "order never lets coder_0 act"),
+        ([{"repeat": ["pro_0"], "times": 0}], "order[0].times must be an integer >= 1, found 0"),
+        ([{"repeat": ["pro_0"], "times": 2, "untill": 1}], "unknown key 'untill'. Did you mean 'until'?"),
+        ([{"repeat": ["pro_0"]}], "order[0].times must be an integer >= 1, found None"),
+        ([{"repeat": ["pro_0"], "times": 10**6}, "con_0", "coder_0"], "allows 1,000,003 actions"),
+        ([{"parallel": ["pro_0"]}], "order[0].parallel must list 2 or more different agents"),
+        ([{"parallel": ["pro_0", "pro_0"]}], "order[0].parallel must list 2 or more different agents"),
+        ([{"parallel": ["pro_0", "coder_0"]}], "order[0].parallel names coder_0, which has tools"),
+        ([{"choose": "pro_0", "among": ["pro_0"], "times": 1}], "order[0].among names pro_0, which chooses"),
+        ([{"if": {"agent": "pro_0", "status": "ok"}, "then": ["pro_0"]}], "pro_0, which has no tools"),
+        (
+            [{"if": {"agent": "coder_0", "status": "fine"}, "then": ["pro_0"]}],
+            "if.status='fine' must be one of",
+        ),
+        ([{"if": {"agent": "pro_0", "says": "yes"}, "then": ["pro_0"]}], "one word, a colon and one word"),
+        ([{"if": "yes", "then": ["pro_0"]}], "order[0].if must be {agent"),
+        ([{"wait": 1}], "order[0] must be an agent or a mapping with one of"),
+        ([["pro_0"]], "order[0] must be an agent or a mapping with one of"),
+    ],
+)
+def test_a_wrong_order_is_refused_with_its_place(rows: Any, words: str) -> None:
+    team = Team((TEAM["pro_0"], TEAM["con_0"], TEAM["coder_0"]))
+    with pytest.raises(CardError) as caught:
+        read_order(rows, team, "card.yaml")
+    assert str(caught.value).startswith("card.yaml: ")
+    assert words in str(caught.value)
