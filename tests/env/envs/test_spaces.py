@@ -100,7 +100,7 @@ def test_shared_memory_is_refused_with_the_remedy() -> None:
 
 
 def test_one_observation_space_for_the_whole_team() -> None:
-    space = observation_space(find_card("dsbench").team)
-    assert space == observation_space(find_card("dsbench").team)
+    space = observation_space(find_card("dsbench").order)
+    assert space == observation_space(find_card("dsbench").order)
     assert (space["agent"].n, space["turn"].n) == (3, 4)
     assert "observation" not in space.spaces

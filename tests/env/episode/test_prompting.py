@@ -83,7 +83,8 @@ def test_clip_keeps_both_ends_within_the_limit(limit: int) -> None:
 
 def record(agent: str, answer: str, tool: ToolResult | None = None, code: str | None = None) -> ActionRecord:
     said = {"action": f"<think>T</think>{answer}", "thinking": "T", "answer": answer, "code": code}
-    return recorded(agent, **said, tool=tool, verdict=Verdict("ok", 1.0, f"about {answer}"))
+    last = {"last_turn": tool is None}
+    return recorded(agent, **said, **last, tool=tool, verdict=Verdict("ok", 1.0, f"about {answer}"))
 
 
 def test_a_segment_is_shown_whole() -> None:
@@ -93,13 +94,17 @@ def test_a_segment_is_shown_whole() -> None:
         record("coder_0", "second", ToolResult("ok", 0, " 2\n", ""), "code 2"),
         record("coder_0", ""),
     ]
-    solver, coder = earlier_segments(CARD.team, actions, "verifier_0", feedback=True)
+    turn, first = CARD.order.next(actions), CARD.order.next([])
+    assert turn is not None
+    assert first is not None
+    assert (first.agent.name, turn.agent.name) == ("solver_0", "verifier_0")
+    solver, coder = earlier_segments(CARD.team, turn, feedback=True)
     assert (solver["text"], solver["code"], solver["output"], solver["status"]) == ("plan", "", "", "")
     assert coder["text"] == "first\nsecond"
     assert (coder["code"], coder["output"], coder["status"]) == ("code 2", "2", "ok")
     assert coder["feedback"] == "about first\nabout second\nabout "
-    assert earlier_segments(CARD.team, actions, "solver_0", feedback=True) == []
-    quiet = earlier_segments(CARD.team, actions, "verifier_0", feedback=False)
+    assert earlier_segments(CARD.team, first, feedback=True) == []
+    quiet = earlier_segments(CARD.team, turn, feedback=False)
     assert [segment["feedback"] for segment in quiet] == ["", ""]
 
 
