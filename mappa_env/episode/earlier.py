@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-from mappa_env.order import Turn
+from mappa_env.order import Segment
 from mappa_env.types import Team
 
 
@@ -22,10 +22,10 @@ class Shown(TypedDict):
     feedback: str
 
 
-def earlier_segments(team: Team, turn: Turn, feedback: bool) -> list[Shown]:
-    """The segments that the acting agent has not seen yet; ``feedback``: include the coach's reasoning."""
+def earlier_segments(team: Team, segments: Iterable[Segment], feedback: bool) -> list[Shown]:
+    """What templates see of ``segments``; ``feedback``: include the coach's reasoning."""
     found = []
-    for segment in turn.fresh:
+    for segment in segments:
         tools = [action.tool for action in segment.actions if action.tool is not None]
         spec = team[segment.agent]
         found.append(

@@ -302,11 +302,11 @@ class Episode:
         self.agent, self.turn = turn.agent.name, turn.number
         last = next((a for a in reversed(self._actions) if a.agent == self.agent), None)
         if last is None:
-            self._earlier = earlier_segments(self.card.team, turn, self._feedback)
+            self._earlier = self._fresh()
             self._messages = [self._prompter.render(turn.agent.role, self._context(turn))]
             return
         if last.last_turn:
-            self._earlier = earlier_segments(self.card.team, turn, self._feedback)
+            self._earlier = self._fresh()
             new = self._prompter.render("again", self._context(turn))
         else:
             assert last.tool is not None  # a segment continues only after a tool call
@@ -315,6 +315,10 @@ class Episode:
             new = self._prompter.render("tool", self._context(turn) | result)
         said = {"role": "assistant", "content": last.action}
         self._messages = [*(dict(message) for message in last.messages), said, new]
+
+    def _fresh(self) -> list[Shown]:
+        fresh = self.card.order.fresh(self._actions)
+        return earlier_segments(self.card.team, fresh, self._feedback)
 
     def _context(self, turn: Turn) -> dict[str, Any]:
         spec = turn.agent

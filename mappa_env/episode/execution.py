@@ -114,7 +114,7 @@ class Execution:
 
     def outcome(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome | None:
         """The outcome if ``draft`` closes the episode, else None."""
-        over = draft.last_turn and self._card.order.next((*at.history, draft)) is None
+        over = draft.last_turn and self._card.order.over((*at.history, draft))
         return self._grade(at, draft, workspace) if over else None
 
     def answer(self, actions: Sequence[ActionRecord]) -> str | None:

@@ -2,5 +2,6 @@
 
 from mappa_env.order.order import Order, Turn
 from mappa_env.order.reading import read_order
+from mappa_env.order.segments import Segment
 
-__all__ = ["Order", "Turn", "read_order"]
+__all__ = ["Order", "Segment", "Turn", "read_order"]

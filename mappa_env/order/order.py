@@ -20,6 +20,7 @@ from mappa_env.order.steps import (
     When,
     closers,
     counts,
+    fixed,
     longest,
 )
 from mappa_env.types import ActionRecord, AgentSpec, Team
@@ -28,14 +29,12 @@ from mappa_env.types import ActionRecord, AgentSpec, Team
 class Turn(NamedTuple):
     """Who acts: ``agent``. ``number`` (from 0) counts its actions; its segment may have ``left`` more.
 
-    ``fresh``: the segments that the agent has not seen yet, in order, without its own and without those of
-    agents that act in parallel with it. ``returns``: how many segments the agent has had before.
+    ``returns``: how many segments the agent has had before.
     """
 
     agent: AgentSpec
     number: int
     left: int
-    fresh: tuple[Segment, ...]
     returns: int
 
 
@@ -53,25 +52,34 @@ class Order:
 
     def next(self, actions: Sequence[ActionRecord]) -> Turn | None:
         """Whose turn it is after ``actions``; None: the episode is over."""
-        past = segments_of(actions)
-        current = past.pop() if past and not past[-1].finished else None
-        slots = self._slots(past)
-        if len(slots) == len(past):
+        finished, begun = _progress(actions)
+        slot = self._slot(actions, finished)
+        if slot is None:
             return None
-        name = slots[-1].agent
-        spec = self.team[name]
-        seen: set[int] = set()
-        for at, slot in enumerate(slots[:-1]):
-            if slot.agent == name:
-                seen |= set(range(at + 1)) - slot.hidden
-        unseen = [i for i in range(len(past)) if i not in seen | slots[-1].hidden]
-        return Turn(
-            spec,
-            sum(action.agent == name for action in actions),
-            spec.max_turns - (len(current.actions) if current else 0),
-            tuple(past[i] for i in unseen if past[i].agent != name),
-            sum(segment.agent == name for segment in past),
-        )
+        spec = self.team[slot.agent]
+        mine = [action.last_turn for action in actions if action.agent == slot.agent]
+        return Turn(spec, len(mine), spec.max_turns - begun, sum(mine))
+
+    def over(self, actions: Sequence[ActionRecord]) -> bool:
+        """Whether the episode is over after ``actions``."""
+        finished, _ = _progress(actions)
+        return self._slot(actions, finished) is None
+
+    def fresh(self, actions: Sequence[ActionRecord]) -> list[Segment]:
+        """The finished segments that the acting agent has not seen yet, in order.
+
+        Without its own, and without those of agents that act in parallel with it.
+        """
+        past = [segment for segment in segments_of(actions) if segment.finished]
+        slots = self._fixed or self._slots(past)
+        if len(slots) == len(past):
+            return []
+        slot, seen = slots[len(past)], set[int]()
+        for at, earlier in enumerate(slots[: len(past)]):
+            if earlier.agent == slot.agent:
+                seen |= set(range(at + 1)) - earlier.hidden
+        hidden = seen | slot.hidden
+        return [past[i] for i in range(len(past)) if i not in hidden and past[i].agent != slot.agent]
 
     def may_close(self, agent: str) -> bool:
         """Whether an episode can end with a segment of ``agent``."""
@@ -96,7 +104,26 @@ class Order:
     def _closers(self) -> frozenset[str]:
         return closers(self.steps)[0]
 
-    def _slots(self, past: Sequence[Segment]) -> list[_Slot]:
+    def _slot(self, actions: Sequence[ActionRecord], finished: int) -> _Slot | None:
+        """The slot after ``finished`` segments; None: there is none."""
+        slots: Sequence[_Slot] | None = self._fixed
+        if slots is None:
+            slots = self._slots([segment for segment in segments_of(actions) if segment.finished])
+        return slots[finished] if finished < len(slots) else None
+
+    @cached_property
+    def _fixed(self) -> tuple[_Slot, ...] | None:
+        """All slots, if what agents say and do changes nothing about them: then no action needs a look."""
+        if not fixed(self.steps):
+            return None
+        done: list[Segment] = []
+        found = []
+        for slot in _play(self.steps, done):
+            found.append(slot)
+            done.append(Segment(slot.agent, ()))
+        return tuple(found)
+
+    def _slots(self, past: Sequence[Segment]) -> Sequence[_Slot]:
         """The slots of the segments in ``past``, and the next one unless the order is over."""
         done: list[Segment] = []
         found = []
@@ -106,6 +133,14 @@ class Order:
                 break
             done.append(past[len(done)])
         return found
+
+
+def _progress(actions: Sequence[ActionRecord]) -> tuple[int, int]:
+    """The number of finished segments, and of actions in the segment that is not finished."""
+    finished = begun = 0
+    for action in actions:
+        finished, begun = (finished + 1, 0) if action.last_turn else (finished, begun + 1)
+    return finished, begun
 
 
 class _Slot(NamedTuple):

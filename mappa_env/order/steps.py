@@ -57,6 +57,19 @@ KEY, DONE = "next", "done"
 """What a manager writes: ``next: <agent>``, or ``next: done``."""
 
 
+def fixed(steps: tuple[Step, ...]) -> bool:
+    """Whether the same agents act in the same order in every episode."""
+    for step in steps:
+        match step:
+            case Act() | Parallel():
+                continue
+            case Repeat(body, until=None) if fixed(body):
+                continue
+            case _:
+                return False
+    return True
+
+
 def counts(steps: tuple[Step, ...]) -> dict[str, int]:
     """Agent -> the most segments that it can have in ``steps``."""
     most: dict[str, int] = {}

@@ -94,17 +94,14 @@ def test_a_segment_is_shown_whole() -> None:
         record("coder_0", "second", ToolResult("ok", 0, " 2\n", ""), "code 2"),
         record("coder_0", ""),
     ]
-    turn, first = CARD.order.next(actions), CARD.order.next([])
-    assert turn is not None
-    assert first is not None
-    assert (first.agent.name, turn.agent.name) == ("solver_0", "verifier_0")
-    solver, coder = earlier_segments(CARD.team, turn, feedback=True)
+    seen, nothing = CARD.order.fresh(actions), CARD.order.fresh([])
+    solver, coder = earlier_segments(CARD.team, seen, feedback=True)
     assert (solver["text"], solver["code"], solver["output"], solver["status"]) == ("plan", "", "", "")
     assert coder["text"] == "first\nsecond"
     assert (coder["code"], coder["output"], coder["status"]) == ("code 2", "2", "ok")
     assert coder["feedback"] == "about first\nabout second\nabout "
-    assert earlier_segments(CARD.team, first, feedback=True) == []
-    quiet = earlier_segments(CARD.team, turn, feedback=False)
+    assert earlier_segments(CARD.team, nothing, feedback=True) == []
+    quiet = earlier_segments(CARD.team, seen, feedback=False)
     assert [segment["feedback"] for segment in quiet] == ["", ""]
 
 

@@ -111,7 +111,7 @@ def test_a_segment_goes_on_until_its_last_turn() -> None:
     turn = order.next(past)
     assert turn is not None
     assert (turn.agent.name, turn.number, turn.left, turn.returns) == ("coder_0", 2, 2, 1)
-    assert [segment.text for segment in turn.fresh] == ["c"]
+    assert [segment.text for segment in order.fresh(past)] == ["c"]
 
 
 def agents(least: int, names: Sequence[str] = NAMES) -> st.SearchStrategy[list[str]]:
@@ -164,7 +164,7 @@ def test_any_order_ends_and_shows_everybody_everything_once(rows: list[Any], dat
         assert turn.number == sum(one.agent == name for one in past) < order.most_turns
         assert 1 <= turn.left <= turn.agent.max_turns
         if begun:
-            new = [one.step for segment in turn.fresh for one in segment.actions]
+            new = [one.step for segment in order.fresh(past) for one in segment.actions]
             assert not set(new) & set(shown[name]), "nothing is shown twice"
             assert all(past[step].agent != name for step in new)
             shown[name] += new
@@ -194,7 +194,7 @@ def test_parallel_agents_see_each_other_a_round_later(times: int) -> None:
     past: list[ActionRecord] = []
     seen = []
     while (turn := order.next(past)) is not None:
-        seen.append([segment.text for segment in turn.fresh])
+        seen.append([segment.text for segment in order.fresh(past)])
         past.append(action(past, turn.agent.name, f"{turn.agent.name} {turn.returns}"))
     assert seen == [[], [], ["con_0 0"], ["pro_0 0"]][: 2 * times]
 
