@@ -28,6 +28,8 @@ def success(rows: Sequence[Result]) -> Interval:
 
 
 def difference(first: Sequence[Result], second: Sequence[Result]) -> Interval:
+    pairs = zip(first, second, strict=True)
+    assert all((a.run_seed, a.task_id) == (b.run_seed, b.task_id) for a, b in pairs), "other seeds or tasks"
     return paired_delta(
         [row.success for row in first],
         [row.success for row in second],

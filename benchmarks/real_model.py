@@ -64,7 +64,8 @@ def settings_of(arm: str, seed: int, out: Path, base: RunData | None) -> list[st
     if base is None or arm == "few_shot":
         return ARMS[arm]
     assert base.summary is not None
-    evaluated = [f"eval.temperatures=[{base.best:g}]", "eval.calibration_temperatures=[]"]
+    best = base.config.eval.temperatures[0] if base.best is None else base.best
+    evaluated = [f"eval.temperatures=[{best:g}]", "eval.calibration_temperatures=[]"]
     if arm != "imitation":
         return [*begins(out, arm, seed, BASE, None), *evaluated, *ARMS[arm]]
     steps = imitated(base)
@@ -136,7 +137,7 @@ def _run(run: RunData) -> dict[str, Any]:
     assert run.summary is not None
     return {
         "seed": run.seed,
-        "temperature": run.best or run.config.eval.temperatures[0],
+        "temperature": run.config.eval.temperatures[0] if run.best is None else run.best,
         "imitated": imitated(run) if (run.folder / "warmstart").is_dir() else 0,
         "minutes": {name: spent / 60 for name, spent in run.summary.phases.items()},
         "fractions": run.summary.fractions,

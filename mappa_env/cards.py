@@ -102,12 +102,9 @@ def read_card(folder: str | Path) -> Card:
             raise CardError(f"{where}: coach.truth names {name!r}, which is not in the team {team.names}.")
     rubric_name = _optional(where, coach, "rubric", str)
     rubric = _find(folders, rubric_name, where, "coach.rubric") if rubric_name else None
-    if rubric and order != Order.chain(team):
-        raise CardError(
-            f"{where}: coach.rubric judges teams whose agents act once each, in the order of team: remove "
-            "order, or set coach.rubric to '' and use a language model as the coach."
-        )
     asked_name = _optional(where, coach, "questions", str)
+    relay = {"coach.rubric": rubric_name, "coach.questions": asked_name, "scripted": raw.get("scripted")}
+    _only_without_order(where, order, relay)
     asked = _find(folders, asked_name, where, "coach.questions") if asked_name else None
     probe = _optional(where, raw, "probe", str)
     prompt_files = _prompt_files(where, folders, order)
@@ -188,6 +185,16 @@ def _team(where: Path, rows: list[Any]) -> Team:
     if not names or len(set(names)) != len(names):
         raise CardError(f"{where}: the team needs at least one agent and distinct names, found {names}.")
     return Team(tuple(agents))
+
+
+def _only_without_order(where: Path, order: Order, values: Mapping[str, Any]) -> None:
+    """Refuse what takes the team's order for the order in which it acts."""
+    for key, value in values.items():
+        if value and not order.is_chain:
+            raise CardError(
+                f"{where}: {key}={value!r} knows teams whose agents act once each, in the order of team: "
+                f"remove order, or set {key} to ''."
+            )
 
 
 def _prompt_files(where: Path, folders: list[Path], order: Order) -> dict[tuple[str, str], Path]:

@@ -90,10 +90,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """One training sequence of one policy: a segment, or the part of one in which contexts only grow.
+    """One training sequence of one agent: all its turns, or a part of them in which contexts only grow.
 
     ``ids`` [T]; ``action_mask`` [T], True on sampled tokens; ``logprobs`` [T], the sampler's, 0 elsewhere;
-    ``spans`` in order, covering the mask exactly. ``part`` counts a segment's samples from 0; it is above 0
+    ``spans`` in order, covering the mask exactly. ``part`` counts the agent's samples from 0; it is above 0
     after a context that did not extend the previous one (a template that strips earlier thinking). ``group``
     is the task, within which algorithms compare episodes; ``episode`` is the episode's index in the batch.
     """

@@ -72,6 +72,11 @@ def run(args: argparse.Namespace) -> int:
         name = args.card or env_of_run(recorded.file) or trajectory.env_id
         if name not in cards:
             cards[name] = _card(name, recorded)
+            if not cards[name].order.is_chain:
+                raise OptionError(
+                    f"the card {name} has an order of its own: why traces failures through teams whose "
+                    "agents act once each, in the order of team."
+                )
         found = trajectory.attribution or attribute(trajectory, cards[name].team)
         culprits[_culprit(trajectory, found), found.decided] += 1
         if shown < args.show or args.episode is not None:

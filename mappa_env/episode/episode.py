@@ -79,6 +79,11 @@ class Episode:
         self._deferred = chosen.judging == "deferred"
         self._pending: dict[int, _Asked] = {}
         self._shaping = make_shaping(chosen.shaping)
+        if self._shaping.traces and not card.order.is_chain:
+            raise OptionError(
+                f"shaping={chosen.shaping!r} traces failures through teams whose agents act once each; "
+                f"the card {card.id} has an order of its own."
+            )
         self._coach = make_coach(chosen.coach, card)
         self._sandbox = make_sandbox(chosen.sandbox)
         self._execution = Execution(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -128,14 +128,18 @@ class Execution:
         name = at.agent.name
         facts: Mapping[str, Any] | None = None
         written = {change.path for change in draft.tool.files} if draft.tool else set()
-        if self._probe and workspace is not None and self._is_for_others(at, written):
+        ended = draft if draft.last_turn else dataclasses.replace(draft, last_turn=True)
+        after = self._card.order.next((*at.history, ended))
+        for_others = self._handed_on & written if after is None else written
+        if self._probe and workspace is not None and for_others:
+            agent, number = (name, 0) if after is None else (after.agent.name, after.number)
+            seed = _seed(at.seed, agent, number)  # the next segment's: a file can tell who loads it
             with self.timer("sandbox"):
-                seed = self._next_seed(at, draft)
                 facts = self._probe.look(
                     Site(self.sandbox, workspace, at.task, self.limits.of(at.task), seed)
                 )
         provisional = outcome
-        if provisional is None and self._may_close(at) and name in self._card.truth:
+        if provisional is None and after is None and name in self._card.truth:
             provisional = self._grade(at, draft, workspace)
         return Evidence(
             task=at.task,
@@ -155,20 +159,6 @@ class Execution:
             provisional_outcome=provisional,
             truth=at.task.truth if name in self._card.truth else None,
         )
-
-    def _is_for_others(self, at: ActionContext, written: Set[str]) -> bool:
-        """Whether later agents meet the changes: a file that they load may itself read any other one."""
-        return bool(self._handed_on & written if self._may_close(at) else written)
-
-    def _may_close(self, at: ActionContext) -> bool:
-        """Whether the episode can end with the segment of this action's agent."""
-        return self._card.order.may_close(at.agent.name)
-
-    def _next_seed(self, at: ActionContext, draft: ActionRecord) -> int:
-        """The seed of the next segment's first action: a file can tell by the seed who loads it."""
-        after = self._card.order.next((*at.history, dataclasses.replace(draft, last_turn=True)))
-        agent, number = (at.agent.name, 0) if after is None else (after.agent.name, after.number)
-        return _seed(at.seed, agent, number)
 
     def _grade(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome:
         actions: Sequence[ActionRecord] = (*at.history, draft)

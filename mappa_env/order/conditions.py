@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from mappa_env.grading.reading import given, labelled
+from mappa_env.grading.reading import stated
 from mappa_env.order.segments import Segment
 from mappa_env.types import RunStatus
+
+READ = 2000
+"""Characters at the end of a segment in which an agent can say something: reading them is cheap."""
+_LINE = re.compile(r"[ \t*_]{0,20}([a-z]{1,40})[ \t*_]{0,20}:[ \t*_]{0,20}([^ \t]{1,80})", re.IGNORECASE)
+_AROUND = ".,;:!?\"'()[]<>*`_“”‘’"
 
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """The newest segment of ``agent`` has the line ``<key>: <value>``, in any case; the last one counts."""
+    """The newest segment of ``agent`` says ``value`` after ``key`` (see ``said``)."""
 
     agent: str
     key: str
@@ -26,7 +33,7 @@ class Says:
     def holds(self, past: Sequence[Segment]) -> bool:
         """Whether it holds after the segments in ``past``."""
         newest = _newest(past, self.agent)
-        return newest is not None and said(newest, self.key) == self.value.casefold()
+        return newest is not None and said(newest, self.key) == word(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +57,55 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Agree:
-    """The newest segments of all ``agents`` give answers of one value (``mappa_env.grading.reading``)."""
+    """The newest segments of all ``agents`` state answers of one value (``mappa_env.grading.reading``)."""
 
     agents: tuple[str, ...]
 
     def holds(self, past: Sequence[Segment]) -> bool:
         """Whether it holds after the segments in ``past``; not before each of the agents has answered."""
         newest = [_newest(past, agent) for agent in self.agents]
-        answers = [given(segment.text) if segment else None for segment in newest]
-        values = {answer.number if answer.number is not None else answer.text for answer in answers if answer}
-        return None not in answers and len(values) == 1
+        values = {_answer(segment.text[-READ:]) if segment else None for segment in newest}
+        return None not in values and len(values) == 1
 
 
 Condition = Says | Status | Agree
 
 
 def said(segment: Segment, key: str) -> str:
-    """The first word of what follows the last ``<key>:`` at the start of a line, folded; empty: none."""
-    found = labelled(segment.text, key)
-    words = found.text.split() if found is not None else []
-    return words[0].strip(".,;:!\"'()*`").casefold() if words else ""
+    """The first word of the last line ``<key>: ...``, without what is around it, folded; empty: none.
+
+    Lines in code fences and quotations do not count, nor does what is before the last ``READ`` characters.
+    """
+    text, cut = segment.text, max(len(segment.text) - READ, 0)
+    if cut:  # whole lines
+        cut = text.find("\n", cut) + 1 or len(text)
+    fenced = text.startswith("```", 0, cut) + text.count("\n```", 0, cut)
+    return _said(text[cut:], key.casefold(), bool(fenced % 2))
+
+
+def word(text: str) -> str:
+    """A word without quotation marks, brackets and punctuation around it, folded."""
+    return text.strip(_AROUND).casefold()
+
+
+@lru_cache(maxsize=4096)  # an order looks at the same segments again after every action
+def _said(text: str, key: str, fenced: bool) -> str:
+    found = ""
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        match = None if fenced else _LINE.match(line)
+        if match is not None and match[1].casefold() == key:
+            found = word(match[2])
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _answer(text: str) -> object:
+    found = stated(text)
+    if found is None:
+        return None
+    return found.number if found.number is not None else found.text.casefold()
 
 
 def _newest(past: Sequence[Segment], agent: str) -> Segment | None:

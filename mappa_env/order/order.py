@@ -18,8 +18,8 @@ from mappa_env.order.steps import (
     Repeat,
     Step,
     When,
-    closers,
     counts,
+    fewest,
     fixed,
     longest,
 )
@@ -81,9 +81,10 @@ class Order:
         hidden = seen | slot.hidden
         return [past[i] for i in range(len(past)) if i not in hidden and past[i].agent != slot.agent]
 
-    def may_close(self, agent: str) -> bool:
-        """Whether an episode can end with a segment of ``agent``."""
-        return agent in self._closers
+    @property
+    def is_chain(self) -> bool:
+        """Whether every agent acts once, in the order of the team."""
+        return self == Order.chain(self.team)
 
     @cached_property
     def most_segments(self) -> dict[str, int]:
@@ -96,13 +97,14 @@ class Order:
         return longest(self.steps, {spec.name: spec.max_turns for spec in self.team})
 
     @cached_property
+    def fewest_segments(self) -> int:
+        """The fewest segments, and so the fewest actions, that an episode can have."""
+        return fewest(self.steps)
+
+    @cached_property
     def most_turns(self) -> int:
         """The most actions that one agent can have in an episode."""
         return max(count * self.team[name].max_turns for name, count in self.most_segments.items())
-
-    @cached_property
-    def _closers(self) -> frozenset[str]:
-        return closers(self.steps)[0]
 
     def _slot(self, actions: Sequence[ActionRecord], finished: int) -> _Slot | None:
         """The slot after ``finished`` segments; None: there is none."""
@@ -162,7 +164,10 @@ def _play(steps: tuple[Step, ...], done: list[Segment]) -> Iterator[_Slot]:
                     yield _Slot(agent, frozenset(range(first, len(done))))
             case Repeat(body, times, until):
                 for _ in range(times):
+                    before = len(done)
                     yield from _play(body, done)
+                    if len(done) == before:  # nothing can be different in the next round
+                        break
                     if until is not None and until.holds(done):
                         break
             case When(condition, then, otherwise):

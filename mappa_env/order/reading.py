@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from mappa_env.errors import CardError, nearest
-from mappa_env.order.conditions import Agree, Condition, Says, Status
+from mappa_env.order.conditions import Agree, Condition, Says, Status, word
 from mappa_env.order.order import Order
 from mappa_env.order.steps import Act, Choose, Parallel, Repeat, Step, When, counts
 from mappa_env.types import RunStatus, Team
@@ -17,8 +17,10 @@ KINDS = {
     "choose": {"choose", "among", "times"},
 }
 """What names a step -> its keys."""
-LONGEST = 10_000
+LONGEST = 1000
 """The most actions of an episode: a typing error in ``times`` should not cost a day."""
+DEEPEST = 20
+"""Steps in steps, at most."""
 
 
 def read_order(rows: Any, team: Team, where: object) -> Order:
@@ -29,6 +31,10 @@ def read_order(rows: Any, team: Team, where: object) -> Order:
     if rows is None:
         return Order.chain(team)
     order = Order(team, _Reader(team, where).steps(rows, "order"))
+    if not order.fewest_segments:
+        raise CardError(
+            f"{where}: order can end before anybody acts: add a step in which somebody always does."
+        )
     left_out = [name for name in team.names if name not in counts(order.steps)]
     if left_out:
         raise CardError(
@@ -51,7 +57,9 @@ class _Reader:
     def steps(self, rows: Any, at: str) -> tuple[Step, ...]:
         """At least one step."""
         if not isinstance(rows, list) or not rows:
-            raise self._error(f"{at} must be a list of steps, found {rows!r}.")
+            raise self._error(f"{at} must be a list of steps, found {rows!r:.200}.")
+        if at.count("[") > DEEPEST:
+            raise self._error(f"order has more than {DEEPEST} steps in steps: use fewer.")
         return tuple(self._step(row, f"{at}[{i}]") for i, row in enumerate(rows))
 
     def _step(self, row: Any, at: str) -> Step:
@@ -114,9 +122,10 @@ class _Reader:
             return Status(agent, row["status"])
         self._keys(row, {"agent", "says"}, at)
         key, colon, value = str(row["says"]).partition(":")
-        if not colon or len(key.split()) != 1 or len(value.split()) != 1:
+        if not colon or not key.strip().isalpha() or len(value.split()) != 1 or not word(value.strip()):
             raise self._error(
-                f"{at}.says={row['says']!r} must be one word, a colon and one word, like 'decision: accept'."
+                f"{at}.says={row['says']!r} must be one word of letters, a colon and one word, like "
+                "'decision: accept'."
             )
         return Says(agent, key.strip(), value.strip())
 

@@ -23,7 +23,10 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """``steps`` up to ``times`` times; ``until`` is tried after each round and ends them early."""
+    """``steps`` up to ``times`` times; ``until``, tried after each round, ends them early.
+
+    So does a round in which nobody acts.
+    """
 
     steps: tuple[Step, ...]
     times: int
@@ -113,27 +116,18 @@ def _longest(step: Step, turns: dict[str, int]) -> int:
             return times * (turns[manager] + max(turns[agent] for agent in among))
 
 
-def closers(steps: tuple[Step, ...]) -> tuple[frozenset[str], bool]:
-    """The agents that can act last in ``steps``, and whether ``steps`` can pass without anybody acting."""
-    found: frozenset[str] = frozenset()
-    for step in reversed(steps):
-        mine, empty = _closers(step)
-        found |= mine
-        if not empty:
-            return found, False
-    return found, True
+def fewest(steps: tuple[Step, ...]) -> int:
+    """The fewest segments that ``steps`` can take."""
+    return sum(_fewest(step) for step in steps)
 
 
-def _closers(step: Step) -> tuple[frozenset[str], bool]:
+def _fewest(step: Step) -> int:
     match step:
-        case Act(agent):
-            return frozenset({agent}), False
+        case Act() | Choose():
+            return 1
         case Parallel(agents):
-            return frozenset(agents[-1:]), False
+            return len(agents)
         case Repeat(steps):
-            return closers(steps)
+            return fewest(steps)
         case When(_, then, otherwise):
-            first, second = closers(then), closers(otherwise)
-            return first[0] | second[0], first[1] or second[1]
-        case Choose(manager, among):
-            return frozenset({manager, *among}), False
+            return min(fewest(then), fewest(otherwise))

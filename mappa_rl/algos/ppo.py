@@ -1,6 +1,6 @@
 """PPO with a critic (arXiv 1707.06347) and generalised advantage estimation (arXiv 1506.02438).
 
-Over the action tokens ``t`` of an agent's segment, with ``V_t`` the critic's value before token ``t`` and
+Over the action tokens ``t`` of an agent's turns, with ``V_t`` the critic's value before token ``t`` and
 ``r_t`` the KL penalty of the token plus, on the last token of an action, its reward,
 
     delta_t = r_t + gamma_t V_{t+1} - V_t

@@ -123,7 +123,7 @@ def preview_play(
 
 def coach_calls(plan: RunPlan, card: Card) -> dict[str, tuple[int, int]]:
     """Fewest and most verdicts by phase: an action per agent, and every turn of the team."""
-    least, most = len(card.team), card.order.most_actions
+    least, most = card.order.fewest_segments, card.order.most_actions
     parts = {"training": plan.training, "evaluation": plan.evaluation, "anchors": plan.anchors}
     return {what: (least * count, most * count) for what, count in parts.items() if count}
 

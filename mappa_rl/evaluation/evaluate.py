@@ -79,7 +79,7 @@ def evaluate(
 
 
 def _failures(done: Collected) -> dict[int, str]:
-    """Number of an episode that the infrastructure spoilt -> why."""
+    """Number of an episode that failed because of the infrastructure -> why."""
     found = {}
     for i, (rollout, trajectory) in enumerate(zip(done.rollouts, done.trajectories, strict=True)):
         outcome = trajectory.outcome

@@ -12,6 +12,7 @@ from mappa_rl.engines.hf.engine import shared_engines
 from mappa_rl.evaluation.evaluate import evaluate
 from mappa_rl.models.chat import ChatTokenizer
 from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.rollout.jobs import training_tasks
 from mappa_rl.rollout.policies import Policies
 from mappa_rl.rollout.sampling import evaluation_sampling
 from mappa_rl.seeds import WARM_START
@@ -34,7 +35,7 @@ def starting_model(config: Config, out: Path, progress: Progress) -> Path:
         lowest = min([*wanted.temperatures, *wanted.calibration_temperatures])
         worker = make_worker(config, policies, "train", progress.watch, judged=False)
         with closing(policies), worker:
-            tasks = worker.task_ids[-config.warmstart.check_episodes :]
+            tasks = training_tasks(config, worker.task_ids)[-config.warmstart.check_episodes :]
             return evaluate(worker, tasks, evaluation_sampling(config, lowest), seed=WARM_START).rate
 
     return warm_start(config, out, progress, played)

@@ -25,7 +25,7 @@ WORKERS = 4
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One scripted action: the messages before it, its text, and its index in the agent's segment."""
+    """One scripted action: the messages before it, its text, and its index among the agent's actions."""
 
     agent: str
     turn: int

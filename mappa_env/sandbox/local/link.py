@@ -9,6 +9,9 @@ from typing import Any
 
 from mappa_env.sandbox.local.inside import wire
 
+PATIENCE_S = 1.0
+"""Seconds that a request may take to be sent to a zygote that is given up."""
+
 
 class Retired(Exception):
     """Another thread has closed the connection; nothing was sent."""
@@ -46,6 +49,9 @@ class Link:
 
     def give_up(self) -> None:
         """Close the connection to a zygote that may not read any more; ends a ``send`` that waits for it."""
-        with contextlib.suppress(OSError):  # it is closed, or its other end is
-            self._socket.shutdown(socket.SHUT_RDWR)
+        if not self._sending.acquire(timeout=PATIENCE_S):
+            with contextlib.suppress(OSError):  # its other end is closed
+                self._socket.shutdown(socket.SHUT_RDWR)  # whoever sends holds the lock, so nobody closes it
+            self._sending.acquire()
+        self._sending.release()
         self.close()

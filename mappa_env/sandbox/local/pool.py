@@ -143,7 +143,7 @@ class Pool:
                 return
             self._closed = True
             for link in self._links:
-                link.close()
+                link.give_up()
             self.level.template.close()
             if self.leaves is not None:
                 self.leaves.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,16 +57,22 @@ def test_without_an_order_everyone_acts_once() -> None:
     order = read_order(None, TEAM, "card.yaml")
     assert play(order, {}) == [*NAMES, "coder_0"]
     assert order.most_actions == 6
-    assert [order.may_close(name) for name in TEAM.names] == [False] * 4 + [True]
+    assert order.fewest_segments == 5
+    assert order.is_chain
 
 
 def test_rounds_end_when_the_debaters_agree() -> None:
     rows = {"repeat": [{"parallel": ["pro_0", "con_0"]}], "times": 3, "until": {"agree": ["pro_0", "con_0"]}}
     order = order_of(rows, "judge_0", names=NAMES[:3])
     rounds = ["pro_0", "con_0"]
-    assert play(order, {"pro_0": ["41"], "con_0": ["42"]}) == [*rounds * 3, "judge_0"]
-    assert play(order, {"pro_0": ["41"], "con_0": ["answer: 42", "so 82/2 = 41"]}) == [*rounds * 2, "judge_0"]
-    assert play(order, {"pro_0": [""], "con_0": [""]}) == [*rounds * 3, "judge_0"], "silence is no agreement"
+    assert order.fewest_segments == 3
+    assert order.most_actions == 7
+    texts = {"pro_0": ["The answer is 41."], "con_0": ["answer: 42", r"so it is \boxed{82/2}"]}
+    assert play(order, texts) == [*rounds * 2, "judge_0"]
+    assert play(order, {"pro_0": ["answer: Yes"], "con_0": [r"\boxed{yes}"]}) == [*rounds, "judge_0"]
+    unsure = "I am not sure."
+    for pro, con in (("answer: 41", "answer: 42"), ("", ""), (unsure, unsure), ("12.", "No, not 12.")):
+        assert play(order, {"pro_0": [pro], "con_0": [con]}) == [*rounds * 3, "judge_0"], (pro, con)
 
 
 def test_a_reviewer_sends_work_back() -> None:
@@ -75,6 +82,48 @@ def test_a_reviewer_sends_work_back() -> None:
     assert play(order, {"judge_0": ["decision: redo", "Fine.\n**Decision:** Accept."]}) == pair * 2
     assert play(order, {"judge_0": ["decision: redo\nI may say decision: accept later"]}) == pair * 4
     assert play(order, {"judge_0": ["decision: accept\ndecision: redo", "decision: accept"]}) == pair * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        ("decision: reject, 3 errors found\n...\ndecision: accept", True),
+        ("DECISION: [ACCEPT]", True),
+        ("  **decision:** *accept* - 2 remarks", True),
+        ("decision: “accept”", True),
+        ("> decision: accept", False),
+        ("He wrote decision: accept", False),
+        ("```python\ndecision: accept\n```", False),
+        ("```\n" + "x\n" * 3000 + "```\ndecision: accept", True),
+        ("```\n" + "x\n" * 3000 + "decision: accept", False),
+        ("decision: accept" + " " * 3000, False),
+        ("decision: accepted", False),
+        ("decision = accept", False),
+        ("decision: redo\n# decision: accept", False),
+    ],
+)
+def test_what_counts_as_said(text: str, accepted: bool) -> None:
+    until = {"agent": "judge_0", "says": "decision: 'Accept'."}
+    order = order_of({"repeat": ["judge_0"], "times": 2, "until": until}, names=("judge_0",))
+    assert len(play(order, {"judge_0": [text]})) == (1 if accepted else 2)
+
+
+def test_hostile_texts_cost_little() -> None:
+    """Texts that are made to be read slowly. Reading all of them again after every action took minutes."""
+    until = {"agree": ["pro_0", "con_0"]}
+    order = order_of({"repeat": ["pro_0", "con_0"], "times": 200, "until": until}, names=NAMES[:2])
+    texts = ["the answer is " * 1400, "answer: " + " " * 19_000 + "#", "decision" * 2500, "a: " * 7000]
+    began, past = time.process_time(), list[ActionRecord]()
+    while (turn := order.next(past)) is not None:
+        past.append(action(past, turn.agent.name, f"{len(past)} {texts[len(past) % 4]}"))
+    assert len(past) == 400
+    assert time.process_time() - began < 20
+
+
+def test_a_round_in_which_nobody_acts_is_the_last() -> None:
+    never = {"if": {"agent": "judge_0", "says": "next: pro"}, "then": ["pro_0"]}
+    order = order_of("judge_0", {"repeat": [never], "times": 900}, "pro_0", names=("judge_0", "pro_0"))
+    assert play(order, {"judge_0": ["no"]}) == ["judge_0", "pro_0"]
 
 
 def test_a_branch_follows_what_the_host_saw() -> None:
@@ -174,7 +223,9 @@ def test_any_order_ends_and_shows_everybody_everything_once(rows: list[Any], dat
         past.append(action(past, name, data.draw(st.sampled_from(SAYINGS)), last=last, status=status))
         begun = last
     assert len(past) <= order.most_actions
-    assert order.may_close(past[-1].agent)
+    assert order.over(past)
+    assert not order.over(past[:-1])
+    assert order.fewest_segments <= len(segments)
     for name, most in order.most_segments.items():
         assert segments.count(name) <= most
     # Everybody acts once more at the end, so all that others did before is seen by then.
@@ -199,6 +250,13 @@ def test_parallel_agents_see_each_other_a_round_later(times: int) -> None:
     assert seen == [[], [], ["con_0 0"], ["pro_0 0"]][: 2 * times]
 
 
+def nested(depth: int) -> list[Any]:
+    rows: list[Any] = ["pro_0"]
+    for _ in range(depth):
+        rows = [{"repeat": rows, "times": 1}]
+    return rows
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
@@ -210,6 +268,9 @@ def test_parallel_agents_see_each_other_a_round_later(times: int) -> None:
         ([{"repeat": ["pro_0"], "times": 2, "untill": 1}], "unknown key 'untill'. Did you mean 'until'?"),
         ([{"repeat": ["pro_0"]}], "order[0].times must be an integer >= 1, found None"),
         ([{"repeat": ["pro_0"], "times": 10**6}, "con_0", "coder_0"], "allows 1,000,003 actions"),
+        ([{"if": {"agree": ["pro_0", "con_0"]}, "then": ["pro_0"]}], "order can end before anybody acts"),
+        ([{"if": {"agent": "pro_0", "says": "ok: '.'"}, "then": ["pro_0"]}], "one word of letters, a colon"),
+        (nested(2000), "order has more than 20 steps in steps"),
         ([{"parallel": ["pro_0"]}], "order[0].parallel must list 2 or more different agents"),
         ([{"parallel": ["pro_0", "pro_0"]}], "order[0].parallel must list 2 or more different agents"),
         ([{"parallel": ["pro_0", "coder_0"]}], "order[0].parallel names coder_0, which has tools"),
@@ -219,7 +280,10 @@ def test_parallel_agents_see_each_other_a_round_later(times: int) -> None:
             [{"if": {"agent": "coder_0", "status": "fine"}, "then": ["pro_0"]}],
             "if.status='fine' must be one of",
         ),
-        ([{"if": {"agent": "pro_0", "says": "yes"}, "then": ["pro_0"]}], "one word, a colon and one word"),
+        (
+            [{"if": {"agent": "pro_0", "says": "yes"}, "then": ["pro_0"]}],
+            "word of letters, a colon",
+        ),
         ([{"if": "yes", "then": ["pro_0"]}], "order[0].if must be {agent"),
         ([{"wait": 1}], "order[0] must be an agent or a mapping with one of"),
         ([["pro_0"]], "order[0] must be an agent or a mapping with one of"),

@@ -16,7 +16,7 @@ from mappa_env import team_env
 from mappa_env.cards import read_card
 from mappa_env.envs.aec import env as aec_env
 from mappa_env.envs.gym_env import make_env
-from mappa_env.errors import CardError
+from mappa_env.errors import CardError, OptionError
 from mappa_env.testing import check_environment
 
 
@@ -46,7 +46,7 @@ def play(env: gym.Env[Any, str], *texts: str) -> list[tuple[str, int, list[dict[
 
 
 def test_the_turns_of_an_episode(env: gym.Env[Any, str]) -> None:
-    assert [row[:2] for row in play(env, "5", "5", r"\boxed{5}")] == [
+    assert [row[:2] for row in play(env, "answer: 5", "answer: 5", r"\boxed{5}")] == [
         ("pro_0", 0),
         ("con_0", 0),
         ("judge_0", 0),
@@ -79,7 +79,7 @@ def test_who_sees_what(env: gym.Env[Any, str]) -> None:
 def test_the_closing_action_is_graded_and_every_action_rewarded(env: gym.Env[Any, str]) -> None:
     env.reset(seed=1)
     right = team_env(env).trajectory.task.truth["answer"]
-    for text in (right, right):
+    for text in (f"answer: {right}", rf"\boxed{{{right}}}"):
         _, _, over, _, info = env.step(text)
         assert not over
         assert not info["reward_valid"]
@@ -127,7 +127,12 @@ def test_the_conformance_suites_pass(card: Path) -> None:
     ("change", "words"),
     [
         ({"order": [*CARD["order"], {"wait": 1}]}, "order[2] must be an agent or a mapping with one of"),
-        ({"coach": {"rubric": "rubric.yaml"}}, "coach.rubric judges teams whose agents act once each"),
+        (
+            {"coach": {"rubric": "rubric.yaml"}},
+            "coach.rubric='rubric.yaml' knows teams",
+        ),
+        ({"coach": {"questions": "rubric.yaml"}}, "coach.questions='rubric.yaml' knows teams"),
+        ({"scripted": "mathchat"}, "scripted='mathchat' knows teams"),
         ({"team": [*CARD["team"][1:], {"name": "again_0"}]}, "again.jinja is another prompt's file"),
     ],
 )
@@ -143,3 +148,8 @@ def test_a_team_that_returns_needs_its_prompt(card: Path) -> None:
     (card / "prompts" / "full" / "again.jinja").unlink()
     with pytest.raises(CardError, match=r"again\.jinja"):
         read_card(card)
+
+
+def test_what_traces_a_chain_is_refused(card: Path) -> None:
+    with pytest.raises(OptionError, match="the card Debate-v0 has an order of its own"):
+        make_env(str(card), **OPTIONS | {"shaping": "backward"})

@@ -68,7 +68,7 @@ def statuses(done: Evaluation) -> list[str]:
     return [each.outcome.status for each in done.trajectories if each.outcome]
 
 
-def test_a_spoilt_episode_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_episode_without_its_sandbox_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
     clean, runs = play(monkeypatch, 0)
     assert "unavailable" not in statuses(clean)
     monkeypatch.undo()
