@@ -27,6 +27,7 @@ from mappa_rl.models.shape import Shape, shape_of
 from mappa_rl.telemetry.progress import clock
 from mappa_rl.training.preflight import Problem, find_problems
 from mappa_rl.training.preflight.environment import find_card_or_none
+from mappa_rl.training.preflight.measured import HELPERS, PROCESS
 from mappa_rl.training.preflight.model import known_shape
 from mappa_rl.training.preflight.resources import Footprint, footprint, free_memory, gigabytes
 from mappa_rl.training.preflight.team import policy_map
@@ -238,23 +239,27 @@ def _memory(config: Config, need: Footprint) -> Table:
         "generation: vLLM's part"
         if need.shared
         else "generation: key-value cache, at most": found.generation,
-        "at the start, at most": found.start,
+        "when the policies start, at most": found.start,
+        "for a checkpoint: adapters merged into a copy": found.merging,
         "peak": found.peak,
+        "before, in the first process: warm start": need.warm,
     }
     for name, size in rows.items():
         if size:
             table.add_row(name, gigabytes(size))
     if need.engines:
         table.add_row("vLLM's processes, in all", gigabytes(need.engines))
+    table.add_row("a process's libraries", gigabytes(PROCESS))
+    table.add_row("the processes that grade and run code", gigabytes(HELPERS))
     if found.host:
         table.add_row("in main memory: optimizer, and weights for engines", gigabytes(found.host))
     return table
 
 
 def _resources(plan: Plan, need: Footprint, console: Console) -> None:
-    free, where = free_memory(), "per GPU" if need.on_gpu else "per run"
+    free, on_gpus = free_memory(), f"{gigabytes(need.peak)} GB per GPU, " if need.on_gpu else ""
     available = f"; {gigabytes(free)} GB of main memory are free" if free is not None else ""
-    say(console, f"memory (estimate): {gigabytes(need.memory.peak + need.engines)} GB {where}{available}")
+    say(console, f"memory (estimate): {on_gpus}{gigabytes(need.main)} GB of main memory per run{available}")
     say(
         console,
         f"disk (estimate): {gigabytes(need.disk * plan.runs)} GB of checkpoints; "

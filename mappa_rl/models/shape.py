@@ -19,6 +19,7 @@ class Shape:
     """A decoder with gated feed-forward blocks; ``attention``, ``keys``: heads times their width.
 
     ``sides``: name of linear layers -> their inputs plus outputs, summed over all layers of that name.
+    ``head_norms``: whether the queries and keys of each head are normalised.
     """
 
     parameters: int
@@ -29,6 +30,7 @@ class Shape:
     keys: int
     mlp: int
     sides: Mapping[str, int]
+    head_norms: bool
 
     @classmethod
     def qwen3(
@@ -38,7 +40,7 @@ class Shape:
         widths = {"q_proj": attention, "k_proj": keys, "v_proj": keys, "o_proj": attention}
         widths |= {"gate_proj": mlp, "up_proj": mlp, "down_proj": mlp}
         sides = {name: layers * (hidden + width) for name, width in widths.items()}
-        return cls(parameters, vocabulary, hidden, layers, attention, keys, mlp, sides)
+        return cls(parameters, vocabulary, hidden, layers, attention, keys, mlp, sides, head_norms=True)
 
 
 _QWEN3_4B = Shape.qwen3(4_022_468_096, 151_936, 2560, 36, 32 * 128, 8 * 128, 9728)
@@ -85,6 +87,7 @@ def shape_of(model: Model) -> Shape:
         kv_heads * head_dim,
         mlp,
         sides,
+        head_norms=any(name.endswith("q_norm") for name, _ in made.named_modules()),
     )
 
 

@@ -16,6 +16,7 @@ from mappa_rl.evaluation.faults import demonstrated_faults
 from mappa_rl.evaluation.held_out import HeldOut
 from mappa_rl.evaluation.summarise import summarise
 from mappa_rl.learner.checkpoint import Checkpoints
+from mappa_rl.memory import give_back
 from mappa_rl.rollout.batches import batches_of
 from mappa_rl.telemetry.progress import Progress
 from mappa_rl.telemetry.sinks import sinks_of
@@ -51,7 +52,9 @@ def train(
     with locked(out), caller as stopping:
         with Progress(title) as progress:
             config = with_coach_files(adopt(config, out), out)
-            parts = assemble(config, starting_model(config, out, progress))
+            folder = starting_model(config, out, progress)
+            give_back()  # what it trained with: policies and engines now take theirs
+            parts = assemble(config, folder)
             checkpoints = Checkpoints(
                 out / "checkpoints", config.run.keep_checkpoints, config.run.checkpoints_mb
             )

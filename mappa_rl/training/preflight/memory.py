@@ -13,13 +13,14 @@ w = 2 and K = 12):
     buffers      of at most B numbers for gradients that are reduced together, and at stage 3 the weights that
                  are whole for the moment (see ``_buffers``)
 
-For activations see ``activations``. Nothing is counted of the CUDA context, 1 to 3 GB. On a CPU the heap has
-free blocks that do not fit what is asked for: ``FRAGMENTS``.
+For activations see ``activations``. Nothing is counted of the CUDA context, 1 to 3 GB. What no size gives,
+such as free blocks in a CPU's heap that do not fit what is asked for, is in ``measured``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 from mappa_rl.config import Config
 from mappa_rl.distributed import REDUCE_BUCKET
@@ -29,10 +30,8 @@ from mappa_rl.learner.packing import LOGITS_CHUNK
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import Shape, adapter_parameters
 from mappa_rl.training.compared import compares
+from mappa_rl.training.preflight.measured import ENGINE, FROM_HEAP, HOLES, SCRATCH
 
-FRAGMENTS = {False: 1.0, True: 1.75}
-"""Free memory in the C library's heap (glibc) at the peak, as a multiple of activations: without adapters,
-and with them, whose layers make more short-lived tensors. Measured (benchmarks/memory_estimate.py)."""
 _GATHERED = 10**9  # DeepSpeed's stage3_max_live_parameters
 
 
@@ -52,7 +51,9 @@ class Memory:
     transfer: int
     """What sending one policy's weights to its engine takes on the way."""
     start: int
-    """The most that there is before the first step."""
+    """The most that there is between the warm start and the first step."""
+    merging: int
+    """Adapters merged into a copy of their base, for a checkpoint."""
     host: int
     apart: bool = False
     """Whether what generates keeps its memory while the learner learns."""
@@ -70,10 +71,10 @@ class Memory:
 
     @property
     def peak(self) -> int:
-        """The largest of starting, training and generating where they take turns, else both of these."""
+        """The largest of starting, training, saving and generating; the last beside training if ``apart``."""
         generating = self.held + self.generation + self.transfer
         together = self.training + self.generation if self.apart else self.training
-        return max(self.start, together, generating)
+        return max(self.start, together, generating, self.held + self.merging)
 
 
 def estimate(
@@ -107,8 +108,6 @@ def estimate(
     # DeepSpeed moves weights into buffers of its own; a CPU's heap keeps what each policy leaves behind.
     left = w * trained * (learning if device == "cpu" else 1)
     moved = {0: 0, 3: learning * gradients + weights}.get(stage, left)
-    tokens = optim.tokens_per_micro_batch
-    kept_for_backward = activations(shape, tokens, w, optim.gradient_checkpointing)
     sent = w * shape.parameters if config.engine.name == "vllm" and not adapters else 0
     return Memory(
         weights=weights,
@@ -116,13 +115,14 @@ def estimate(
         gradients=gradients * (learning if stage == 3 else min(learning, 1)),
         optimizer=0 if optim.offload else optimizer,
         buffers=_buffers(stage, shape.parameters, trained, processes, learning) * w,
-        activations=kept_for_backward,
-        logits=3 * 4 * min(LOGITS_CHUNK[device], tokens * shape.vocabulary),
-        fragments=int(FRAGMENTS[adapters] * kept_for_backward) if device == "cpu" else 0,
+        activations=activations(config, shape, w, adapters),
+        logits=logits(config, shape, w, adapters, device),
+        fragments=fragments(config, shape, w, adapters) if device == "cpu" else 0,
         generation=(engine_bytes or generation(config, shape, w)) if generates else 0,
         transfer=sent // (MOST_TRANSFERS // 2 - 1),
         start=weights + reference + masters + moved,
-        host=(optimizer if optim.offload else 0) + count * sent,
+        merging=w * shape.parameters if adapters and learning else 0,
+        host=(optimizer if optim.offload else 0) + (count * sent if device == "cuda" else 0),
         apart=engine_bytes > 0 and not config.engine.sleep,
     )
 
@@ -141,18 +141,52 @@ def _buffers(stage: int, parameters: int, trained: int, processes: int, learning
     return bucket if stage else trained * (processes > 1)
 
 
-def activations(shape: Shape, tokens: int, w: int, checkpointing: bool) -> int:
+def warm_start_bytes(config: Config, shape: Shape, device: str) -> int:
+    """Bytes that the first process takes while one model in fp32 imitates; 0 without a warm start.
+
+    Weights, gradients, the optimizer's state and a pass. Gone when the policies start.
+    """
+    if config.warmstart.path or not config.warmstart.steps:
+        return 0
+    optimizer = 0 if config.optim.offload and device == "cuda" else 12 if config.optim.zero_stage else 8
+    passes = activations(config, shape, 4, False) + logits(config, shape, 4, False, device)
+    heap = fragments(config, shape, 4, False) if device == "cpu" else 0
+    return (4 + 4 + optimizer) * shape.parameters + passes + heap
+
+
+def activations(config: Config, shape: Shape, w: int, adapters: bool) -> int:
     """Bytes that one forward pass keeps for its backward pass, logits aside.
 
     Per token and layer, in numbers of w bytes, with the widths h (hidden), a (queries), k (keys) and m
-    (feed-forward):
-    6 h + 5 a + 4 k + 4 m in fp32; 8 h + 6 a + 5 k + 4 m in bf16, where norms and rotations keep fp32 copies.
-    Counted in what torch saves for a Qwen3 of transformers with SDPA attention, whose memory is linear in
-    tokens (arXiv 2205.14135). With checkpointing h per layer, and one layer's whole (arXiv 1604.06174).
+    (feed-forward): 6 h + 3 a + 2 k + 4 m, and 2 (a + k) more where heads have norms of their own. bf16 adds
+    2 h, and a + k of these norms, which keep fp32 copies. Adapters keep each layer's ``rank`` numbers, but
+    neither the 2 h nor the a + k that only the gradients of the norms' weights need.
+    Counted in what torch saves for Llama and Qwen3 of transformers with SDPA attention, whose memory is
+    linear in tokens (arXiv 2205.14135). With checkpointing h per layer, and one layer's whole (arXiv
+    1604.06174).
     """
     h, a, k, m = shape.hidden, shape.attention, shape.keys, shape.mlp
-    layer = 8 * h + 6 * a + 5 * k + 4 * m if w == 2 else 6 * h + 5 * a + 4 * k + 4 * m
-    return tokens * w * (shape.layers * h + layer if checkpointing else shape.layers * layer)
+    normed = a + k if shape.head_norms else 0
+    layer = 6 * h + 3 * a + 2 * k + 4 * m + 2 * normed
+    layer += 2 * h + normed if w == 2 else 0
+    if adapters:
+        layer += config.lora.rank * sum(target in shape.sides for target in config.lora.targets)
+        layer -= 2 * h + normed
+    kept = shape.layers * h + layer if config.optim.gradient_checkpointing else shape.layers * layer
+    return config.optim.tokens_per_micro_batch * w * kept
+
+
+def logits(config: Config, shape: Shape, w: int, adapters: bool, device: str) -> int:
+    """Bytes of one chunk of logits, its softmax and gradient, and of what it adds to the head's gradient."""
+    chunk = min(LOGITS_CHUNK[device], config.optim.tokens_per_micro_batch * shape.vocabulary)
+    return 3 * 4 * chunk + (0 if adapters else w * shape.vocabulary * shape.hidden)
+
+
+def fragments(config: Config, shape: Shape, w: int, adapters: bool) -> int:
+    """Bytes of a CPU's heap that are free in a pass, but of no use; see ``measured``."""
+    block = min(config.optim.tokens_per_micro_batch * shape.mlp * w, FROM_HEAP)
+    layers = 1 if config.optim.gradient_checkpointing else shape.layers
+    return SCRATCH + int(HOLES[adapters] * block * sqrt(layers))
 
 
 def generation(config: Config, shape: Shape, w: int) -> int:
@@ -163,17 +197,23 @@ def generation(config: Config, shape: Shape, w: int) -> int:
 
 
 def engine_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:
-    """Bytes of vLLM on a CPU: each engine's weights and key-value cache.
+    """Bytes of vLLM's processes on a CPU: libraries, weights, key-value cache, and adapters or shared memory.
 
-    Adapters share one engine. One in fp32 computes with the weights that were sent, counted as ``host``.
+    Adapters share one engine, which keeps four of each (see ``VLLMOptions``). One in fp32 without adapters
+    computes with the weights in shared memory. Others pack theirs for oneDNN: the heap keeps the place of the
+    plain ones.
     """
     engine = config.engine
     if engine.name != "vllm":
         return 0
-    half = "bf16" in (engine.dtype, config.optim.dtype if engine.dtype == "learner" else "")
-    in_place = not half and not policies.lora and engine.tensor_parallel == 1
-    weights = 0 if in_place else shape.parameters * (2 if half else 4)
-    return (1 if policies.lora else len(policies.names)) * (weights + engine.kv_cache_mb * 2**20)
+    w = 2 if "bf16" in (engine.dtype, config.optim.dtype if engine.dtype == "learner" else "") else 4
+    weights = w * shape.parameters
+    cache, packed = engine.kv_cache_mb * 2**20, 2 * weights
+    if policies.lora:
+        served = 4 * len(policies.names) * w * adapter_parameters(shape, config.lora)
+        return ENGINE + packed + cache + served
+    own = 0 if w == 4 and engine.tensor_parallel == 1 else packed
+    return len(policies.names) * (ENGINE + own + cache + weights)
 
 
 def checkpoint_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:

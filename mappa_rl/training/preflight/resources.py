@@ -10,6 +10,7 @@ from mappa_rl.config import Config
 from mappa_rl.disk import free_disk
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import Shape
+from mappa_rl.training.preflight.measured import HELPERS, MB, PROCESS
 from mappa_rl.training.preflight.model import LARGE
 from mappa_rl.training.preflight.problem import Problem
 
@@ -21,23 +22,36 @@ ASSUMED_GPU = 80 * 10**9
 MEMORY_FILE = Path("/proc/meminfo")
 
 
-MB = 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Footprint:
     """What one run takes. ``on_gpu``: ``memory`` is that of each GPU; ``shared``: vLLM runs on it too.
 
-    ``engines``: bytes of weights and key-value caches in vLLM's processes on a CPU.
+    ``memory``: of each of ``processes``, from when the policies start. ``warm``: bytes of the warm start in
+    the first process, before that. ``engines``: bytes of vLLM's processes on a CPU.
     """
 
     memory: Memory
+    processes: int
+    warm: int
     engines: int
     checkpoint: int
     disk: int
     """Bytes of one checkpoint, and of all that are there at once."""
     on_gpu: bool
     shared: bool
+
+    @property
+    def peak(self) -> int:
+        """The most that one process takes, of its GPU if it has one, its libraries aside."""
+        return max(self.memory.peak, self.warm)
+
+    @property
+    def main(self) -> int:
+        """The most main memory that all processes of the run take together."""
+        if self.on_gpu:
+            return self.processes * (PROCESS + self.memory.host) + HELPERS
+        later = self.processes * (self.memory.peak + self.memory.host) + self.engines
+        return self.processes * PROCESS + HELPERS + max(self.warm, later)
 
 
 def footprint(config: Config, shape: Shape, policies: PolicyMap, *, plays: bool = True) -> Footprint:
@@ -46,23 +60,27 @@ def footprint(config: Config, shape: Shape, policies: PolicyMap, *, plays: bool 
     ``plays`` False: nothing is generated.
     """
     # Not at the top: torch, which it needs, costs commands two seconds.
-    from mappa_rl.training.preflight.memory import checkpoint_bytes, engine_bytes, estimate
+    from mappa_rl.training.preflight.memory import checkpoint_bytes, engine_bytes, estimate, warm_start_bytes
 
     on_gpu, engine = shape.parameters >= LARGE, config.engine
+    device = "cuda" if on_gpu else "cpu"
     shared = plays and on_gpu and engine.name == "vllm" and not engine.devices
     memory = estimate(
         config,
         shape,
         policies,
         processes=config.run.processes,
-        device="cuda" if on_gpu else "cpu",
+        device=device,
         engine_bytes=int(engine.memory_fraction * _gpu_bytes()) if shared else 0,
         generates=plays and (shared or engine.name == "hf"),
     )
     one, most = checkpoint_bytes(config, shape, policies), config.run.checkpoints_mb * MB
     disk = one * (config.run.keep_checkpoints + 1)
     engines = engine_bytes(config, shape, policies) if plays and not on_gpu else 0
-    return Footprint(memory, engines, one, min(disk, most or disk), on_gpu, shared)
+    warm = warm_start_bytes(config, shape, device) if plays else 0
+    return Footprint(
+        memory, config.run.processes, warm, engines, one, min(disk, most or disk), on_gpu, shared
+    )
 
 
 def resource_problems(
@@ -70,8 +88,7 @@ def resource_problems(
 ) -> list[Problem]:
     """Where ``runs`` runs, ``parallel`` at a time, need more memory or disk than is free."""
     found, free = [], free_memory()
-    host = need.memory.host if need.on_gpu else need.memory.peak + need.memory.host
-    wanted = (host * config.run.processes + need.engines) * min(runs, parallel)
+    wanted = need.main * min(runs, parallel)
     if free is not None and wanted > free:
         found.append(
             Problem(
@@ -82,11 +99,11 @@ def resource_problems(
             )
         )
     gpu = free_gpu_memory() if need.on_gpu else None
-    if gpu is not None and need.memory.peak > gpu:
+    if gpu is not None and need.peak > gpu:
         found.append(
             Problem(
                 "memory",
-                f"each GPU needs about {gigabytes(need.memory.peak)} GB, but only {gigabytes(gpu)} GB is "
+                f"each GPU needs about {gigabytes(need.peak)} GB, but only {gigabytes(gpu)} GB is "
                 "free: lower optim.tokens_per_micro_batch or engine.memory_fraction, or use optim.offload.",
             )
         )

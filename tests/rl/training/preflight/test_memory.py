@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from learner_helpers import make_learner, make_scorer, take_step
 from mappa_rl.config import Config, Lora, load_config
 from mappa_rl.learner.checkpoint import Checkpoints
 from mappa_rl.learner.packing import pack
+from mappa_rl.models.lora import adapted
 from mappa_rl.models.policy_map import PolicyMap
-from mappa_rl.models.shape import HEAD_DIM, KNOWN, adapter_parameters, shape_of
-from mappa_rl.training.preflight.memory import activations, checkpoint_bytes, estimate
+from mappa_rl.models.shape import HEAD_DIM, KNOWN, Shape, adapter_parameters, shape_of
+from mappa_rl.training.preflight.measured import ENGINE, HELPERS, PROCESS
+from mappa_rl.training.preflight.memory import activations, checkpoint_bytes, engine_bytes, estimate
 from mappa_rl.training.preflight.resources import footprint
 from mappa_rl.types import Sample, Span
 from memory_layouts import LAYOUTS, config_of, estimated, measure, save_models
@@ -37,11 +40,31 @@ def small(*overrides: str) -> Config:
     return load_config("demo", [*SIZES, *overrides])
 
 
-def model_of(config: Config, dtype: torch.dtype = torch.float32) -> Any:
-    from transformers import Qwen3Config, Qwen3ForCausalLM
+SMOLLM2 = Shape(
+    parameters=134_515_008,
+    vocabulary=49_152,
+    hidden=576,
+    layers=30,
+    attention=576,
+    keys=192,
+    mlp=1536,
+    sides={
+        **dict.fromkeys(("q_proj", "o_proj"), 30 * (576 + 576)),
+        **dict.fromkeys(("k_proj", "v_proj"), 30 * (576 + 192)),
+        **dict.fromkeys(("gate_proj", "up_proj", "down_proj"), 30 * (576 + 1536)),
+    },
+    head_norms=False,
+)
+"""SmolLM2-135M-Instruct, which is not on every machine that runs the tests."""
+TEAM = ["solver_0", "coder_0", "verifier_0"]
+
+
+def model_of(config: Config, dtype: torch.dtype = torch.float32, family: str = "qwen3") -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
     m = config.model
-    shape = Qwen3Config(
+    families: dict[str, Any] = {"qwen3": Qwen3Config, "llama": LlamaConfig}
+    shape = families[family](
         vocab_size=m.vocab_size,
         hidden_size=m.hidden,
         num_hidden_layers=m.layers,
@@ -53,7 +76,8 @@ def model_of(config: Config, dtype: torch.dtype = torch.float32) -> Any:
         tie_word_embeddings=True,
         attn_implementation="sdpa",
     )
-    return Qwen3ForCausalLM(shape).to(dtype)
+    made: Any = Qwen3ForCausalLM(shape) if family == "qwen3" else LlamaForCausalLM(shape)
+    return made.to(dtype)
 
 
 def sample_of(length: int) -> Sample:
@@ -88,11 +112,17 @@ def test_weights_optimizer_and_disk_are_as_estimated(stage: int, dtype: str, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 @pytest.mark.parametrize("checkpointing", [False, True])
-def test_activations_are_as_estimated(dtype: str, checkpointing: bool) -> None:
+@pytest.mark.parametrize("family", ["qwen3", "llama"])
+@pytest.mark.parametrize("adapters", [False, True])
+def test_activations_are_as_estimated(dtype: str, checkpointing: bool, family: str, adapters: bool) -> None:
     """What autograd saves, each storage once, without weights and without the logits."""
-    config = small()
-    shape, length, width = shape_of(config.model), 256, 2 if dtype == "bf16" else 4
-    model = model_of(config, torch.bfloat16 if dtype == "bf16" else torch.float32)
+    length, w = 256, 2 if dtype == "bf16" else 4
+    switch = f"optim.gradient_checkpointing={str(checkpointing).lower()}"
+    config = small(f"optim.tokens_per_micro_batch={length}", switch)
+    shape = replace(shape_of(config.model), head_norms=family == "qwen3")
+    model = model_of(config, torch.bfloat16 if dtype == "bf16" else torch.float32, family)
+    if adapters:
+        model = adapted(model, config.lora, 0)
     scorer = make_scorer(model, gradient_checkpointing=checkpointing)
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     saved: dict[int, Any] = {}
@@ -108,11 +138,11 @@ def test_activations_are_as_estimated(dtype: str, checkpointing: bool) -> None:
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         scorer(batch)
     measured = sum(size for size, _ in saved.values()) - 4 * length * shape.vocabulary
-    expected = activations(shape, length, width, checkpointing)
+    expected = activations(config, shape, w, adapters)
     if checkpointing:  # the one layer that is computed again exists only in the backward pass
-        assert length * width * shape.layers * shape.hidden <= measured <= expected
+        assert length * w * shape.layers * shape.hidden <= measured <= expected
     else:
-        assert measured == pytest.approx(expected, rel=0.15)
+        assert measured == pytest.approx(expected, rel=0.08)
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +195,6 @@ def test_stages_offload_and_adapters_move_what_they_should() -> None:
 
 
 def test_adapters_are_counted_exactly() -> None:
-    from mappa_rl.models.lora import adapted
-
     config = small("lora.rank=4")
     made = adapted(model_of(config), Lora(rank=4, alpha=8, targets=config.lora.targets), 0)
     trained = sum(p.numel() for p in made.parameters() if p.requires_grad)
@@ -176,10 +204,10 @@ def test_adapters_are_counted_exactly() -> None:
 @pytest.mark.parametrize(
     ("layout", "engines", "weights"),
     [
-        (["policies.map=lora"], 1, 4),
-        (["policies.map=lora", "engine.dtype=bf16"], 1, 2),
-        (["policies.map=separate", "engine.dtype=bf16"], 3, 2),
-        (["policies.map=separate"], 3, 0),  # in place: they compute with what was sent
+        (["policies.map=lora"], 1, 8),  # packed, and the place of the plain ones
+        (["policies.map=lora", "engine.dtype=bf16"], 1, 4),
+        (["policies.map=separate", "engine.dtype=bf16"], 3, 6),  # in shared memory too
+        (["policies.map=separate"], 3, 4),  # in shared memory only
     ],
 )
 def test_vllm_on_a_cpu_is_counted_once_a_run(layout: list[str], engines: int, weights: int) -> None:
@@ -187,6 +215,44 @@ def test_vllm_on_a_cpu_is_counted_once_a_run(layout: list[str], engines: int, we
     shape = shape_of(config.model)
     team = PolicyMap.from_spec(config.policies.map, ["a_0", "b_0", "c_0"])
     need = footprint(config, shape, team)
-    assert need.engines == engines * (weights * shape.parameters + 100 * 2**20)
+    adapters = 4 * 3 * (weights // 2) * adapter_parameters(shape, config.lora) if team.lora else 0
+    assert need.engines == engines * (ENGINE + weights * shape.parameters + 100 * 2**20) + adapters
     assert footprint(config, shape, team, plays=False).engines == 0
     assert footprint(small(*layout[:1]), shape, team).engines == 0
+
+
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "measured"),
+    [
+        ("smollm2_lora", [], 1_850_000_000),
+        ("smollm2", ["policies.map=shared", "engine.dtype=fp32", "engine.kv_cache_mb=1024"], 2_143_000_000),
+    ],
+)
+def test_an_engine_of_a_language_model_is_near_what_was_measured(
+    recipe: str, overrides: list[str], measured: int
+) -> None:
+    """PSS of vLLM's processes on two cores, while they answered 32 requests or more."""
+    config = load_config(recipe, ["engine.name=vllm", *overrides])
+    policies = PolicyMap.from_spec(config.policies.map, TEAM)
+    assert engine_bytes(config, SMOLLM2, policies) == pytest.approx(measured, rel=0.1)
+
+
+def test_a_pass_over_smollm2_keeps_what_was_measured() -> None:
+    """Bytes that torch saved of 256 tokens of SmolLM2-135M-Instruct in fp32, its logits aside."""
+    config = load_config("smollm2_lora", ["optim.tokens_per_micro_batch=256"])
+    assert activations(config, SMOLLM2, 4, False) == pytest.approx(361_740_000, rel=0.02)
+    assert activations(config, SMOLLM2, 4, True) == pytest.approx(328_320_000, rel=0.02)
+
+
+def test_the_warm_start_counts_in_the_first_process_before_engines_start() -> None:
+    config = load_config("smollm2_lora", ["engine.name=vllm", "run.processes=2"])
+    policies = PolicyMap.from_spec("lora", TEAM)
+    need = footprint(config, SMOLLM2, policies)
+    assert need.warm > (4 + 4 + 8) * SMOLLM2.parameters + activations(config, SMOLLM2, 4, False)
+    assert need.main == 2 * PROCESS + HELPERS + 2 * need.memory.peak + need.engines
+    small_passes = config.with_overrides(["engine.kv_cache_mb=64", "run.processes=1", "optim.dtype=bf16"])
+    first = footprint(small_passes, SMOLLM2, policies)
+    assert first.main == PROCESS + HELPERS + first.warm
+    again = footprint(small_passes.with_overrides(["warmstart.path=elsewhere"]), SMOLLM2, policies)
+    assert again.warm == 0
+    assert again.main < first.main
