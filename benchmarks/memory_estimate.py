@@ -3,9 +3,9 @@
 Six layouts of a team of three, each in processes of its own: the policies start, and each learns twice from
 two full micro-batches. Measured: the growth of the largest resident size (VmHWM) of the process that takes
 most, over its size after a tiny team has gone through the same. Estimated:
-`mappa_rl.training.preflight.memory`. Each layout runs with two models of different proportions. One figure in
-the estimate is measured here, the fragments of the C library's heap: that of adapters on both models, that of
-the others on the first.
+`mappa_rl.training.preflight.memory`. Each layout runs with two models of different proportions. `SCRATCH` and
+`HOLES` of `mappa_rl.training.preflight.measured` are fitted to this and to larger models.
+`benchmarks/run_memory.py` measures a whole run.
 
     python benchmarks/memory_estimate.py [--quick] [--json PATH]
 """
