@@ -15,9 +15,9 @@ HELPERS = 220 * MB
 """The processes that grade and run code, in all (MathChat: 104 and 115 MB)."""
 ENGINE = 540 * MB
 """vLLM's process on a CPU without weights and cache, while it answers 32 requests (531 MB)."""
-SCRATCH = 190 * MB
+SCRATCH = 170 * MB
 """What a process's first passes leave behind, whatever the size of the model."""
-HOLES = {False: 4, True: 13}
+HOLES = {False: 4, True: 15}
 """Free memory in the C library's heap at the peak: this times one feed-forward activation times the root of
 the number of layers. False: without adapters; True: with them, whose layers make more short-lived tensors.
 Small blocks that stay lie where large ones were, so that these do not fit there again."""
