@@ -37,7 +37,7 @@ def sizes(root: psutil.Process) -> Counter[str]:
         for process in (root, *root.children(recursive=True)):
             try:
                 found[" ".join(process.cmdline())[-60:]] += process.memory_full_info().pss
-            except psutil.Error:  # it has ended since
+            except psutil.NoSuchProcess:  # it has ended since
                 continue
     except psutil.NoSuchProcess:
         pass
