@@ -151,10 +151,10 @@ def imitation_can_end(config: Sections) -> None:
             f"warmstart.until={start.until:g} measures the warm start as the whole team, but policies.models "
             f"gives {own[0]} another model. Use warmstart.until=0."
         )
-    if start.until and start.check_every > start.steps:
+    if start.until and 0 < start.steps < start.check_every:
         raise ValueError(
             f"warmstart.until={start.until:g} is never measured: warmstart.check_every={start.check_every} "
-            f"exceeds warmstart.steps={start.steps}. Lower check_every."
+            f"exceeds warmstart.steps={start.steps}. Lower check_every, or set until=0."
         )
 
 

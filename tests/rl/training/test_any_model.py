@@ -32,7 +32,14 @@ SMALL = [
 ON_HF = ["engine.name=hf", "engine.dtype=learner", "engine.max_num_seqs=128", "engine.kv_cache_mb=256"]
 """Everywhere: vLLM serves no adapters of some architectures."""
 NOT_WARMED = ["warmstart.steps=0", "eval.calibration_temperatures=[]"]
-WARMED = ["warmstart.episodes=4", "warmstart.steps=2", "warmstart.warmup_steps=1", "warmstart.batch_size=2"]
+WARMED = [
+    "warmstart.episodes=4",
+    "warmstart.steps=2",
+    "warmstart.warmup_steps=1",
+    "warmstart.batch_size=2",
+    "warmstart.check_every=1",
+    "warmstart.check_episodes=1",
+]
 
 
 def command(recipe: str, model: Path, out: Path, *overrides: str) -> list[str]:
