@@ -128,18 +128,17 @@ class Execution:
         name = at.agent.name
         facts: Mapping[str, Any] | None = None
         written = {change.path for change in draft.tool.files} if draft.tool else set()
-        ended = draft if draft.last_turn else dataclasses.replace(draft, last_turn=True)
-        after = self._card.order.next((*at.history, ended))
-        for_others = self._handed_on & written if after is None else written
-        if self._probe and workspace is not None and for_others:
-            agent, number = (name, 0) if after is None else (after.agent.name, after.number)
-            seed = _seed(at.seed, agent, number)  # the next segment's: a file can tell who loads it
+        closing = outcome is not None
+        if not draft.last_turn and (self._probe or name in self._card.truth):
+            closing = self._card.order.would_be_over((*at.history, draft))
+        if self._probe and workspace is not None and (self._handed_on & written if closing else written):
+            seed = self._next_seed(at, draft)
             with self.timer("sandbox"):
                 facts = self._probe.look(
                     Site(self.sandbox, workspace, at.task, self.limits.of(at.task), seed)
                 )
         provisional = outcome
-        if provisional is None and after is None and name in self._card.truth:
+        if provisional is None and closing and name in self._card.truth:
             provisional = self._grade(at, draft, workspace)
         return Evidence(
             task=at.task,
@@ -159,6 +158,12 @@ class Execution:
             provisional_outcome=provisional,
             truth=at.task.truth if name in self._card.truth else None,
         )
+
+    def _next_seed(self, at: ActionContext, draft: ActionRecord) -> int:
+        """The seed of the next segment's first action: a file can tell by the seed who loads it."""
+        after = self._card.order.next((*at.history, dataclasses.replace(draft, last_turn=True)))
+        agent, number = (at.agent.name, 0) if after is None else (after.agent.name, after.number)
+        return _seed(at.seed, agent, number)
 
     def _grade(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome:
         actions: Sequence[ActionRecord] = (*at.history, draft)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -56,7 +56,9 @@ class Order:
         slot = self._slot(actions, finished)
         if slot is None:
             return None
-        spec = self.team[slot.agent]
+        spec = self._specs[slot.agent]
+        if len(actions) == begun or self._once:  # nobody has acted twice: what most teams need is quick
+            return Turn(spec, begun, spec.max_turns - begun, 0)
         mine = [action.last_turn for action in actions if action.agent == slot.agent]
         return Turn(spec, len(mine), spec.max_turns - begun, sum(mine))
 
@@ -64,6 +66,13 @@ class Order:
         """Whether the episode is over after ``actions``."""
         finished, _ = _progress(actions)
         return self._slot(actions, finished) is None
+
+    def would_be_over(self, actions: Sequence[ActionRecord]) -> bool:
+        """Whether the episode would be over after ``actions`` if the last of them ended its segment."""
+        if self._fixed is not None:
+            finished, begun = _progress(actions)
+            return finished + bool(begun) >= len(self._fixed)
+        return self.over((*actions[:-1], replace(actions[-1], last_turn=True)))
 
     def fresh(self, actions: Sequence[ActionRecord]) -> list[Segment]:
         """The finished segments that the acting agent has not seen yet, in order.
@@ -75,6 +84,8 @@ class Order:
         if len(slots) == len(past):
             return []
         slot, seen = slots[len(past)], set[int]()
+        if self._once:
+            return [segment for i, segment in enumerate(past) if i not in slot.hidden]
         for at, earlier in enumerate(slots[: len(past)]):
             if earlier.agent == slot.agent:
                 seen |= set(range(at + 1)) - earlier.hidden
@@ -105,6 +116,15 @@ class Order:
     def most_turns(self) -> int:
         """The most actions that one agent can have in an episode."""
         return max(count * self.team[name].max_turns for name, count in self.most_segments.items())
+
+    @cached_property
+    def _specs(self) -> dict[str, AgentSpec]:
+        return {spec.name: spec for spec in self.team}
+
+    @cached_property
+    def _once(self) -> bool:
+        """Whether no agent has more than one segment."""
+        return max(self.most_segments.values()) == 1
 
     def _slot(self, actions: Sequence[ActionRecord], finished: int) -> _Slot | None:
         """The slot after ``finished`` segments; None: there is none."""
