@@ -25,11 +25,6 @@ class Says:
     key: str
     value: str
 
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """The agents that it looks at."""
-        return (self.agent,)
-
     def holds(self, past: Sequence[Segment]) -> bool:
         """Whether it holds after the segments in ``past``."""
         newest = _newest(past, self.agent)
@@ -42,11 +37,6 @@ class Status:
 
     agent: str
     status: RunStatus
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """The agents that it looks at."""
-        return (self.agent,)
 
     def holds(self, past: Sequence[Segment]) -> bool:
         """Whether it holds after the segments in ``past``."""

@@ -38,8 +38,7 @@ def attribute(trajectory: Trajectory, team: Team, coach: Coach | None = None) ->
     near = ancestors(cases)
     if outcome.success:
         return Attribution(False, _equal(near, count), "tracing", suspects=near)
-    files = team[trajectory.actions[-1].agent].requires
-    walk = FileWalk(cases, outcome) if files else NumberWalk(cases, trajectory.actions)
+    walk = FileWalk(cases, outcome) if team.agents[-1].requires else NumberWalk(cases, trajectory.actions)
     found, links = walk.run(), tuple(walk.links)
     if found:
         return Attribution(True, _equal(found, count), "tracing", links, near)

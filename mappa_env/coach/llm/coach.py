@@ -308,8 +308,9 @@ class LLMCoach:
         )
 
     def _blamable(self, evidence: Evidence) -> tuple[str, ...]:
-        """The agents that have acted: others cannot have caused anything yet."""
-        return tuple(dict.fromkeys([*(action.agent for action in evidence.history), evidence.agent.name]))
+        """The team up to the acting agent: later agents cannot have caused anything yet."""
+        names = self._card.team.names
+        return names[: names.index(evidence.agent.name) + 1]
 
 
 def _digest(prompt: Prompt) -> str:
