@@ -30,12 +30,12 @@ def run(line: socket.socket, plan: Plan) -> NoReturn:
         confine.confine(plan, rules, more[0] if more else -1, request)
         with open(code, "rb", closefd=False) as file:
             text = file.read()
-        os.write(reply, b'{"begun": true}')  # without this message the host can retry the action
         listener = confine.seal(plan, confine.bounds(plan, request))
         wire.send(line, {}, [listener])
+        os.write(reply, b'{"begun": true}')  # without this message the host can retry the action
         line.detach()
         os.closerange(3, _MOST_FDS)
-    except EOFError:  # the zygote has ended
+    except (EOFError, BrokenPipeError, ConnectionResetError):  # the zygote has ended, or the host gave up
         os._exit(0)
     except BaseException as error:  # noqa: BLE001  (reported to the host as ours, not the action's)
         if reply is not None:

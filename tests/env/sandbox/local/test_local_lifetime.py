@@ -93,7 +93,8 @@ def test_a_killed_zygote_answers_for_every_action(sandbox: LocalSandbox) -> None
     for thread in threads:
         thread.join(PATIENCE_S)
     assert len(results) == 64
-    assert {result.status for result in results} <= {"killed", "ok"}
+    others = [result for result in results if result.status not in ("killed", "ok")]
+    assert not others
     assert sum(result.status == "killed" for result in results) >= begun
     with sandbox.open_workspace() as workspace:
         assert sandbox.run(workspace, "print(1)", Limits()).stdout == "1\n"
