@@ -3,67 +3,97 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from mappa_env.data.contest import read_contest, without
-from mappa_env.data.leaks import check_disjoint
-from mappa_env.data.store import SPLITS, Added, stored
+from mappa_env.data import load_tasks
+from mappa_env.data.contest import AIME, AMC
+from mappa_env.data.hendrycks import FOLDERS, MATH
+from mappa_env.data.leaks import check_disjoint, overlap
+from mappa_env.data.problems import Problems
+from mappa_env.data.sifting import Sifted
+from mappa_env.data.store import SPLITS, Added, LeftOut, record, recorded, write
 from mappa_env.data.tabular import dsbench
-from mappa_env.errors import OptionError, nearest
+from mappa_env.errors import DataError, MappaError, OptionError, nearest
 from mappa_env.places import data_root
+from mappa_env.types import Task
 
-CONTESTS = ("aime", "amc")
+PROBLEMS = {each.name: each for each in (AIME, AMC, MATH)}
+NAMES = (*PROBLEMS, "dsbench")
 
 
-def add(name: str, path: str | Path, *, split: str = "train", drop_overlap: bool = False) -> Added:
-    """Check the problems of a file and store them as ``split`` of ``aime`` or ``amc``.
+def add(name: str, path: str | Path, *, split: str | None = None, drop_overlap: bool = False) -> list[Added]:
+    """Check the tasks of ``path`` and store the usable ones; the records say what is left out and why.
 
-    For ``dsbench``, ``path`` is a folder with both splits. ``drop_overlap``: drop problems of the other
-    split; by default they are an error. Raises DataError, OptionError, DataMissingError.
+    ``split`` (default: ``train``) is where they go. A folder with both splits, as ``dsbench`` always is, is
+    added whole. ``drop_overlap``: leave out problems of the other split; by default they are an error.
+    Raises DataError if nothing is usable, OptionError, DataMissingError.
     """
-    if name == "dsbench":
-        return dsbench.add(Path(path))
-    if name not in CONTESTS:
-        known = (*CONTESTS, "dsbench")
-        raise OptionError(f"{name!r} takes no added data; choose from {known}." + nearest(name, known))
-    if split not in SPLITS:
+    if name not in NAMES:
+        raise OptionError(f"{name!r} takes no added data; choose from {NAMES}." + nearest(name, NAMES))
+    if split is not None and split not in SPLITS:
         raise OptionError(f"split={split!r} is unknown; use one of {SPLITS}." + nearest(split, SPLITS))
-    tasks = read_contest(name, Path(path), split)
-    other = next(s for s in SPLITS if s != split)
-    other_file = stored(name, other, missing_ok=True)
-    others = read_contest(name, other_file, other) if other_file else []
-    kept = without(tasks, others) if drop_overlap else tasks
-    train, held_out = (kept, others) if split == "train" else (others, kept)
+    source = Path(path).expanduser()
+    if name == "dsbench":
+        return dsbench.add(source)
+    if name == "math" and split is None and all((source / folder).is_dir() for folder in FOLDERS.values()):
+        held_out = _checked(MATH.read(source / FOLDERS["eval"], "eval"), "eval", [], False)
+        train = _checked(MATH.read(source / FOLDERS["train"], "train"), "train", held_out[0], drop_overlap)
+        return [_store(MATH, source, "train", *train), _store(MATH, source, "eval", *held_out)]
+    problems, split = PROBLEMS[name], split or "train"
+    checked = _checked(problems.read(source, split), split, problems.other_split(split), drop_overlap)
+    return [_store(problems, source, split, *checked)]
+
+
+def _checked(
+    sifted: Sifted, split: str, others: Sequence[Task], drop_overlap: bool
+) -> tuple[Sequence[Task], Sequence[LeftOut]]:
+    """The tasks to store, and those left out. Raises DataError."""
+    sifted = sifted.readable()
+    tasks, left_out = sifted.some(), list(sifted.left_out)
+    if drop_overlap:
+        pairs = dict(overlap(tasks, others))
+        tasks = [task for task in tasks if task.id not in pairs]
+        left_out += [
+            LeftOut(sifted.places[own], f"{own} is in the other split, as {other}")
+            for own, other in pairs.items()
+        ]
+        if not tasks:
+            raise DataError(f"{sifted.source} has no tasks besides those of the other split.")
+    train, held_out = (tasks, others) if split == "train" else (others, tasks)
     check_disjoint(train, held_out, "Leave them out with --drop-overlap.")
-    rows = [
-        {
-            "id": task.id.removeprefix(f"{name}-"),
-            "prompt": task.prompt,
-            "answer": task.truth["answer"],
-            **_contest_fields(task.meta),
-        }
-        for task in kept
-    ]
-    target = data_root() / name / f"{split}.json"
-    _write(target, json.dumps(rows, ensure_ascii=False, indent=1))
-    return Added(target, len(kept), len(tasks) - len(kept))
+    return tasks, left_out
 
 
-def _contest_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
-    if not meta:
-        return {}
-    return {"year": meta["year"], "part": meta["part"], "problem_number": meta["number"]}
+def _store(
+    problems: Problems, source: Path, split: str, tasks: Sequence[Task], left_out: Sequence[LeftOut]
+) -> Added:
+    target = data_root() / problems.name / f"{split}.json"
+    write(target, json.dumps([dict(problems.row(task)) for task in tasks], ensure_ascii=False, indent=1))
+    return record(
+        problems.name, split, target, source=source, tasks=len(tasks), left_out=left_out, files=[target]
+    )
 
 
-def _write(target: Path, text: str) -> None:
-    """Write atomically: a reader never sees half a file."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=target.parent, suffix=".part", delete=False
-    ) as part:
-        part.write(text)
-    os.replace(part.name, target)
+def verify(name: str | None = None) -> Iterator[tuple[Added, list[str]]]:
+    """Each added split with its problems: files that changed, tasks that no longer load. Raises DataError."""
+    for added in recorded(name):
+        found = list(added.problems(contents=True))
+        yield added, found or list(_unloadable(added))
+
+
+def _unloadable(added: Added) -> Iterator[str]:
+    if not added.tasks:  # a release may have one split only
+        return
+    try:
+        tasks = load_tasks(added.name, added.split)
+    except MappaError as error:
+        yield str(error)
+        return
+    if len(tasks.ids) != added.tasks:
+        yield f"{len(tasks.ids)} tasks load instead of {added.tasks}; add them again"
+    for task_id in tasks.ids:
+        try:
+            tasks.get(task_id)
+        except MappaError as error:
+            yield f"{task_id}: {error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mappa_env.data.base import ListTaskSet
+from mappa_env.data.golds import refused_golds
 from mappa_env.data.leaks import check_disjoint
 from mappa_env.data.rows import Row, answer_of, read_rows
 from mappa_env.data.store import SPLITS, is_split
@@ -18,8 +19,8 @@ def load(split: str, *, folder: str = "tasks") -> ListTaskSet:
     """Load the rows of ``<folder>/<split>.jsonl``, or of the file whose path is ``split``.
 
     A row is ``{id, prompt, answer}`` with optional ``compact, topic, metric``; all other keys are public and
-    go to ``Task.meta``. ``train`` and ``eval`` of one folder must not have a problem in common. Raises
-    DataMissingError, DataError.
+    go to ``Task.meta``. An answer in LaTeX must be one that the maths grader can read. ``train`` and ``eval``
+    of one folder must not have a problem in common. Raises DataMissingError, DataError.
     """
     if not is_split(split):
         return ListTaskSet("jsonl", split, _read(Path(split), ""))
@@ -44,6 +45,9 @@ def _read(path: Path, split: str) -> list[Task]:
         if task.id in seen:
             raise DataError(f"{path}: the id {task.id!r} occurs twice; ids must be unique.")
         seen.add(task.id)
+    latex = [task for task in tasks if task.metric == _DEFAULTS["metric"] and "\\" in task.truth["answer"]]
+    for own, reason in refused_golds(latex).items():
+        raise DataError(f"{path}, task {own!r}: {reason}. If it is no LaTeX, give the row another 'metric'.")
     return tasks
 
 
@@ -59,7 +63,7 @@ def _task(path: Path, number: int, row: Row, split: str) -> Task:
         **texts,
         prompt=row["prompt"],
         split=split,
-        truth={"answer": answer_of(row, where)},
+        truth={"answer": answer_of(row)},
         meta={key: value for key, value in row.items() if key not in _FIELDS},
     )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from mappa_env.types import ActionRecord, Outcome, Task
+from mappa_env.types import ActionRecord, FreshRun, Outcome, Task
 
 if TYPE_CHECKING:
     from mappa_env.workspace.workspace import Workspace
@@ -20,6 +20,41 @@ class Grader(Protocol):
         ``actions`` has every action of the episode, including the closing one (with a placeholder verdict).
         ``workspace`` is None if no code ran.
         """
+        ...
+
+
+class FreshSandbox(Protocol):
+    """Runs a grader's programs next to agents' code, in the sandbox and with the limits of the episode."""
+
+    def run(
+        self,
+        program: str,
+        files: Mapping[str, bytes],
+        *,
+        reads: Sequence[str] = (),
+        max_bytes: int = 2**20,
+    ) -> FreshRun:
+        """Run ``program`` in a new workspace that holds ``files``, and read the files ``reads`` afterwards.
+
+        The workspace has nothing of the episode's and is removed at once. A file of ``reads`` that is
+        missing, not regular or larger than ``max_bytes`` is left out. Agents' code may read all of ``files``,
+        so never put an expected answer there. Raises SandboxError if the sandbox is unavailable: do not catch
+        it, and the episode is masked.
+        """
+        ...
+
+
+class RunningGrader(Protocol):
+    """A grader that runs what the agents made: ``grade`` takes a ``FreshSandbox``, too."""
+
+    def grade(
+        self,
+        task: Task,
+        actions: Sequence[ActionRecord],
+        workspace: Workspace | None,
+        sandbox: FreshSandbox,
+    ) -> Outcome:
+        """See ``Grader.grade``."""
         ...
 
 

@@ -1,37 +1,39 @@
 r"""Math answers: compares the last ``\boxed{}`` after the thinking with the accepted golds, exactly.
 
-Integers are compared here. math-verify compares everything else, in a worker process that is killed when it
-takes too long: an answer is hostile text, which can make computer algebra run forever.
+Numbers, words, lists, points and intervals are compared here. math-verify compares expressions, in a worker
+process that ends when it takes too long: an answer is hostile text, which can make algebra run forever.
+
+If the gold is a number, the answer must be one too, written in full: ``7 + 5``, ``\sqrt{144}`` or ``24/2``
+are wrong for 12, since they can be copied from a problem.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from mappa_env.grading.answers import Answer, Expression, leaves, read_answer
+from mappa_env.grading.latex import clean, to_latex
+from mappa_env.grading.matching import matches, questions
+from mappa_env.grading.numbers import Number, read_number
 from mappa_env.parsing import last_boxed, split_thinking
 from mappa_env.types import ActionRecord, Outcome, Task
 
 if TYPE_CHECKING:
     from mappa_env.workspace.workspace import Workspace
 
-MathStatus = Literal["ok", "no_answer", "no_box", "too_long", "unreadable", "timeout", "error"]
+MathStatus = Literal["ok", "no_answer", "no_box", "too_long", "unreadable", "unevaluated", "timeout", "error"]
 
 MAX_BOX = 300
 """Longest box, in characters, that is judged."""
+MAX_GOLD = 1000
+"""Longest gold, in characters."""
 
-_OR = re.compile(r"\s+or\s+|\\text\{\s*or\s*\}")
-_REMARK = re.compile(r"\((?:[a-z]+ ?){2,}\)")  # "(both were accepted)"
-_DECORATION = re.compile(
-    r"\\[,;:! ]|\^\{?\\circ\}?|\\degree|\\left(?![a-z])|\\right(?![a-z])|\\?%|\$|(?<![0-9])\s+|\s+(?![0-9])"
-)
-"""Spacing (except between digits), dollar, degree and percent signs: ignored on both sides, so that
-``2300\\%`` is 2300 and never 23."""
-_PERCENT = re.compile(r"\\?%")
-_INTEGER = re.compile(r"([+-]?)0*([0-9]+)(?:\.0*)?")
-_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:(?:,|\{,\})[0-9]{3})+")
+
+_INTEGER = re.compile(r"[+-]?[0-9]+|[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +48,72 @@ class MathGrade:
     extracted: str | None
 
 
+@dataclass(frozen=True)
+class Gold:
+    """A gold, read once. ``accepted``: the answers, each of which is right; empty if it is unreadable."""
+
+    text: str
+    accepted: tuple[Answer, ...]
+
+    @functools.cached_property
+    def integers(self) -> frozenset[int]:
+        """The accepted answers, if all are integers without unit or percent sign; else empty."""
+        whole = [each.whole if isinstance(each, Number) else None for each in self.accepted]
+        return frozenset(each for each in whole if each is not None) if None not in whole else frozenset()
+
+    @functools.cached_property
+    def written(self) -> bool:
+        """Whether it is all numbers and words, so that an answer needs no algebra."""
+        return all(not isinstance(leaf, Expression) for each in self.accepted for leaf in leaves(each))
+
+
+@functools.lru_cache(maxsize=65536)
+def read_gold(text: str) -> Gold:
+    """Read a gold. ``80 or 81`` accepts both, as a remark ``(both were accepted)`` says too.
+
+    Only numbers are alternatives: ``x = 1 or x = 2`` is one answer with two values.
+    """
+    text = str(text).strip()
+    if not text or len(text) > MAX_GOLD:
+        return Gold(text, ())
+    numbers = [read_number(part.strip(" $")) for part in _parts(text)]
+    if len(numbers) > 1 and None not in numbers:
+        return Gold(text, tuple(number for number in numbers if number is not None))
+    answer = read_answer(text)
+    return Gold(text, () if answer is None else (answer,))
+
+
+@functools.lru_cache(maxsize=65536)
+def unreadable(text: str) -> str:
+    """Why a gold cannot be used; empty if it can. Expressions are read by a worker."""
+    gold = read_gold(text)
+    if len(gold.text) > MAX_GOLD:
+        return f"it has more than {MAX_GOLD} characters"
+    if not gold.accepted:
+        return "it is empty or its braces do not match"
+    if not gold.written:
+        from mappa_env.grading.math_pool import shared_pool
+
+        for each in gold.accepted:
+            for leaf in leaves(each):
+                if isinstance(leaf, Expression) and not shared_pool().readable(to_latex(leaf.text)):
+                    return f"{leaf.text!r:.60} is not a mathematical expression"
+    return ""
+
+
 def alternatives(gold: str) -> list[str]:
     """The accepted answers of a gold: ``["80", "81"]`` for ``"080 or 081 (both were accepted)"``."""
-    parts = [part.strip() for part in _OR.split(_REMARK.sub("", str(gold)).strip())]
-    return [_integer(part) or part for part in parts if part] or [str(gold)]
+    found = read_gold(gold)
+    if len(found.accepted) > 1 or (found.accepted and isinstance(found.accepted[0], Number)):
+        whole = [each.whole if isinstance(each, Number) else None for each in found.accepted]
+        if None not in whole:
+            return [str(each) for each in whole]
+        return [part.strip() for part in _parts(found.text)] if len(whole) > 1 else [found.text]
+    return [found.text]
 
 
 def grade_answer(pred_text: str, gold: str) -> MathGrade:
-    """Judge the last box of a whole reply (thinking is skipped). Never raises, takes at most two seconds."""
+    """Judge the last box of a whole reply (thinking is skipped). Never raises."""
     _, answer = split_thinking(pred_text)
     if not answer.strip():
         return MathGrade(False, "no_answer", None)
@@ -62,31 +122,49 @@ def grade_answer(pred_text: str, gold: str) -> MathGrade:
         return MathGrade(False, "no_box", None)
     if len(box) > MAX_BOX:
         return MathGrade(False, "too_long", box[:MAX_BOX])
-    golds = alternatives(gold)
-    bare, whole = _DECORATION.sub("", box), _integer(box)
-    if bare and (whole in golds or bare in [_DECORATION.sub("", g) for g in golds]):
-        return MathGrade(True, "ok", box)
-    if whole is not None and all(_integer(g) is not None for g in golds):
-        return MathGrade(False, "ok", box)
-    if not bare:
-        return MathGrade(False, "unreadable", box)
-    from mappa_env.grading.math_pool import shared_pool
-
-    without = _PERCENT.sub("", box)
-    status, correct = shared_pool().verify(without, [_PERCENT.sub("", g) for g in golds])
+    status, correct = _judge(read_gold(gold), box)
     return MathGrade(correct, status, box)
 
 
-def _integer(text: str) -> str | None:
-    """The canonical decimal of a plainly written integer (``" 080. "``, ``"1{,}292"``, ``"336^\\circ"``)."""
-    text = _DECORATION.sub("", text)
-    if _GROUPED.fullmatch(text):
-        text = re.sub(r"[{},]", "", text)
-    match = _INTEGER.fullmatch(text)
-    if match is None:
-        return None
-    sign, digits = match.groups()
-    return f"-{digits}" if sign == "-" and digits != "0" else digits
+def _judge(gold: Gold, box: str) -> tuple[MathStatus, bool]:
+    if gold.integers and _INTEGER.fullmatch(box):  # most answers
+        return "ok", int(box.replace(",", "")) in gold.integers
+    answer = read_answer(box)
+    if answer is None:
+        return "unreadable", False
+    if not gold.accepted:
+        return "error", False
+    if clean(box) == clean(gold.text):
+        return "ok", True
+    known: dict[tuple[str, str], bool] = {}
+    pairs = list(dict.fromkeys(pair for each in gold.accepted for pair in questions(each, answer)))
+    status: MathStatus = "ok"
+    if pairs and not any(matches(each, answer, lambda _: False) for each in gold.accepted):
+        from mappa_env.grading.math_pool import shared_pool
+
+        status, found = shared_pool().compare([(to_latex(a), to_latex(b)) for a, b in pairs])
+        known = dict(zip(pairs, found, strict=True))
+    correct = any(matches(each, answer, lambda pair: known.get(pair, False)) for each in gold.accepted)
+    if correct:
+        return "ok", True
+    if gold.written and any(map(_unevaluated, leaves(answer))):
+        status = "unevaluated"
+    return status, False
+
+
+def _unevaluated(leaf: Answer) -> bool:
+    return isinstance(leaf, Expression) or (isinstance(leaf, Number) and leaf.reducible is not None)
+
+
+def _parts(text: str) -> list[str]:
+    """The text without a remark at its end, at each ``or``."""
+    start = text.rfind("(")
+    if start > 0 and text.endswith(")") and "accepted" in text[start:]:
+        text = text[:start].rstrip()
+    text = clean(text)
+    for mark in ("⟦or⟧", "⟦ or ⟧", "⟦ or⟧", "⟦or ⟧"):
+        text = text.replace(mark, " or ")
+    return text.split(" or ")
 
 
 class MathGrader:
@@ -109,7 +187,10 @@ class MathGrader:
         box = last_boxed(split_thinking(last.action)[1]) if last else None
         if box is None or len(box) > MAX_BOX:
             return None
-        return _integer(box) or _DECORATION.sub("", box) or None
+        read = read_answer(box)
+        if isinstance(read, Number) and read.whole is not None:
+            return str(read.whole)
+        return clean(box) or None
 
     def _last(self, actions: Sequence[ActionRecord]) -> ActionRecord | None:
         return next((a for a in reversed(actions) if self._agent in (None, a.agent)), None)
@@ -123,6 +204,7 @@ def _reason(grade: MathGrade, gold: str) -> str:
         "no_box": r"the closing action has no \boxed{}",
         "too_long": f"the box has more than {MAX_BOX} characters",
         "unreadable": f"the box {grade.extracted!r} is not a mathematical expression",
+        "unevaluated": f"the box {grade.extracted!r} is not written as a number, as {gold!r} is",
         "timeout": f"the box {grade.extracted!r} took too long to evaluate",
         "error": f"the box {grade.extracted!r} broke the evaluation",
     }[grade.status]

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import csv
-import functools
-import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mappa_env.grading.metrics import canonical, evaluate, metric_named, skill, weighted_f1
-from mappa_env.grading.tabular import columns_of, score_of
+from mappa_env.errors import DataError
+from mappa_env.grading.formulas import weighted_f1
+from mappa_env.grading.metrics import evaluate, metric_named, skill
+from mappa_env.grading.predictions import (
+    FILE,
+    RefusedError,
+    answers_of,
+    order_of,
+    position_of,
+    read,
+    targets_of,
+    values_of,
+)
+from mappa_env.grading.spelling import canonical
+from mappa_env.grading.tabular import score_of
 from mappa_env.types import ActionRecord, Outcome, Task
 
 if TYPE_CHECKING:
     from mappa_env.workspace.workspace import Workspace
 
-FILE = "submission.csv"
 STATUSES = ("ok", "missing", "unreadable", "columns", "rows", "ids", "values", "range")
 FAILED = {"classification": {"accuracy_fair": 0.5, "f1_fair": 0.0}, "regression": {"rmse_fair": 50.0}}
 """The values of a run without a valid submission in the Fair metrics."""
 MAX_RMSE_FAIR = 100.0
 
 _SPARE_BYTES = 2**20
-_MAX_SHOWN = 60
-
-
-class _RefusedError(Exception):
-    def __init__(self, status: str, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 class SubmissionGrader:
@@ -45,7 +46,16 @@ class SubmissionGrader:
     """
 
     def grade(self, task: Task, actions: Sequence[ActionRecord], workspace: Workspace | None) -> Outcome:
-        """Grade the submission in ``workspace``; see the class."""
+        """Grade the submission in ``workspace``; see the class.
+
+        ``unavailable``: the task's own files changed or became unreadable since the episode began.
+        """
+        try:
+            return self._grade(task, workspace)
+        except DataError as error:
+            return Outcome(0.0, False, "unavailable", f"the task cannot be graded: {error}")
+
+    def _grade(self, task: Task, workspace: Workspace | None) -> Outcome:
         entry = workspace.present.get(FILE) if workspace is not None else None
         if workspace is None or entry is None or not entry.agent:
             return _failed(task, "missing", f"no agent wrote {FILE}")
@@ -56,13 +66,35 @@ class SubmissionGrader:
         return grade_submission(task, data)
 
 
+class Scored(NamedTuple):
+    """A submission's ``score``, None if it is refused, with ``status`` and ``reason``."""
+
+    score: float | None
+    status: str
+    reason: str
+
+
+def score_submission(task: Task, data: bytes) -> Scored:
+    """The score alone of the content of a submission file. Never raises for any bytes.
+
+    Unlike ``grade_submission`` it needs neither the constant nor the reference model.
+    """
+    answers = answers_of(task)
+    try:
+        pred = read(task, data, answers)
+    except RefusedError as refused:
+        return Scored(None, refused.status, str(refused))
+    return Scored(score_of(task.metric, answers.values, pred), "ok", "")
+
+
 def grade_submission(task: Task, data: bytes) -> Outcome:
     """Grade the content of a submission file. Never raises for any bytes."""
-    ids, truth = _answers(task)
+    answers = answers_of(task)
     try:
-        pred = _read(task, data, ids)
-    except _RefusedError as refused:
+        pred = read(task, data, answers)
+    except RefusedError as refused:
         return _failed(task, refused.status, str(refused))
+    truth = answers.values
     score = score_of(task.metric, truth, pred)
     gained = _skill(task, score)
     constant = len(pred) > 1 and all(len(set(pred[:, j])) == 1 for j in range(pred.shape[1]))
@@ -129,7 +161,7 @@ def separation(task: Task, facts: Mapping[str, Any]) -> float | None:
 
 def _by_target(task: Task, model: Mapping[str, Any]) -> Any:
     """Probabilities in the order of the targets, if the classes are named like them; else as they are."""
-    found, classes, targets = model.get("probabilities"), model.get("classes"), _targets(task)
+    found, classes, targets = model.get("probabilities"), model.get("classes"), targets_of(task)
     if not isinstance(found, list) or not isinstance(classes, list) or sorted(classes) != sorted(targets):
         return found
     order = [classes.index(name) for name in targets]
@@ -174,19 +206,18 @@ def _grade_head(task: Task, predictions: Sequence[Any], total: int) -> float | N
     if truth is None or any(len(row) != truth.shape[1] for row in rows):
         return None
     try:
-        return score_of(task.metric, truth, _values(task, rows))
-    except _RefusedError:
+        return score_of(task.metric, truth, values_of(task, rows))
+    except RefusedError:
         return None
 
 
 def _head(task: Task, rows: int, total: int) -> NDArray[Any] | None:
     """The true values of the first ``rows`` of test.csv; None if it does not have ``total`` known ones."""
-    ids, truth = _answers(task)
-    order = _test_ids(task) or ids
-    if not 0 < rows <= total == len(order) or set(order) != set(ids):
+    answers = answers_of(task)
+    order, position = order_of(task, answers), position_of(answers.ids)
+    if not 0 < rows <= total == len(order) or set(order) != set(position):
         return None
-    position = _position(ids)
-    return truth[[position[key] for key in order[:rows]]]
+    return answers.values[[position[key] for key in order[:rows]]]
 
 
 def _skill(task: Task, score: float, reference: float | None = None) -> float:
@@ -198,138 +229,21 @@ def _failed(task: Task, status: str, reason: str) -> Outcome:
     return Outcome(0.0, False, status, reason, {"valid": 0.0, **FAILED.get(task.family, {})})
 
 
-# -- reading ----------------------------------------------------------------------------------------------
-
-
-def _targets(task: Task) -> list[str]:
-    target = task.truth["target"]
-    return [target] if isinstance(target, str) else list(target)
-
-
-def _answers(task: Task) -> tuple[list[str], NDArray[Any]]:
-    """Ids and true values, (rows, targets), in the order of the answer file."""
-    raw = task.truth["answers_csv"]
-    rows = csv.reader(io.StringIO(raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw))
-    header = next(rows)
-    columns = [header.index(name) for name in (task.truth["id"], *_targets(task))]
-    cells = [[row[at] for at in columns] for row in rows if row]
-    return [row[0].strip() for row in cells], columns_of(task.metric, [row[1:] for row in cells])
-
-
-def _test_ids(task: Task) -> list[str]:
-    """The ids of the host's own test.csv; empty if the table has no such column."""
-    content, name = task.files.get("test.csv", b""), task.truth["id"]
-    if isinstance(content, Path):
-        found = content.stat()
-        return list(_ids_in(content, name, found.st_mtime_ns, found.st_size))
-    return _column(io.StringIO(content.decode("utf-8-sig")), name)
-
-
-@functools.lru_cache(maxsize=64)
-def _ids_in(path: Path, name: str, changed: int, size: int) -> tuple[str, ...]:
-    """The ids of a file as of ``changed``, read once."""
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        return tuple(_column(stream, name))
-
-
-def _column(text: TextIO, name: str) -> list[str]:
-    rows = csv.reader(text)
-    header = next(rows, [])
-    if name not in header:
-        return []
-    at = header.index(name)
-    return [row[at].strip() for row in rows if row]
-
-
-def _read(task: Task, data: bytes, ids: Sequence[str]) -> NDArray[Any]:
-    """Valid predictions in the order of ``ids``. Raises _RefusedError."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _RefusedError("unreadable", f"{FILE} is not UTF-8 text: {error.reason}") from None
-    rows = _rows(text)
-    header = [name.strip() for name in next(rows, [])]
-    wanted = [task.truth["id"], *_targets(task)]
-    if sorted(header) != sorted(wanted):
-        raise _RefusedError("columns", f"columns must be {_shown(wanted)}, found {_shown(header)}")
-    columns = [header.index(name) for name in wanted]
-    cells: list[list[str]] = []
-    for row in rows:
-        if len(cells) == len(ids):
-            raise _RefusedError("rows", f"more than the {len(ids)} rows asked for")
-        if len(row) != len(header):
-            raise _RefusedError("rows", f"row {len(cells) + 1} has {len(row)} cells, not {len(header)}")
-        cells.append([row[at] for at in columns])
-    if len(cells) < len(ids):
-        raise _RefusedError("rows", f"{len(cells)} rows instead of {len(ids)}")
-    found = [row[0].strip() for row in cells]
-    if len(set(found)) < len(found):
-        raise _RefusedError("ids", f"{len(found) - len(set(found))} ids are repeated")
-    if strange := sorted(set(found) - set(ids)):
-        raise _RefusedError("ids", f"{len(strange)} ids are not in test.csv, such as {_shown(strange[:1])}")
-    position = _position(found)
-    return _values(task, [row[1:] for row in cells])[[position[key] for key in ids]]
-
-
-def _rows(text: str) -> Iterator[list[str]]:
-    """The non-empty rows. The file size limits the length of a row; csv limits the length of a cell."""
-    reader = csv.reader(io.StringIO(text, newline=""))
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise _RefusedError("unreadable", f"{FILE} line {reader.line_num}: {error}") from None
-        if row:
-            yield row
-
-
-def _values(task: Task, rows: Sequence[Sequence[str]]) -> NDArray[Any]:
-    """Predictions as the metric compares them. Raises _RefusedError."""
-    metric = metric_named(task.metric)
-    if metric.takes == "label":
-        labels = {canonical(label) for label in task.truth["labels"]}
-        wrong = {cell for row in rows for cell in row if canonical(cell) not in labels}
-        if wrong:
-            known = _shown(sorted(labels)[:6])
-            raise _RefusedError("values", f"{_shown(sorted(wrong)[:1])} is not one of the labels {known}")
-        return columns_of(task.metric, rows)
-    try:
-        pred = np.array([[_number(cell) for cell in row] for row in rows])
-    except ValueError:
-        raise _RefusedError("values", f"{task.metric} needs a number in every row") from None
-    problem = metric.illegal(pred)
-    if problem:
-        raise _RefusedError("range" if np.all(np.isfinite(pred)) else "values", problem)
-    return pred
-
-
-def _number(cell: str) -> float:
-    """``True`` and ``False`` count as 1 and 0. Raises ValueError."""
-    flag = {"true": 1.0, "false": 0.0}.get(cell.strip().lower())
-    return float(cell) if flag is None else flag
-
-
-def _position(keys: Iterable[str]) -> dict[str, int]:
-    return {key: i for i, key in enumerate(keys)}
-
-
-def _shown(names: Sequence[str]) -> str:
-    text = ", ".join(repr(name) for name in names)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-
-
 # -- metrics for comparison -------------------------------------------------------------------------------
 
 
 def _readable(task: Task, truth: NDArray[Any], pred: NDArray[Any]) -> dict[str, float]:
+    if task.family not in FAILED:
+        return {}
     if task.family == "regression":
         spread = np.ptp(truth, axis=0)
         rmse = np.sqrt(np.mean((truth - pred) ** 2, axis=0))
         share = float(np.mean(100.0 * rmse / np.where(spread > 0, spread, 1.0)))
         return {"rmse_pct_of_range": share, "rmse_fair": min(share, MAX_RMSE_FAIR)}
-    if metric_named(task.metric).takes != "label":
+    takes = metric_named(task.metric).takes
+    if takes == "ranking":
+        pred = np.array([[cell.split()[0] for cell in row] for row in pred], dtype=object)
+    elif takes != "label":
         truth, pred = _as_labels(truth), _as_labels(pred)
     columns = [(truth[:, j], pred[:, j]) for j in range(truth.shape[1])]
     accuracy = float(np.mean([evaluate("accuracy", t, p) for t, p in columns]))

@@ -13,7 +13,7 @@ from random import Random
 
 from mappa_env.data.arithmetic.families import FAMILIES, Problem
 from mappa_env.data.base import TaskSet, unknown_task
-from mappa_env.data.contest import load_contest
+from mappa_env.data.contest import PLAIN
 from mappa_env.data.store import is_split
 from mappa_env.errors import OptionError, nearest
 from mappa_env.grading.expression import safe_value
@@ -95,7 +95,7 @@ def load(
     read from that file, as in AIME and AMC. Raises OptionError, DataMissingError, DataError.
     """
     if not is_split(split):
-        return load_contest("math", split)
+        return PLAIN.load(split)
     sizes = {"train": train_size, "eval": eval_size}
     for family in families:
         if family not in FAMILIES:

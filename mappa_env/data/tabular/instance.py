@@ -78,6 +78,8 @@ def build(
         "real": source.real,
         "rows": (n_train, n_test),
     }
+    if metric == "rmsle":
+        meta["least"] = 0.0  # as the text says
     values = columns_of("rmse", [[a] for a in answers]) if source.task_type == "regression" else None
     hidden = {
         "answers_csv": _csv([ids, target], list(zip(asked, answers[n_train:], strict=True))),

@@ -1,63 +1,53 @@
-"""The real DSBench layout: a synthetic folder of the same form, and the real texts if available."""
+"""The real DSBench layout: releases of the same form, sound and broken, and the real texts if available."""
 
 from __future__ import annotations
 
 import copy
 import json
 import pickle
+import re
+import shutil
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mappa_env import cli
 from mappa_env.data import adding, load_tasks
+from mappa_env.data.store import recorded
 from mappa_env.data.tabular import dsbench
-from mappa_env.errors import DataError, DataMissingError, OptionError, UnknownTaskError
-from mappa_env.grading.submission import grade_submission
+from mappa_env.data.tabular.dsbench import Release
+from mappa_env.data.tabular.dsbench.competitions import competitions
+from mappa_env.envs.team_env import TeamEnv
+from mappa_env.errors import DataError, DataMissingError, DataWarning, OptionError, UnknownTaskError
+from mappa_env.grading.metrics import METRICS
+from mappa_env.grading.submission import grade_submission, score_submission
 from mappa_env.parsing import parse
+from mappa_env.registration import card_of
 from mappa_env.scripted import make_team
 from mappa_env.types import Task
 from paths import DATA
+from releases import competition, plain_release
 from warm_runner import run_warm
 
-REAL = DATA
+WAVE = [(i * 37) % 60 for i in range(60)]
 
 
-def competition(root: Path, name: str, columns: list[str], rows: list[list[object]], sample: str) -> None:
-    """Uses the first two thirds of ``rows`` for training; columns: id, one feature, targets."""
-    cut = len(rows) * 2 // 3
-    folder, answers = root / "data" / "data_resplit" / name, root / "data" / "answers" / name
-    folder.mkdir(parents=True)
-    answers.mkdir(parents=True)
-
-    def table(path: Path, header: list[str], lines: list[list[object]]) -> None:
-        path.write_text("\n".join(",".join(map(str, line)) for line in [header, *lines]) + "\n")
-
-    table(folder / "train.csv", columns, rows[:cut])
-    table(folder / "test.csv", columns[:2], [row[:2] for row in rows[cut:]])
-    wanted = [columns[0], *columns[2:]]
-    table(folder / sample, wanted, [[row[0], *(0 for _ in columns[2:])] for row in rows[cut:]])
-    # The answers are in another order than the test table.
-    table(answers / "test_answer.csv", wanted, [[row[0], *row[2:]] for row in reversed(rows[cut:])])
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAPPA_DATA", str(tmp_path / "store"))
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """A release with the three JSON files of texts, and two competitions that only they name."""
     root = tmp_path / "bench"
-    wave = [(i * 37) % 60 for i in range(60)]
-    competition(
-        root,
-        "titanic",
-        ["PassengerId", "Age", "Survived"],
-        [[100 + i, w, int(w > 30)] for i, w in enumerate(wave)],
-        "gender_submission.csv",
-    )
-    competition(
-        root,
-        "air",
-        ["when", "heat", "co", "no"],
-        [[f"2020-01-{i}", w, w + 1, 2 * w + 1] for i, w in enumerate(wave)],
-        "sample_solution.csv",
-    )
+    rows = [[100 + i, w, int(w > 30)] for i, w in enumerate(WAVE)]
+    competition(root, "titanic", ["PassengerId", "Age", "Survived"], rows, "gender_submission.csv")
+    rows = [[f"2020-01-{i}", w, w + 1, 2 * w + 1] for i, w in enumerate(WAVE)]
+    competition(root, "air", ["when", "heat", "co", "no"], rows, "sample_solution.csv")
     competition(root, "words", ["id", "text", "picked"], [[i, "x", "y"] for i in range(9)], "submission.csv")
     train = [
         {"prompt": f"original {n}", "answer": None, "metadata": {"task_id": n, "data_type": "regression"}}
@@ -71,11 +61,11 @@ def folder(tmp_path: Path) -> Path:
             "target_column": "Transported",
         },
         "air": {"cleaned_prompt": "about air", "metric": "rmsle", "task_type": "extraction"},
-        "words": {"cleaned_prompt": "about words", "metric": "jaccard"},
+        "words": {"cleaned_prompt": "about words", "metric": "perplexity"},
     }
     (root / "Bench").mkdir()
-    for part, rows in (("train", train), ("eval", held)):
-        lines = "\n".join(json.dumps(row) for row in rows)
+    for part, listed in (("train", train), ("eval", held)):
+        lines = "\n".join(json.dumps(row) for row in listed)
         (root / "Bench" / f"dsbench_modeling_{part}.json").write_text(lines + "\n")
     (root / "Bench" / "dsbench_modeling_cleaned_prompts.json").write_text(json.dumps(texts))
     return root
@@ -85,11 +75,50 @@ def perfect(task: Task) -> bytes:
     return str(task.truth["answers_csv"]).encode()
 
 
+def test_the_table_has_all_competitions_and_metrics_that_exist() -> None:
+    table = competitions()
+    assert len(table) == 74
+    assert {name for each in table.values() for name in (each.metric, each.published)} <= set(METRICS)
+    differ = {name: each.published for name, each in table.items() if each.published != each.metric}
+    assert differ == {
+        "playground-series-s3e13": "hit@3",
+        "playground-series-s3e19": "smape_fraction",
+        "tabular-playground-series-mar-2022": "mse",
+    }
+    assert sum(each.split == "eval" for each in table.values()) == 8
+    assert sum(not METRICS[each.metric].higher_is_better for each in table.values()) == 33
+    families = {Task(name, "", each.metric).family for name, each in table.items()}
+    assert families == {"classification", "regression", "extraction"}
+
+
+def test_a_plain_release_loads_with_its_own_texts(tmp_path: Path) -> None:
+    """Every kind of metric; no file beyond those of the release."""
+    root = plain_release(tmp_path / "release")
+    tasks = dsbench.load(str(root))
+    assert len(tasks.ids) == 9
+    assert len(tasks.skipped) == 74 - 9
+    assert all("does not exist" in reason for reason in tasks.skipped.values())
+    rng = np.random.default_rng(0)
+    for name in tasks.ids:
+        task = tasks.get(name)
+        assert task.prompt.startswith(f"The text of {name}."), task.prompt
+        assert task.metric == competitions()[name].metric
+        assert (task.family, task.meta["task_type"]) == (task.meta["task_type"], task.family)
+        best = grade_submission(task, perfect(task))
+        assert (best.status, best.score) == ("ok", 1.0), (name, best)
+        assert best.metrics[task.metric] == pytest.approx(METRICS[task.metric].ideal, abs=1e-9)
+        header, *rows = perfect(task).decode().split("\n")[:-1]
+        mixed = "\n".join([header, *rng.permutation(rows)]).encode()
+        assert grade_submission(task, mixed) == best  # rows are matched by id
+        assert task.truth["constant"] != task.truth["reference"], name
+
+
 def test_a_folder_gives_its_usable_competitions(folder: Path) -> None:
     tasks = dsbench.load(str(folder))
     assert list(tasks.ids) == ["titanic", "air"]
-    assert "jaccard" in tasks.skipped["words"]
+    assert "'perplexity'" in tasks.skipped["words"]
     assert "absent" in tasks.skipped["absent"]
+    assert "does not exist" in tasks.skipped["bike-sharing-demand"]
     assert list(dsbench.load(str(folder), part="eval").ids) == ["air"]
     with pytest.raises(UnknownTaskError, match="titanic"):
         tasks.get("titanik")
@@ -102,9 +131,9 @@ def test_columns_come_from_the_data_and_the_kind_from_the_metric(folder: Path) -
     assert "spaceships" not in titanic.prompt
     assert "PassengerId,Survived" in titanic.prompt
     assert (titanic.family, titanic.meta["task_type"]) == ("classification", "classification")
-    assert (air.family, air.meta["target"]) == ("regression", ["co", "no"])
+    assert (air.family, air.metric, air.meta["target"]) == ("regression", "mean_rmsle", ["co", "no"])
     assert air.meta["columns"] == {"num": ["heat"], "cat": [], "missing": []}
-    assert air.compact.splitlines()[:2] == ["task: regression rmsle", "id: 'when' target: 'co' 'no'"]
+    assert air.compact.splitlines()[:2] == ["task: regression mean_rmsle", "id: 'when' target: 'co' 'no'"]
     assert set(air.files) == {"train.csv", "test.csv", "sample_submission.csv"}
 
 
@@ -123,10 +152,10 @@ def test_truth_is_aligned_by_id_whatever_the_order_of_the_answers(folder: Path) 
 
 
 def test_tasks_survive_copies(folder: Path) -> None:
-    tasks = dsbench.load(str(folder))
-    twin = pickle.loads(pickle.dumps(tasks)).get("air")  # noqa: S301  (our own bytes)
+    task = dsbench.load(str(folder)).get("air")
+    twin = pickle.loads(pickle.dumps(task))  # noqa: S301  (our own bytes)
     again = copy.deepcopy(twin)
-    assert again.truth["reference"] == twin.truth["reference"] == tasks.get("air").truth["reference"]
+    assert again.truth["reference"] == twin.truth["reference"] == task.truth["reference"]
 
 
 def test_the_scripted_expert_solves_them(folder: Path, tmp_path: Path) -> None:
@@ -148,12 +177,77 @@ def test_the_scripted_expert_solves_them(folder: Path, tmp_path: Path) -> None:
         assert (outcome.status, outcome.score > 0.8) == ("ok", True), outcome
 
 
-def test_added_data_serves_the_splits(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MAPPA_DATA", str(tmp_path / "store"))
+def test_added_data_serves_the_splits(folder: Path) -> None:
     with pytest.raises(DataMissingError, match="mappa-env data add dsbench PATH"):
         load_tasks("dsbench", "train")
-    assert adding.add("dsbench", folder).tasks == 2
+    assert sum(added.tasks for added in adding.add("dsbench", folder)) == 2
     assert list(load_tasks("dsbench", "train").ids) == ["titanic"]
+    assert list(load_tasks("dsbench", "eval").ids) == ["air"]
+    assert list(load_tasks("tabular", "added-eval").ids) == ["air"]
+    assert [problems for _, problems in adding.verify("dsbench")] == [[], []]
+
+
+def test_adding_prints_what_is_left_out_and_what_is_corrected(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["data", "add", "dsbench", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "dsbench train: 1 tasks" in said
+    assert "corrected: titanic: data_type 'regression' is wrong: the metric accuracy makes it" in said
+    assert "corrected: titanic: the cleaned text is about a column 'Transported' that no table has" in said
+    assert "corrected: air: task_type 'extraction' is wrong" in said
+    assert "corrected: air: metric" not in said  # rmsle of two columns is the mean over columns
+    assert "67 left out:\n  words: " in said  # first those that are there
+    reasons = {each.where: each.reason for each in recorded("dsbench")[1].left_out}
+    assert "does not exist" in reasons["bike-sharing-demand"]
+    assert cli.main(["data", "ls"]) == 0
+    assert cli.main(["data", "verify"]) == 0
+    assert cli.main(["list"]) == 0
+    assert "dsbench" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["overwritten", "deleted before the first action", "deleted after it"])
+def test_files_that_change_during_an_episode_trip_nothing(folder: Path, how: str) -> None:
+    tables = [*(folder / "data").rglob("titanic/*.csv")]
+    env = TeamEnv(card_of("mappa/DSBench-v0"), tasks=str(folder), coach="rubric")
+    team = make_team("dsbench")
+
+    def damage() -> None:
+        for path in tables:
+            path.write_bytes(b"\xff\xfe\x00") if how == "overwritten" else path.unlink(missing_ok=True)
+
+    before = how == "deleted before the first action"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if before else "error", DataWarning)
+        try:
+            env.reset(np.random.default_rng(0), {"task_id": "titanic"})
+            team.reset(env.episode.task, seed=0)
+            texts = {agent.name: team.act(agent.name, 0, ()) for agent in env.card.team}
+            if how != "deleted after it":
+                damage()
+            while not env.episode.over:
+                env.act(texts[str(env.episode.agent)])
+                damage()
+            outcome = env.episode.outcome
+            assert outcome is not None
+            wanted = {"overwritten": ("missing", "unavailable"), "deleted after it": ("unavailable", "ok")}
+            assert outcome.status in wanted.get(how, ("unavailable",)), outcome
+            with pytest.raises(DataError, match="titanic"):  # the next episode says which file
+                env.reset(np.random.default_rng(0), {"task_id": "titanic"})
+        finally:
+            env.close()
+
+
+def test_files_that_changed_after_adding_are_left_out(folder: Path) -> None:
+    adding.add("dsbench", folder)
+    task = load_tasks("dsbench", "train").get("titanic")
+    for path in (folder / "data").rglob("titanic/*.csv"):
+        path.write_bytes(b"\xff\xfe\x00")
+    assert grade_submission(task, perfect(task)).status == "ok"  # its answers had been read
+    with pytest.raises(DataError, match="has changed since it was added"):
+        load_tasks("dsbench", "train")
+    assert any(problems for _, problems in adding.verify("dsbench"))
     assert list(load_tasks("dsbench", "eval").ids) == ["air"]
 
 
@@ -168,25 +262,252 @@ def test_bad_folders_and_options_are_refused(folder: Path, tmp_path: Path) -> No
         dsbench.load(str(folder))
 
 
-@pytest.mark.skipif(not (REAL / "dsbench_modeling_train.json").is_file(), reason="the real texts are missing")
-def test_the_real_texts_name_metrics_that_are_offered(tmp_path: Path) -> None:
-    cleaned = json.loads((REAL / "dsbench_modeling_cleaned_prompts.json").read_text())
-    for part in ("train", "eval"):
-        name = f"dsbench_modeling_{part}.json"
-        (tmp_path / name).symlink_to(REAL / name)
-    listed = {part: dsbench._listed(tmp_path, part) for part in ("train", "eval")}
-    assert (len(listed["train"]), len(listed["eval"])) == (64, 8)
-    assert not set(listed["train"]) & set(listed["eval"])
-    offered = {
-        n
-        for n, row in cleaned.items()
-        if dsbench.ALIASES.get(row["metric"], row["metric"]) in dsbench.METRICS
-    }
-    assert set(listed["eval"]) <= offered
-    left_out = set(listed["train"]) - offered - set(dsbench.METRIC_OF)
-    assert left_out == {
-        "playground-series-s3e13",
-        "tweet-sentiment-extraction",
-        "us-patent-phrase-to-phrase-matching",
-        "google-quest-challenge",
-    }
+# -- one broken thing at a time ---------------------------------------------------------------------------
+
+BIKE = "bike-sharing-demand"
+Break = Callable[[Path, Path], object]
+
+
+def rewrite(path: Path, change: Callable[[list[list[str]]], object]) -> None:
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    change(rows)
+    path.write_text("\n".join(",".join(row) for row in rows) + "\n")
+
+
+def in_file(name: str, change: Callable[[list[list[str]]], object]) -> Break:
+    """Change the rows of a table, or of the answers."""
+    return lambda data, answers: rewrite(answers if name == "test_answer.csv" else data / name, change)
+
+
+def with_bytes(name: str, content: bytes) -> Break:
+    return lambda data, answers: (answers if name == "test_answer.csv" else data / name).write_bytes(content)
+
+
+SAMPLE, ANSWERS = "sampleSubmission.csv", "test_answer.csv"
+BROKEN: list[tuple[Break, str | None]] = [
+    (with_bytes(ANSWERS, b""), "test_answer.csv is empty"),
+    (with_bytes(ANSWERS, b"datetime,count\n"), "test_answer.csv has no rows"),
+    (with_bytes(ANSWERS, b"\x80\x03]q\x00."), "test_answer.csv, line 1: "),
+    (with_bytes(ANSWERS, b"datetime,count\n1,caf\xe9\n"), "test_answer.csv, line 2: not UTF-8"),
+    (with_bytes("train.csv", b"datetime,temp,count\n1,2,3\n1,2,\xff\n"), "train.csv, line 3: not UTF-8"),
+    (with_bytes("test.csv", b"datetime,temp\n1,\xc3"), "test.csv, line 2: not UTF-8"),
+    (with_bytes("test.csv", b"datetime,temp\n1,\x00\n"), "test.csv, line 2: a NUL"),
+    (with_bytes("train.csv", b"datetime,temp,count\n"), "train.csv has no rows"),
+    (in_file(ANSWERS, lambda rows: [row.pop() for row in rows]), "test_answer.csv has the columns"),
+    (in_file(ANSWERS, lambda rows: rows[4].pop()), "test_answer.csv, row 4: 1 cells"),
+    (
+        in_file(ANSWERS, lambda rows: rows[3].__setitem__(1, "")),
+        "test_answer.csv, row 3, column 'count': .*empty",
+    ),
+    (in_file(ANSWERS, lambda rows: rows[3].__setitem__(0, " ")), "test_answer.csv, row 3: the id is empty"),
+    (
+        in_file(ANSWERS, lambda rows: rows[3].__setitem__(1, "many")),
+        "row 3, column 'count': rmsle needs numbers",
+    ),
+    (
+        in_file(ANSWERS, lambda rows: rows[3].__setitem__(1, "nan")),
+        "row 3, column 'count': rmsle needs numbers",
+    ),
+    (
+        in_file(ANSWERS, lambda rows: rows[3].__setitem__(1, "-4")),
+        "row 3, column 'count': rmsle needs values >= 0",
+    ),
+    (
+        in_file(ANSWERS, lambda rows: rows[3].__setitem__(0, rows[2][0])),
+        "row 3: the id .* is already in row 2",
+    ),
+    (in_file(ANSWERS, lambda rows: rows[3].__setitem__(0, "x")), "row [0-9]+: the id .* is not in"),
+    (in_file(ANSWERS, lambda rows: rows.pop()), "is not in .*test_answer.csv"),
+    (in_file("test.csv", lambda rows: rows.pop()), "test.csv has 19 rows, but .*test_answer.csv has 20"),
+    (in_file("test.csv", lambda rows: rows[3].__setitem__(0, "x")), "test.csv, row 3: the id 'x' is not in"),
+    (
+        in_file("test.csv", lambda rows: rows[2].__setitem__(0, rows[1][0])),
+        "test.csv, row 2: the id .* already",
+    ),
+    (
+        in_file("test.csv", lambda rows: [row.append("count" if row is rows[0] else "1") for row in rows]),
+        "test.csv has the target",
+    ),
+    (in_file("test.csv", lambda rows: rows[5].append("9")), "test.csv is not a CSV table: .*line 6"),
+    (in_file("test.csv", lambda rows: [row.append("9") for row in rows[1:]]), "test.csv, row 1: more cells"),
+    (in_file("train.csv", lambda rows: rows[0].__setitem__(2, "counts")), None),
+    (in_file("train.csv", lambda rows: [row.pop() for row in rows]), "train.csv has no column 'count'"),
+    (
+        in_file("train.csv", lambda rows: rows[0].__setitem__(1, "count")),
+        "train.csv has the column 'count' 2 times",
+    ),
+    (
+        in_file("train.csv", lambda rows: rows[7].__setitem__(2, "lots")),
+        "train.csv, row 7, column 'count': rmsle needs numbers",
+    ),
+    (
+        in_file("train.csv", lambda rows: [row.__setitem__(2, "") for row in rows[1:]]),
+        "train.csv has 0 rows with a target",
+    ),
+    (
+        in_file(SAMPLE, lambda rows: rows[2].__setitem__(0, "x")),
+        "sampleSubmission.csv, row 2: the id 'x' is not in",
+    ),
+    (in_file(SAMPLE, lambda rows: rows.pop()), "is not in .*sampleSubmission.csv"),
+    (in_file(SAMPLE, lambda rows: [row.pop() for row in rows]), "needs an id column and a target column"),
+    (lambda data, answers: (data / SAMPLE).unlink(), "has no sample submission"),
+    (
+        lambda data, answers: (data / SAMPLE).rename(data / "my_submission.csv"),
+        r"\['my_submission.csv'\] are not named",
+    ),
+    (
+        lambda data, answers: shutil.copy(data / SAMPLE, data / "sample_submission_2.csv"),
+        "several sample submissions",
+    ),
+    (lambda data, answers: shutil.copy(data / SAMPLE, data / "my_submission.csv"), None),
+    (in_file("test.csv", lambda rows: rows[0].__setitem__(0, " datetime")), None),
+    (in_file(SAMPLE, lambda rows: rows[0].__setitem__(0, "datetime ")), "spaces around its name"),
+    (lambda data, answers: answers.unlink(), "test_answer.csv does not exist"),
+    (lambda data, answers: (data.parents[1] / "task" / f"{BIKE}.txt").unlink(), "it has no text"),
+    (lambda data, answers: (data.parents[1] / "task" / f"{BIKE}.txt").write_text(" \n"), "is empty"),
+    (lambda data, answers: (data.parents[1] / "task" / f"{BIKE}.txt").write_bytes(b"\xff"), "UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("damage", "reason"), BROKEN)
+def test_what_a_later_step_would_fail_on_is_found_with_file_and_row(
+    tmp_path: Path, damage: Break, reason: str | None
+) -> None:
+    root = plain_release(tmp_path / "release", only=(BIKE, "titanic"))
+    data, answers = root / "data_resplit" / BIKE, root / "answers" / BIKE / ANSWERS
+    damage(data, answers)
+    tasks = dsbench.load(str(root))
+    if reason is None:
+        task = tasks.get(BIKE)
+        assert grade_submission(task, perfect(task)).score == 1.0
+        return
+    assert re.search(reason, tasks.skipped[BIKE]), tasks.skipped[BIKE]
+    assert list(tasks.ids) == ["titanic"]
+
+
+def test_truth_that_tells_nothing_is_left_out(tmp_path: Path) -> None:
+    ids = list(range(30))
+    for name, values, reason in (
+        ("cat-in-the-dat", ["1"] * 30, "roc_auc needs two classes"),
+        ("playground-series-s4e5", ["0.5"] * 30, "of a single value"),
+        ("playground-series-s3e13", ["Yellow Fever", "Dengue"] * 15, "labels without spaces"),
+        ("playground-series-s3e5", ["low", "high"] * 15, "numeric labels"),
+        ("playground-series-s4e2", ["True"] * 20 + ["1"] * 10, "have no label in common"),
+    ):
+        root = tmp_path / name
+        rows = [[i, i % 7, value] for i, value in zip(ids, values, strict=True)]
+        competition(root, name, ["id", "x", "y"], rows, "sample_submission.csv")
+        with pytest.raises(DataError, match=reason):
+            dsbench.load(str(root))
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "status"),
+    [
+        ("playground-series-s3e13", "Illness_1", "ok"),
+        ("playground-series-s3e13", "Illness_1 Illness_2  Illness_0 Illness_4", "ok"),
+        ("playground-series-s3e13", "Illness_1 Flu", "values"),
+        ("playground-series-s3e13", " ", "values"),
+        ("tweet-sentiment-extraction", "", "ok"),
+        ("tweet-sentiment-extraction", "any text, quoted", "ok"),
+        ("us-patent-phrase-to-phrase-matching", "-7", "ok"),
+        ("us-patent-phrase-to-phrase-matching", "", "values"),
+        ("bike-sharing-demand", "-0.5", "ok"),
+        ("bike-sharing-demand", "-1", "range"),
+        ("lmsys-chatbot-arena", "1.01", "range"),
+        ("lmsys-chatbot-arena", "0", "ok"),
+        ("porto-seguro-safe-driver-prediction", "-1e6", "ok"),
+        ("porto-seguro-safe-driver-prediction", "1e16", "range"),
+        ("spaceship-titanic", "TRUE", "ok"),
+        ("spaceship-titanic", "0", "ok"),
+        ("spaceship-titanic", "yes", "values"),
+        ("playground-series-s4e2", "level_1", "values"),
+    ],
+)
+def test_each_metric_has_its_rules_for_a_cell(
+    all_kinds: dsbench.DSBenchTasks, name: str, cell: str, status: str
+) -> None:
+    task = all_kinds.get(name)
+    header, *rows = [line.split(",") for line in perfect(task).decode().splitlines()]
+    filled = [[row[0], *(f'"{cell}"' for _ in row[1:])] for row in rows]
+    text = "\n".join(",".join(row) for row in [header, *filled]).encode()
+    scored = score_submission(task, text)
+    assert scored.status == status, scored
+    assert (scored.score is None) == (status != "ok")
+
+
+@pytest.fixture(scope="module")
+def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> dsbench.DSBenchTasks:
+    return dsbench.load(str(plain_release(tmp_path_factory.mktemp("kinds") / "release")))
+
+
+def test_a_target_that_the_sample_calls_otherwise_is_understood_by_both_names(tmp_path: Path) -> None:
+    rows = [[i, w, w % 20] for i, w in enumerate(WAVE)]
+    root = plain_release(tmp_path / "release", only=())
+    competition(
+        root.parent,
+        "playground-series-s3e16",
+        ["id", "Length", "Age"],
+        rows,
+        "sample_submission.csv",
+        base=root,
+    )
+    sample = root / "data_resplit" / "playground-series-s3e16" / "sample_submission.csv"
+    sample.write_text(sample.read_text().replace("id,Age", "id,yield"))
+    added = adding.add("dsbench", root)[0]
+    assert any("'yield'" in text and "'Age'" in text for text in added.corrected)
+    task = load_tasks("dsbench", "train").get("playground-series-s3e16")
+    assert task.meta["target"] == "Age"
+    assert task.files["sample_submission.csv"].startswith(b"id,Age\n")  # type: ignore[union-attr]
+    assert task.truth["reference"] < task.truth["constant"]
+    for name in (b"Age", b"yield"):
+        assert grade_submission(task, perfect(task).replace(b"Age", name)).score == 1.0
+
+
+def test_infinite_and_odd_features_trip_no_reference(tmp_path: Path) -> None:
+    root = plain_release(tmp_path / "release", only=(BIKE,))
+
+    def odd(rows: list[list[str]]) -> None:
+        for number, row in enumerate(rows[1:], 1):
+            row[1] = ["inf", "-inf", "1e300", "", "nan", "7"][number % 6]
+
+    for name in ("train.csv", "test.csv"):
+        rewrite(root / "data_resplit" / BIKE / name, odd)
+    adding.add("dsbench", root)
+    task = load_tasks("dsbench", "train").get(BIKE)
+    assert np.isfinite(task.truth["reference"])
+
+
+@pytest.mark.parametrize("name", ["conways-reverse-game-of-life-2020", "google-quest-challenge"])
+def test_one_forest_is_the_reference_of_many_targets(tmp_path: Path, name: str) -> None:
+    names = [f"t{j:02d}" for j in range(12)]
+    rows = [[i, w, *((w + 3 * j) % 60 / 60 for j in range(12))] for i, w in enumerate(WAVE)]
+    competition(tmp_path, name, ["id", "x", *names], rows, "sample_submission.csv")
+    task = dsbench.load(str(tmp_path)).get(name)
+    assert task.meta["target"] == names
+    assert grade_submission(task, perfect(task)).score == 1.0
+    constant, reference = task.truth["constant"], task.truth["reference"]
+    assert (reference > constant) == METRICS[task.metric].higher_is_better
+    assert reference != constant
+
+
+@pytest.mark.skipif(not (DATA / "dsbench_modeling_train.json").is_file(), reason="the real texts are missing")
+def test_the_real_texts_with_data_made_up_are_corrected_with_a_reason(tmp_path: Path) -> None:
+    root = plain_release(tmp_path / "release", texts=False)
+    for name in ("train", "eval", "cleaned_prompts"):
+        (root / f"dsbench_modeling_{name}.json").symlink_to(DATA / f"dsbench_modeling_{name}.json")
+    corrected = [text for added in adding.add("dsbench", root) for text in added.corrected]
+    for name, kind in (
+        ("playground-series-s4e2", "data_type 'regression' is wrong"),
+        ("playground-series-s3e13", "data_type 'regression' is wrong"),
+        ("tweet-sentiment-extraction", "data_type 'regression' is wrong"),
+        ("titanic", "a column 'Transported' that no table has"),
+    ):
+        assert any(text.startswith(name) and kind in text for text in corrected), (name, corrected)
+    assert not any("metric" in text and "is wrong: its text" in text for text in corrected), corrected
+    tasks = load_tasks("dsbench", "train")
+    assert "Survived" in tasks.get("titanic").prompt
+    release = Release(root)
+    assert (len(release.names("train")), len(release.names("eval"))) == (67, 8)  # oct-2021 is not DSBench's
+    left_out = {each.where: each.reason for added in recorded("dsbench") for each in added.left_out}
+    assert "does not exist" in left_out["tabular-playground-series-oct-2021"]

@@ -10,7 +10,8 @@ import pytest
 
 from mappa_env.cards import read_card
 from mappa_env.data import load_tasks
-from mappa_env.data.adding import add
+from mappa_env.data import store as store_module
+from mappa_env.data.adding import add, verify
 from mappa_env.data.leaks import check_disjoint, normalise, overlap
 from mappa_env.errors import DataError, DataMissingError, OptionError, UnknownTaskError
 from mappa_env.places import data_root
@@ -67,7 +68,9 @@ def test_the_known_leak_is_found_and_can_be_left_out():
     add("aime", held_out, split="eval")
     with pytest.raises(DataError, match="18 of 933 training tasks are also held out"):
         add("aime", pool)
-    assert add("aime", pool, drop_overlap=True).dropped == 18
+    (added,) = add("aime", pool, drop_overlap=True)
+    assert (added.tasks, len(added.left_out)) == (915, 18)
+    assert "row 868: aime-2022-I-8 is in the other split" in str(added.left_out[0])
     assert load_tasks("aime", "train").ids == rest.ids
     assert len(load_tasks("aime", "eval").ids) == 32
 
@@ -90,7 +93,7 @@ def test_missing_data_names_the_command(split, command):
 
 def test_added_tasks_come_back_the_same(tmp_path, store):
     path = write(tmp_path / "own.jsonl", [row(1), row(2, year=2001, part="II", problem_number=3), row(1)])
-    added = add("amc", path)
+    (added,) = add("amc", path)
     assert (added.tasks, added.path, data_root()) == (2, store / "amc" / "train.json", store)
     direct, again = load_tasks("amc", str(path)), load_tasks("amc", "train")
     assert list(direct.ids) == list(again.ids) == ["amc-t1", "amc-2001-II-3"]
@@ -102,9 +105,8 @@ def test_added_tasks_come_back_the_same(tmp_path, store):
     [
         ("[1]", "row 1: expected an object"),
         ("[{}]", "row 1: 'prompt' must be a string"),
-        ('{"prompt": "x"}', "row 1: 'answer' must be a string or a number"),
+        ('{"prompt": "x"}', "line 1: 'answer' must be a string or a number"),
         ('{"prompt": "x", "answer": true}', "found True"),
-        ('{"prompt": "x", "answer": 1}\n{"prompt"', "line 2 is not valid JSON"),
         ("[", "not valid JSON"),
         ("", "no tasks"),
         ("[]", "no tasks"),
@@ -118,6 +120,156 @@ def test_malformed_files_name_the_place(tmp_path, text, words):
         load_tasks("aime", str(path))
     with pytest.raises(DataError, match=words):
         add("aime", path)
+
+
+MANY = [
+    b'{"prompt": "What is 1 + 1?", "answer": 2}',
+    b'{"prompt": "What is \xff?", "answer": 1}',
+    b'{"prompt": "What is 1 + 1 ?", "answer": "2"}',
+    b'{"prompt": "What is 1 + 2?", "answer": 3}',
+    b'{"prompt": "what is $1 + 2$?", "answer": 4}',
+    b'{"prompt": "What is 2 + 2?", "answer": " "}',
+    b'{"prompt": "\\ud800", "answer": 1}',
+    b'{"prompt": "a\\u0000b", "answer": 1}',
+    b'{"prompt": "What is 1/0?", "answer": NaN}',
+    b'{"prompt": "What is 10^3?", "answer": 1000}',
+    b'{"prompt": "What is 10^4?", "answer": 10000, "answer_type": "expression"}',
+    b'{"prompt": "What is 10^5?", "answer": 5, "answer_type": "expresion"}',
+    b'{"prompt": "x", "id": "a", "answer": 1}',
+    b'{"prompt": "y", "id": "a", "answer": 1}',
+    b"[" * 100_000,
+    b'{"prompt"',
+]
+REASONS = {
+    2: "is not UTF-8 text: invalid start byte at byte 20",
+    3: "repeats FILE, line 1",
+    5: "repeats FILE, line 4, but with the answer '4' instead of '3'",
+    4: "its repetitions have other answers",
+    6: "'answer' must be a string or a number, found ' '",
+    7: "'prompt' is not Unicode text",
+    8: "'prompt' has a NUL character at 1",
+    9: "'answer' must be a finite number, found nan",
+    10: "the answer '1000' is not an integer from 0 to 999; if it is right, give the row",
+    12: "answer_type='expresion' is unknown; use one of ('integer', 'expression'). Did you mean",
+    14: "the id 'aime-a' occurs twice",
+    15: "is not valid JSON",
+    16: "is not valid JSON",
+}
+
+
+def test_unusable_rows_are_left_out_with_place_and_reason(tmp_path):
+    path = tmp_path / "many.json"
+    path.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(MANY) + b"\r\n")
+    (added,) = add("aime", path)
+    assert (added.tasks, len(added.left_out)) == (len(MANY) - len(REASONS), len(REASONS))
+    for line, reason in REASONS.items():
+        where = f"{path}, line {line}"
+        (found,) = [each.reason for each in added.left_out if each.where == where]
+        assert found.startswith(reason.replace("FILE", str(path))), (line, found)
+        assert len(str(found)) < 1000
+    assert store_module.recorded() == [added]
+    assert list(load_tasks("aime", "train").ids) == ["aime-many-000", "aime-many-010", "aime-a"]
+    with pytest.raises(DataError, match=r"line 2: is not UTF-8 text.* \(and 11 more rows\)"):
+        load_tasks("aime", str(path))
+
+
+def test_a_file_of_unusable_rows_changes_nothing(tmp_path, store):
+    good = write(tmp_path / "good.jsonl", [row(1)])
+    add("amc", good)
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    with pytest.raises(DataError, match=r"has no tasks.*'answer' must be"):
+        add("amc", write(tmp_path / "bad.jsonl", [row(2, answer=None)]))
+    assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"tasks": 1}', '{"path": 1, "left_out": [{"x": 1}]}'])
+def test_a_broken_record_names_itself(text, store):
+    record = store / "aime" / "train.added.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(text)
+    with pytest.raises(DataError, match=r"train\.added\.json is not a record of added data"):
+        store_module.recorded()
+
+
+def problem(n: int, **more) -> dict:
+    return {
+        "problem": f"What is {n} + {n}?",
+        "level": "Level 3",
+        "type": "Prealgebra",
+        "solution": rf"Not \boxed{{1}}, but $\boxed{{{2 * n}}}$.",
+    } | more
+
+
+def math_copy(folder: Path) -> Path:
+    """A copy in the layout of MATH: one held-out problem is also a training problem."""
+    for at, name in enumerate(
+        ["train/algebra/1", "train/algebra/2", "train/geometry/10", "train/geometry/9"]
+    ):
+        write(folder / f"{name}.json", [problem(at)])
+    write(folder / "train" / "geometry" / "11.json", [problem(20, solution="It is 40.")])
+    write(folder / "train" / "__MACOSX" / "._9.json", [problem(21)])
+    write(
+        folder / "test" / "algebra" / "1.json",
+        [
+            problem(3),
+        ],
+    )
+    write(
+        folder / "test" / "algebra" / "2.json",
+        [problem(30, solution=r"$\boxed 7$, so \fbox{60}.", level="Level ?")],
+    )
+    return folder
+
+
+def test_a_copy_of_math_is_added_whole(tmp_path):
+    copy = math_copy(tmp_path / "MATH")
+    with pytest.raises(DataError, match="1 of 4 training tasks are also held out"):
+        add("math", copy)
+    with pytest.raises(DataMissingError):
+        load_tasks("math", "train")
+    train, held_out = add("math", copy, drop_overlap=True)
+    assert (train.split, train.tasks, held_out.split, held_out.tasks) == ("train", 3, "eval", 2)
+    assert [str(each).partition("MATH/")[2] for each in train.left_out] == [
+        r"train/geometry/11.json: the solution has no \boxed{} with the answer; it ends 'It is 40.'.",
+        "train/geometry/9.json: math-geometry-9 is in the other split, as math-algebra-1",
+    ]
+    tasks = load_tasks("math", "train")
+    assert list(tasks.ids) == ["math-algebra-1", "math-algebra-2", "math-geometry-10"]
+    task = tasks.get("math-geometry-10")
+    assert (task.topic, dict(task.meta), dict(task.truth)) == ("Prealgebra", {"level": 3}, {"answer": "4"})
+    assert "boxed" not in task.prompt
+    last = load_tasks("math", "eval").get("math-algebra-2")
+    assert (dict(last.meta), dict(last.truth)) == ({}, {"answer": "60"})
+    assert not any(problems for _, problems in verify())
+
+
+def test_rows_of_math_500_are_read(tmp_path):
+    rows = [
+        problem(
+            n, answer=str(2 * n), subject="Algebra", level=2, unique_id=f"test/algebra/{n}.json", solution=""
+        )
+        for n in range(3)
+    ]
+    for row in rows:
+        del row["type"]
+    (added,) = add("math", write(tmp_path / "test.jsonl", rows), split="eval")
+    task = load_tasks("math", "eval").get("math-test-algebra-2")
+    assert (added.tasks, task.topic, dict(task.meta)) == (3, "Algebra", {"level": 2})
+    with pytest.raises(DataMissingError, match="folder per subject"):
+        add("math", tmp_path)
+
+
+def test_verify_finds_what_changed_since(tmp_path, store):
+    add("amc", write(tmp_path / "own.jsonl", [row(1), row(2)]))
+    ((added, problems),) = verify("amc")
+    assert (problems, list(added.problems())) == ([], [])
+    path = store / "amc" / "train.json"
+    text = path.read_text()
+    path.write_text(text.replace('"4"', '"5"'))
+    assert list(added.problems()) == []  # of the same size: only the digest differs
+    assert [problem.partition(" has ")[0] for _, (problem,) in verify()] == [str(path)]
+    path.unlink()
+    assert [problem for _, (problem,) in verify()] == [f"{path}: No such file or directory"]
 
 
 def test_unknown_names_are_refused_with_the_nearest(tmp_path):
@@ -178,3 +330,19 @@ def test_problems_are_compared_by_text_and_by_contest():
     assert overlap(a, b) == [("a", "c"), ("b", "d")]
     assert normalise("x+1") == normalise("$x + 1$") != normalise("x+2")
     check_disjoint(a, [task("e", "New", year=2001, part="II", number=4)], "")
+
+
+def test_golds_that_the_grader_cannot_read_are_refused_at_loading(tmp_path):
+    rows = [row(1, answer=r"\frac{1"), row(2, answer=r"\sqrt"), row(3, answer=r"\sqrt{3}"), row(4)]
+    path = write(tmp_path / "own.jsonl", rows)
+    (added,) = add("amc", path)
+    assert added.tasks == 2
+    assert [each.reason.partition(" cannot be graded: ")[2] for each in added.left_out] == [
+        "it is empty or its braces do not match.",
+        r"'\\sqrt' is not a mathematical expression",
+    ]
+    for loader in ("amc", "jsonl"):
+        with pytest.raises(DataError, match="cannot be graded"):
+            load_tasks(loader, str(path))
+    other = write(tmp_path / "words.jsonl", [row(1, answer=r"C:\sqrt", metric="path")])
+    assert load_tasks("jsonl", str(other)).ids == ("t1",)

@@ -87,6 +87,7 @@ def test_the_answers_themselves_are_perfect_in_any_order(task: Task) -> None:
         (VALUES, put("many"), "values"),
         (VALUES, put("1e300"), "range"),
         (LOGS, put("-5"), "range"),
+        (LOGS, put("-0.5"), "range"),  # the metric is defined there, but the text forbids it
         (LOSS, put("1.5"), "range"),
         (LABELS, put("0.7"), "values"),
         (LABELS, put("2"), "values"),
@@ -157,6 +158,16 @@ def test_spellings_of_the_same_values_are_the_same() -> None:
     assert floats == plain
     quoted = "\r\n".join(",".join(f'"{cell}"' for cell in row) for row in answers(LABELS))
     assert grade_submission(LABELS, b"\xef\xbb\xbf" + quoted.encode()) == plain
+
+
+def test_ids_and_labels_are_understood_after_a_round_trip_through_floats_and_booleans() -> None:
+    plain = changed(LABELS, lambda rows: rows)
+    truths = {"0": "False", "1": "true"}
+    printed = changed(LABELS, lambda rows: [rows[0], *([f"{row[0]}.0", truths[row[1]]] for row in rows[1:])])
+    padded = changed(LABELS, lambda rows: [rows[0], *([row[0].zfill(9), row[1]] for row in rows[1:])])
+    assert printed == padded == plain
+    wrong = changed(LABELS, lambda rows: [rows[0], *([f"{row[0]}.5", row[1]] for row in rows[1:])])
+    assert wrong.status == "ids"
 
 
 def change_of(name: str, agent: str) -> FileChange:

@@ -1,0 +1,85 @@
+"""The columns of a competition: its id, its targets, and what the tables call them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mappa_env.data.tabular.dsbench.release import Files
+from mappa_env.errors import DataError
+
+
+class Layout(NamedTuple):
+    """``ids`` and ``targets`` as train.csv names them; ``aliases``: other names in the sample -> these."""
+
+    ids: str
+    targets: tuple[str, ...]
+    aliases: Mapping[str, str]
+    columns: tuple[str, ...]
+    """All columns of all tables."""
+
+
+def layout_of(files: Files) -> Layout:
+    """Read the headers. The sample submission decides: its first column is the id, the others the targets.
+
+    Where it names one target that train.csv does not have, the one column of train.csv that is missing in
+    test.csv is the target, and both names are understood. Raises DataError.
+    """
+    train, test, sample = (header_of(path) for path in (files.train, files.test, files.sample))
+    if len(sample) < 2:
+        raise DataError(f"{files.sample} needs an id column and a target column, found {sample}")
+    ids, *targets = sample
+    aliases: dict[str, str] = {}
+    if absent := [name for name in targets if name not in train]:
+        only = [name for name in train if name not in test and name != ids]
+        if len(targets) != 1 or len(only) != 1:
+            raise DataError(f"{files.train} has no column {absent[0]!r}, which {files.sample.name} asks for")
+        aliases = {targets[0]: only[0]}
+        targets = only
+    for path, header in ((files.train, train), (files.test, test), (files.sample, sample)):
+        if repeated := [name for name in (ids, *targets) if header.count(name) > 1]:
+            raise DataError(f"{path} has the column {repeated[0]!r} {header.count(repeated[0])} times")
+    if spaced := [name for name in (ids, *targets) if name != name.strip()]:
+        raise DataError(f"{files.sample}: the column {spaced[0]!r} has spaces around its name")
+    if found := [name for name in (*targets, *aliases) if name in test]:
+        raise DataError(f"{files.test} has the target {found[0]!r}: its values are the answers")
+    return Layout(ids, tuple(targets), aliases, tuple(dict.fromkeys((*train, *test, *sample, *targets))))
+
+
+def header_of(path: Path) -> list[str]:
+    """The names of the columns, whatever bytes follow. Raises DataError."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+            header = next(csv.reader(stream), [])
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{path}, header: {error}") from None
+    if not any(header):
+        raise DataError(f"{path} is empty")
+    return header
+
+
+def columns_for(path: Path, wanted: Sequence[str], aliases: Mapping[str, str]) -> list[int]:
+    """The positions of ``wanted`` in the answer file, by name, or by position if the names differ.
+
+    Raises DataError.
+    """
+    header = [aliases.get(name, name) for name in header_of(path)]
+    if set(wanted) <= set(header):
+        return [header.index(name) for name in wanted]
+    if len(header) == len(wanted):
+        return list(range(len(wanted)))
+    raise DataError(f"{path} has the columns {header}; the sample submission asks for {list(wanted)}")
+
+
+def renamed(path: Path, names: Sequence[str]) -> bytes:
+    """A CSV file with another header. Raises DataError."""
+    try:
+        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{path}: {error}") from None
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([names, *rows[1:]])
+    return text.getvalue().encode()

@@ -1,0 +1,356 @@
+"""Answers as trees: numbers, words, lists, tuples, sets, intervals, and expressions that need algebra."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mappa_env.grading.latex import CLOSE, GROUP, OPEN, balanced, clean
+from mappa_env.grading.numbers import Number, read_number
+
+Kind = Literal["list", "named", "set", "()", "[]", "(]", "[)", "union"]
+
+LONGEST = 2000
+"""Characters of the longest text that is read."""
+MOST_ITEMS = 64
+MAX_DEPTH = 8
+MAX_SYMBOL = 40
+"""Characters of the longest left side of ``x = 5`` that is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text, the letter of a choice, or digits with a base; in any case if it has more than one letter."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Infinity:
+    """``sign`` is 1 or -1."""
+
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Anything else, as cleaned text: a root, a polynomial, an equation, a matrix.
+
+    ``equation``: the whole ``y = 2x`` of which ``text`` is the right side.
+    """
+
+    text: str
+    equation: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Several answers. ``list``, ``set`` and ``union`` have no order.
+
+    ``named``: assignments, whose ``names`` are as long as ``items``. A pair of brackets: a point or an
+    interval.
+    """
+
+    kind: Kind
+    items: tuple[Answer, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The letter of a choice together with its value: ``(C) 12``."""
+
+    letter: Words
+    value: Answer
+
+
+Answer = Number | Words | Infinity | Expression | Sequence | Choice
+
+_LABEL = re.compile(rf"(?:{OPEN} ?\(([A-Z])\) ?{CLOSE}|\(([A-Z])\))[ .:]*(?=[^] .:,;)({{\[])")
+_LETTER = re.compile(r"(?:(?:choice|option|answer) )?\(?([A-Z])\)?\.?", re.IGNORECASE)
+_JOIN = re.compile(rf"{OPEN} ?,? ?(?:and|or) ?{CLOSE}|(?<![A-Za-z\\])(?:, ?)?(?:and|or)(?![a-z])")
+_BASED = re.compile(r"([0-9][0-9A-F.]*) ?_ ?(?:\{ ?([0-9]{1,2}) ?\}|([0-9]{1,2}))")
+_GROUPED = re.compile(r"[+-]?\$?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?%?")
+_RELATION = re.compile(r"[<>≤≥]")
+_SYMBOL = re.compile(
+    r"(?:\\[A-Za-z]+(?![A-Za-z])|[A-Za-z]|_[A-Za-z0-9]|_ ?\{[^{}]*\}|\([A-Za-z0-9, -]*\)|"
+    r"\|[A-Za-z0-9+ -]*\||[{}':, ])+"
+)
+_PROSE = re.compile(rf"[A-Za-z{OPEN}{CLOSE} ,.;:!?'\"-]+")
+_PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[ ,.'-]+[A-Za-z]+)*[.!]?")
+_LONG_WORD = re.compile(r"[A-Za-z]{3}")
+_FLIP = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
+_ENDS = {"(": ")", "[": "]"}
+
+
+def read_answer(text: str) -> Answer | None:
+    """The answer that a text gives; None if it is blank, too long or its braces do not match."""
+    if len(text) > LONGEST:
+        return None
+    text = clean(text)
+    if not balanced(text):
+        return None
+    return _read(text, 0)
+
+
+def leaves(answer: Answer) -> Iterator[Number | Words | Infinity | Expression]:
+    """The parts of an answer that have no parts."""
+    if isinstance(answer, Sequence):
+        for item in answer.items:
+            yield from leaves(item)
+    elif isinstance(answer, Choice):
+        yield from leaves(answer.value)
+    else:
+        yield answer
+
+
+def _read(text: str, depth: int) -> Answer | None:
+    text = _bare(text)
+    if not text:
+        return None
+    if depth > MAX_DEPTH:
+        return Expression(text)
+    if label := _LABEL.match(text):
+        value = _read(text[label.end() :], depth + 1)
+        return None if value is None else Choice(Words(label[1] or label[2]), value)
+    if based := _BASED.fullmatch(text):
+        return Words(f"{based[1]}_{based[2] or based[3]}")
+    found = read_number(text[1:-1].strip() if _is_marked(text) else text) or _words(text)
+    if found is not None:
+        return found
+    if _is_marked(text):
+        return _read(text[1:-1], depth + 1)
+    for separator in ("∪", ";", "or", ","):
+        parts = _split(text, separator)
+        if len(parts) > 1:
+            return _sequence(text, parts, "union" if separator == "∪" else "list", depth)
+    return _relation(text, depth) or _bracketed(text, depth) or _plus_minus(text, depth) or _leaf(text)
+
+
+def _leaf(text: str) -> Answer:
+    if text in ("∞", "+∞", "-∞"):
+        return Infinity(-1 if text[0] == "-" else 1)
+    return Expression(text)
+
+
+def _bare(text: str) -> str:
+    """Without dollars, a full stop, and braces and math brackets around the whole."""
+    while True:
+        before = text
+        text = text.strip().strip("$").strip()
+        if text.endswith((".", ",")) and not text.endswith("..."):
+            text = text[:-1]
+        if text.startswith(r"\(") and text.endswith(r"\)"):
+            text = text[2:-2]
+        if text.startswith("{") and text.endswith("}") and _spans(text) and not _split(text[1:-1], ",")[1:]:
+            text = text[1:-1]
+        if text == before:
+            return text
+
+
+def _words(text: str) -> Answer | None:
+    """The words of a text command, or plain ones."""
+    if _is_marked(text):
+        inner = text[1:-1].strip()
+        if not inner or any(mark in inner for mark in "\\=<>^_+*/" + GROUP) or _split(inner, ",")[1:]:
+            return None
+        return _letter(inner) or Words(" ".join(inner.strip(".,;:! ").split()))
+    if letter := _letter(text):
+        return letter
+    marked = OPEN in text and _PROSE.fullmatch(text)
+    if marked or (_LONG_WORD.search(text) and _PLAIN_WORDS.fullmatch(text)):
+        if _split(text, "or")[1:] or ("," in text and marked):
+            return None
+        return Words(" ".join(text.replace(OPEN, " ").replace(CLOSE, " ").strip(".,;:! ").split()))
+    return None
+
+
+def _is_marked(text: str) -> bool:
+    return text.startswith(OPEN) and text.endswith(CLOSE) and text.count(OPEN) == 1
+
+
+def _letter(text: str) -> Words | None:
+    found = _LETTER.fullmatch(text)
+    return Words(found[1]) if found and (len(text) == 1 or found[1].isupper()) else None
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The parts between separators that are outside brackets."""
+    if separator == "or":
+        places = [(m.start(), m.end()) for m in _JOIN.finditer(text)]
+    elif separator == "," and _GROUPED.fullmatch(text):
+        return [text]
+    else:
+        places = [(i, i + 1) for i, c in enumerate(text) if c == separator]
+    if not places:
+        return [text]
+    depths = _depths(text)
+    parts, at = [], 0
+    for start, end in places:
+        if depths[start] == 0:
+            parts.append(text[at:start])
+            at = end
+    return [*parts, text[at:]]
+
+
+def _depths(text: str) -> list[int]:
+    """For each character, the brackets and text commands around it; each mark itself counts as inside."""
+    depth, inside, found = 0, False, []
+    for c in text:
+        if c == OPEN:
+            inside = True
+        elif not inside and c in "([{":
+            depth += 1
+        found.append(depth + (inside and c != OPEN))
+        if c == CLOSE:
+            inside = False
+        elif not inside and c in ")]}":
+            depth = max(0, depth - 1)
+    return found
+
+
+def _spans(text: str) -> bool:
+    """Whether the first bracket is closed by the last character."""
+    depths = _depths(text)
+    return all(depth > 0 for depth in depths) and depths[-1] == 1
+
+
+def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
+    parts = [part for part in parts if part.strip()]
+    if len(parts) > MOST_ITEMS:
+        return Expression(text)
+    if len(parts) == 1:
+        return _read(parts[0], depth + 1) or Expression(text)
+    names = [_name(part) for part in parts]
+    if all(names) and len(set(names)) == len(names):
+        found = [_read(part.partition("=")[2], depth + 1) for part in parts]
+        items = tuple(item for item in found if item is not None)
+        return (
+            Sequence("named", items, tuple(map(str, names))) if len(items) == len(parts) else Expression(text)
+        )
+    items = ()
+    for part in parts:
+        item = _read(part, depth + 1)
+        if item is None:
+            return Expression(text)
+        flat = isinstance(item, Sequence) and item.kind == "list" and kind == "list"
+        items += item.items if flat and isinstance(item, Sequence) else (item,)
+    if any(_RELATION.search(part) for part in parts) and "and" in text:
+        return Expression(text)  # one answer with several conditions
+    pairs = all(isinstance(item, Sequence) and len(item.items) == 2 for item in items)
+    if kind == "list" and pairs and any("∞" in part or _RELATION.search(part) for part in parts):
+        kind = "union"
+    return Sequence(kind, tuple(dict.fromkeys(items)))
+
+
+def _name(part: str) -> str:
+    """The symbol to which a part assigns a value; empty if it does not."""
+    left, equals, _ = part.partition("=")
+    left = left.strip()
+    return left if equals and _is_symbol(left) else ""
+
+
+def _is_symbol(text: str) -> bool:
+    """Whether the text only names something: ``x_1``, ``f(2)``, ``(p, q)``, ``AB : CD``; not ``x + y``."""
+    return len(text) <= MAX_SYMBOL and bool(_SYMBOL.fullmatch(text)) and text.upper() != text.lower()
+
+
+def _relation(text: str, depth: int) -> Answer | None:
+    """The value of ``x = 5``, ``x ≈ 5`` or ``x ∈ {1, 2}``, the interval of ``0 < x ≤ 1``; else None."""
+    depths = _depths(text)
+    marks = [(i, c) for i, c in enumerate(text) if c in "=≈∈<>≤≥≠" and depths[i] == 0]
+    if not marks:
+        return None
+    kinds = {c for _, c in marks}
+    cuts = [-1, *(i for i, _ in marks), len(text)]
+    parts = [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)]
+    if kinds <= set("<>≤≥"):
+        return _interval(parts, [c for _, c in marks], depth)
+    if kinds == {"∈"} and len(parts) == 2 and _is_symbol(parts[0]):
+        return _read(parts[1], depth + 1)
+    if not kinds <= {"=", "≈"}:
+        return None
+    approximate = next((n for n, (_, c) in enumerate(marks) if c == "≈"), None)
+    if approximate is not None and approximate > 0:
+        parts = parts[: approximate + 1]  # x = 1/3 ≈ 0.33
+    first, last = parts[0], parts[-1]
+    value = _read(last, depth + 1)
+    if value is None or (first and not _is_symbol(first)):
+        return None
+    return Expression(value.text, text) if isinstance(value, Expression) else value
+
+
+def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
+    if len(parts) == 2:
+        left, right = (_read(part, depth + 1) if part else None for part in parts)
+        mark = marks[0]
+        if _constant(left) and right is not None and not _constant(right):
+            left, right, mark, parts = right, left, _FLIP[mark], parts[::-1]
+        if left is None or right is None or not _constant(right) or not _variable(parts[0]):
+            return None
+        if mark in "<≤":
+            return Sequence("(]" if mark == "≤" else "()", (Infinity(-1), right))
+        return Sequence("[)" if mark == "≥" else "()", (right, Infinity(1)))
+    if len(parts) != 3 or not _variable(parts[1]):
+        return None
+    if set(marks) <= set(">≥"):
+        parts, marks = parts[::-1], [_FLIP[mark] for mark in marks[::-1]]
+    if not set(marks) <= set("<≤"):
+        return None
+    low, high = _read(parts[0], depth + 1), _read(parts[2], depth + 1)
+    if low is None or high is None or not (_constant(low) and _constant(high)):
+        return None
+    kind: Kind = {"<<": "()", "<≤": "(]", "≤<": "[)", "≤≤": "[]"}["".join(marks)]  # type: ignore[assignment]
+    return Sequence(kind, (low, high))
+
+
+def _variable(text: str) -> bool:
+    return bool(
+        re.fullmatch(r"(?:\\[A-Za-z]+|[A-Za-z])(?:_[A-Za-z0-9]|_\{[A-Za-z0-9]+\}|\([A-Za-z]\))?", text)
+    )
+
+
+def _constant(answer: Answer | None) -> bool:
+    if isinstance(answer, Expression):
+        return not re.search(r"(?<![\\A-Za-z])[A-Za-z]", answer.text)
+    return isinstance(answer, (Number, Infinity))
+
+
+def _bracketed(text: str, depth: int) -> Answer | None:
+    r"""``(a, b)``, ``[a, b)``, ``\{a, b\}``, ``{a, b}`` and ``(a)``; None if no brackets are around it."""
+    if text.startswith(r"\{") and text.endswith(r"\}"):
+        inner, opened = text[2:-2], "{"
+        if not _spans(text[1:-2] + "}"):
+            return None
+    elif text[0] in "([{" and text[-1] in ")]}" and _spans(text):
+        inner, opened = text[1:-1], text[0]
+    else:
+        return None
+    separator = ";" if len(_split(inner, ";")) > 1 else ","
+    parts = inner.split(",") if _GROUPED.fullmatch(inner) else _split(inner, separator)
+    if opened == "{":
+        if any(mark in inner for mark in ("|", r"\mid", ":")):
+            return None
+        found = _read(inner, depth + 1) if len(parts) == 1 else _sequence(text, parts, "list", depth)
+        if found is None or isinstance(found, Expression):
+            return None
+        listed = isinstance(found, Sequence) and found.kind == "list"
+        return Sequence("set", found.items if listed and isinstance(found, Sequence) else (found,))
+    if len(parts) == 1:
+        return _read(inner, depth + 1) if (text[0], text[-1]) == ("(", ")") else None
+    if len(parts) > MOST_ITEMS:
+        return None
+    items = [_read(part, depth + 1) for part in parts]
+    kind: Kind = f"{text[0]}{text[-1]}"  # type: ignore[assignment]
+    return None if None in items else Sequence(kind, tuple(item for item in items if item is not None))
+
+
+def _plus_minus(text: str, depth: int) -> Answer | None:
+    if text.count("±") != 1 or "∓" in text:
+        return None
+    both = [_read(text.replace("±", sign), depth + 1) for sign in ("+", "-")]
+    items = tuple(item for item in both if item is not None)
+    return Sequence("list", items) if len(items) == 2 else None

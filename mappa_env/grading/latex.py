@@ -1,0 +1,148 @@
+r"""LaTeX in one spelling: without spacing, sizes, fonts and colours. Takes linear time on any text.
+
+``clean`` writes operators as single characters (``\le`` and ``<=`` as ``≤``) and text as ``⟦text⟧``;
+``to_latex`` turns them back.
+"""
+
+from __future__ import annotations
+
+import re
+
+OPEN, CLOSE = "⟦", "⟧"
+"""Around text, such as a unit or a word, of any of LaTeX's text commands."""
+GROUP = "\x01"
+r"""``{,}`` and ``,\!``, which separate thousands and never items."""
+BREAK = "\x02"
+r"""``\\\\``, a new line of a matrix."""
+
+_CHARS = str.maketrans(
+    {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}  # full width
+    | {"−": "-", "–": "-", "—": "-", "‐": "-", "⁄": "/", "÷": "/", "·": "×", "⋅": "×", "⩽": "≤", "⩾": "≥"}
+    | dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\t\r\n~", " ")
+    | dict.fromkeys(f"\u200b\u2060\ufeff{OPEN}{CLOSE}{GROUP}{BREAK}")
+)
+_COLOR = re.compile(r"\\(?:text)?color *\{[A-Za-z0-9!]{0,20}\}")
+_TEXT = frozenset(
+    [
+        "text",
+        "textbf",
+        "textit",
+        "textrm",
+        "textsf",
+        "texttt",
+        "textnormal",
+        "mbox",
+        "hbox",
+        "mathrm",
+        "rm",
+        "operatorname",
+    ]
+)
+_FONTS = frozenset(
+    [
+        "mathbf",
+        "boldsymbol",
+        "bm",
+        "mathit",
+        "mathsf",
+        "mathnormal",
+        "boxed",
+        "fbox",
+        "underline",
+        "ensuremath",
+    ]
+)
+_BRACE = re.compile(r"\\(?:([A-Za-z]+) *\{|[\\{}])|[{}]")
+_DROPPED = re.compile(
+    r"\\!|\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|strut|hfill)(?![A-Za-z])"
+)
+_SPACE = re.compile(
+    r"(?:\\[,;:> ]|\\q?quad(?![A-Za-z])|\\thinspace(?![A-Za-z])|\\[hv]space *\{[^{}]{0,20}\}| )+"
+)
+_DEGREE = re.compile(r"\^ *(?:\{ *\\circ *\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])|\^ *\{ *° *\}|\^ *°")
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_NAMES = {
+    **{"dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "lbrace": r"\{", "rbrace": r"\}"},
+    **{"le": "≤", "leq": "≤", "leqslant": "≤", "ge": "≥", "geq": "≥", "geqslant": "≥", "lt": "<", "gt": ">"},
+    **{"ne": "≠", "neq": "≠", "in": "∈", "cup": "∪", "infty": "∞", "infin": "∞", "pm": "±", "mp": "∓"},
+    **{
+        "approx": "≈",
+        "cdot": "×",
+        "times": "×",
+        "emptyset": "∅",
+        "varnothing": "∅",
+        "colon": ":",
+        "div": "/",
+    },
+    **{"lparen": "(", "rparen": ")", "lbrack": "[", "rbrack": "]", "euro": "€", "pounds": "£"},
+}
+_SYMBOLS = re.compile(r"<=|>=|!=|\\%|\\\$|\{ *, *\}")
+_AS = {"<=": "≤", ">=": "≥", "!=": "≠", r"\%": "%", r"\$": "$"}
+_THOUSANDS = re.compile(r", ?\\! ?(?=[0-9]{3}(?![0-9]))")
+_LOOSE_DOLLAR = re.compile(r"(?<= )\$|\$(?= )")
+_SHORT_FRACTION = re.compile(r"\\frac *([0-9])(?= *[0-9{\\])")
+_SHORT_BOTTOM = re.compile(r"(\\frac *\{[^{}]*\}) *([0-9A-Za-z])")
+_SHORT_ROOT = re.compile(r"\\sqrt *([0-9A-Za-z])")
+_BACK = str.maketrans(
+    {"≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∈": r"\in ", "∪": r"\cup ", "∞": r"\infty ", "±": r"\pm "}
+    | {"∓": r"\mp ", "≈": r"\approx ", "×": r"\cdot ", "∅": r"\emptyset ", "°": r"^{\circ}", "%": r"\%"}
+    | {BREAK: r"\\", OPEN: r"\text{", CLOSE: "}", GROUP: "{,}", "√": r"\sqrt ", "π": r"\pi "}
+)
+
+
+def clean(text: str) -> str:
+    """The text in one spelling; see the module."""
+    text = text.translate(_CHARS)
+    text = text.replace("\\\\", BREAK if r"\begin" in text else "\\")  # else escaped twice, as in JSON
+    text = _fonts(_COLOR.sub("", _THOUSANDS.sub(GROUP, text)))
+    text = _COMMAND.sub(lambda found: _NAMES.get(found[1], found[0]), _DROPPED.sub("", text))
+    text = _SYMBOLS.sub(lambda found: _AS.get(found[0], GROUP), _DEGREE.sub("°", text))
+    text = _SPACE.sub(" ", _LOOSE_DOLLAR.sub(" ", text)).strip(" $")
+    text = _SHORT_FRACTION.sub(r"\\frac{\1}", text)
+    return _SHORT_ROOT.sub(r"\\sqrt{\1}", _SHORT_BOTTOM.sub(r"\1{\2}", text)).strip().rstrip("\\ ")
+
+
+def balanced(text: str) -> bool:
+    """Whether every brace has its partner."""
+    depth = 0
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "}":
+            depth -= 1
+        elif brace[0] == "{" or brace[1]:
+            depth += 1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def to_latex(text: str) -> str:
+    """Cleaned text as LaTeX again."""
+    return text.translate(_BACK)
+
+
+def _fonts(text: str) -> str:
+    r"""Text commands become ``⟦...⟧``; fonts and boxes vanish, their content stays."""
+    parts: list[str] = []
+    closers: list[str] = []
+    inside = False  # a text command
+    at = 0
+    for brace in _BRACE.finditer(text):
+        parts.append(text[at : brace.start()])
+        at = brace.end()
+        name = brace[1]
+        if name in _TEXT:
+            parts.append("" if inside else OPEN)
+            closers.append("" if inside else CLOSE)
+            inside = True
+        elif name in _FONTS:
+            closers.append("")
+        elif name or brace[0] == "{":
+            parts.append(brace[0])
+            closers.append("}")
+        elif brace[0] == "}" and closers:
+            closer = closers.pop()
+            inside = inside and closer != CLOSE
+            parts.append(closer)
+        else:
+            parts.append(brace[0])
+    return "".join([*parts, text[at:]])

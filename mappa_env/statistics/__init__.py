@@ -1,0 +1,1 @@
+"""Means with intervals, paired differences, pass@k and majorities."""

@@ -1,0 +1,138 @@
+"""Means with intervals, and paired differences. Needs only numpy and scipy.
+
+Bootstrap intervals are percentile intervals from a fixed seed, so the same data give the same figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from mappa_env.errors import StatsError
+
+_CHUNK = 2_000_000  # values resampled at once: bounds the memory at 16 MB
+
+
+class Interval(NamedTuple):
+    """A mean of ``n`` values and the ends of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+def mean_ci(
+    values: ArrayLike,
+    confidence: float = 0.95,
+    *,
+    groups: Sequence[Hashable] | None = None,
+    problems: Sequence[Hashable] | None = None,
+    resamples: int = 4000,
+    seed: int = 0,
+) -> Interval:
+    """Mean with its percentile bootstrap interval.
+
+    With ``groups`` (one label per value) values are redrawn within their group only, so that the make-up of
+    the sample (families, seeds) does not count as noise. Where one problem was tried several times, name the
+    ``problems`` (one id per value): repeats are averaged and problems are redrawn, for repeats are not
+    independent evidence; ``n`` then counts problems, and a problem must lie within one group. Raises
+    ``StatsError`` for no or non-finite values.
+    """
+    data = _finite(values)
+    if problems is not None:
+        ids = _labels(problems, len(data))
+        if groups is not None:
+            strata = dict(zip(ids.tolist(), groups, strict=True))
+            if any(strata[i] != g for i, g in zip(ids.tolist(), groups, strict=True)):
+                raise StatsError("a problem lies in more than one group; stratify by what problems share.")
+            groups = [strata[i] for i in range(len(strata))]
+        data = np.bincount(ids, weights=data) / np.bincount(ids)
+    labels = _labels(groups, len(data)) if groups is not None else np.zeros(len(data), np.int64)
+    rng = np.random.default_rng(seed)
+    sums = np.zeros(resamples)
+    for label in range(labels.max() + 1):
+        mine = data[labels == label]
+        step = max(1, _CHUNK // len(mine))
+        for start in range(0, resamples, step):
+            size = min(step, resamples - start)
+            sums[start : start + size] += mine[rng.integers(len(mine), size=(size, len(mine)))].sum(axis=1)
+    low, high = np.quantile(sums / len(data), _tails(confidence))
+    return Interval(float(data.mean()), float(low), float(high), len(data))
+
+
+def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
+    """Success rate ``successes / n`` with Wilson's score interval, which is sound at 0 and 1 too."""
+    if n < 1 or not 0 <= successes <= n:
+        raise StatsError(f"{successes} successes of {n} trials: needs n >= 1 and 0 <= successes <= n.")
+    z = NormalDist().inv_cdf(_tails(confidence)[1])
+    rate, spread = successes / n, z * z / n
+    centre = (rate + spread / 2) / (1 + spread)
+    half = z * (rate * (1 - rate) / n + spread / (4 * n)) ** 0.5 / (1 + spread)
+    # The ends are exact at 0 and n; there, rounding could leave the rate just outside its own interval.
+    return Interval(rate, max(0.0, min(rate, centre - half)), min(1.0, max(rate, centre + half)), n)
+
+
+def paired_delta(
+    before: ArrayLike,
+    after: ArrayLike,
+    confidence: float = 0.95,
+    *,
+    problems: Sequence[Hashable] | None = None,
+    groups: Sequence[Hashable] | None = None,
+    resamples: int = 4000,
+    seed: int = 0,
+) -> Interval:
+    """Mean of ``after - before``, entry by entry, with a bootstrap over what was paired.
+
+    ``problems`` and ``groups`` as in ``mean_ci``.
+    """
+    first, second = _finite(before), _finite(after)
+    if len(first) != len(second):
+        raise StatsError(f"{len(first)} values before but {len(second)} after; pairs need both.")
+    return mean_ci(
+        second - first, confidence, groups=groups, problems=problems, resamples=resamples, seed=seed
+    )
+
+
+def student(values: ArrayLike, confidence: float = 0.95) -> Interval:
+    """Mean of a few independent values, such as one per seed, with Student's t interval.
+
+    A bootstrap of so few values is too narrow. Raises ``StatsError`` for fewer than two values.
+    """
+    data = _finite(values)
+    if len(data) < 2:
+        raise StatsError(f"{len(data)} value has no spread: an interval over seeds needs two or more.")
+    mean = float(data.mean())
+    quantile = float(special.stdtrit(len(data) - 1, _tails(confidence)[1]))
+    half = quantile * float(data.std(ddof=1)) / len(data) ** 0.5
+    return Interval(mean, mean - half, mean + half, len(data))
+
+
+def _finite(values: ArrayLike) -> NDArray[np.float64]:
+    data = np.asarray(values, np.float64)
+    if data.ndim != 1 or not data.size or not np.isfinite(data).all():
+        bad = int((~np.isfinite(data)).sum())
+        raise StatsError(
+            f"needs a flat list of finite numbers, found shape {data.shape} with {bad} non-finite values; "
+            "leave out what was not measured."
+        )
+    return data
+
+
+def _labels(names: Sequence[Hashable], n: int) -> NDArray[np.int64]:
+    if len(names) != n:
+        raise StatsError(f"{len(names)} labels for {n} values; give one each.")
+    index: dict[Hashable, int] = {}
+    return np.array([index.setdefault(name, len(index)) for name in names], np.int64)
+
+
+def _tails(confidence: float) -> tuple[float, float]:
+    if not 0 < confidence < 1:
+        raise StatsError(f"confidence={confidence} must lie between 0 and 1, for instance 0.95.")
+    return (1 - confidence) / 2, (1 + confidence) / 2
