@@ -9,7 +9,7 @@ episode = team_env(env).episode
 team = make_team("mathchat", "faulty")  # stands in for your policies
 team.reset(episode.task, seed=1)
 while info["agent"]:
-    action = team.act(info["agent"], episode.turn, episode.actions)  # a policy sees info["messages"]
+    action = team.act(info["agent"], episode.turn, episode.seen)  # a policy sees info["messages"]
     _, reward, _, _, info = env.step(action)
     print(f"{info['acted']:10} {reward:4.1f}  {episode.actions[-1].verdict.reasoning}")
 print("success:", info["outcome/success"])

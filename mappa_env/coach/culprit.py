@@ -13,11 +13,11 @@ from mappa_env.types import ActionRecord, Attribution, Team
 def culprit(actions: Sequence[ActionRecord]) -> str | None:
     """The agent that the verdicts blame most credibly; None if no verdict blames an agent.
 
-    The last action counts for its segment, so an agent is not blamed for what it fixed itself. The culprit is
+    The last action counts for its agent, so an agent is not blamed for what it fixed itself. The culprit is
     the agent whose last verdict blames the agent itself, of several the one with the lowest score, then the
     earliest; if there is none, the earliest that a later one blames.
     """
-    last = {action.agent: action for action in actions}  # in the order of the team
+    last = {action.agent: action for action in actions}  # by their first actions
     own = [agent for agent, action in last.items() if action.verdict.blame == agent]
     blamed = {action.verdict.blame for action in last.values()}
     others = [agent for agent in last if agent in blamed]
@@ -27,8 +27,8 @@ def culprit(actions: Sequence[ActionRecord]) -> str | None:
 def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
     """The step of the culprit's action that is at fault; None if no verdict blames an agent.
 
-    Candidates are the consecutive actions at the end of the culprit's segment whose verdicts blame it (all
-    its actions, if only verdicts on others blame it). For an agent that must write files, the faulty action
+    Candidates are the last consecutive ones of the culprit's actions whose verdicts blame it (all its
+    actions, if only verdicts on others blame it). For an agent that must write files, the faulty action
     is the last one that wrote any; if none did, the last whose program names files of this agent; else the
     last run, if its inputs may explain that it failed; else the last action, which ended the segment. For an
     agent that communicates by text, it is the last run, which replaced earlier ones, unless a later action

@@ -28,7 +28,7 @@ class Says:
     def holds(self, past: Sequence[Segment]) -> bool:
         """Whether it holds after the segments in ``past``."""
         newest = _newest(past, self.agent)
-        return newest is not None and said(newest, self.key) == word(self.value)
+        return newest is not None and said(newest.text, self.key) == word(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class Agree:
 Condition = Says | Status | Agree
 
 
-def said(segment: Segment, key: str) -> str:
+def said(text: str, key: str) -> str:
     """The first word of the last line ``<key>: ...``, without what is around it, folded; empty: none.
 
     Lines in code fences and quotations do not count, nor does what is before the last ``READ`` characters.
     """
-    text, cut = segment.text, max(len(segment.text) - READ, 0)
+    cut = max(len(text) - READ, 0)
     if cut:  # whole lines
         cut = text.find("\n", cut) + 1 or len(text)
     fenced = text.startswith("```", 0, cut) + text.count("\n```", 0, cut)

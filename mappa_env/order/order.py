@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,9 +22,12 @@ from mappa_env.order.steps import (
     counts,
     fewest,
     fixed,
+    flat,
     longest,
 )
+from mappa_env.order.wording import in_words
 from mappa_env.types import ActionRecord, AgentSpec, Team
+from mappa_env.types.revised import revised
 
 
 class Turn(NamedTuple):
@@ -56,11 +60,44 @@ class Order:
         slot = self._slot(actions, finished)
         if slot is None:
             return None
-        spec = self._specs[slot.agent]
-        if len(actions) == begun or self._once:  # nobody has acted twice: what most teams need is quick
-            return Turn(spec, begun, spec.max_turns - begun, 0)
-        mine = [action.last_turn for action in actions if action.agent == slot.agent]
-        return Turn(spec, len(mine), spec.max_turns - begun, sum(mine))
+        return self._turn(slot.agent, actions, begun)
+
+    def turns(self, actions: Sequence[ActionRecord]) -> tuple[Turn, ...]:
+        """The turns that can be taken after ``actions``, in order; none: the episode is over.
+
+        In a parallel step they are the turns of all agents whose segments in it are not finished: none of
+        them depends on the others. Otherwise there is one, ``next``.
+        """
+        finished, begun = _progress(actions)
+        slot = self._slot(actions, finished)
+        if slot is None:
+            return ()
+        return (
+            self._turn(slot.agent, actions, begun),
+            *(self._turn(name, actions, 0) for name in slot.beside),
+        )
+
+    def seen(self, actions: Sequence[ActionRecord]) -> tuple[ActionRecord, ...]:
+        """Those of ``actions`` that whoever acts after them can know.
+
+        All of them, its own too, but those of agents that act in parallel with it.
+        """
+        slot = self._slot(actions, _progress(actions)[0]) if self._parallel else None
+        if slot is None or not slot.hidden:
+            return tuple(actions)
+        past = segments_of(actions)
+        shown = (segment.actions for i, segment in enumerate(past) if i not in slot.hidden)
+        return tuple(itertools.chain.from_iterable(shown))
+
+    def offered(self, actions: Sequence[ActionRecord]) -> tuple[str, ...]:
+        """To whom the agent that acts after ``actions`` can hand over; empty: it chooses nobody."""
+        slot = self._slot(actions, _progress(actions)[0]) if self.managers else None
+        return () if slot is None else slot.among
+
+    def chosen_by(self, actions: Sequence[ActionRecord]) -> ActionRecord | None:
+        """The action of a manager that called the agent that acts after ``actions``; None: none did."""
+        slot = self._slot(actions, _progress(actions)[0]) if self.managers else None
+        return None if slot is None or slot.chosen is None else segments_of(actions)[slot.chosen].actions[-1]
 
     def over(self, actions: Sequence[ActionRecord]) -> bool:
         """Whether the episode is over after ``actions``."""
@@ -72,30 +109,45 @@ class Order:
         if self._fixed is not None:
             finished, begun = _progress(actions)
             return finished + bool(begun) >= len(self._fixed)
-        return self.over((*actions[:-1], replace(actions[-1], last_turn=True)))
+        return self.over((*actions[:-1], revised(actions[-1], last_turn=True)))
 
-    def fresh(self, actions: Sequence[ActionRecord]) -> list[Segment]:
-        """The finished segments that the acting agent has not seen yet, in order.
+    def fresh(self, actions: Sequence[ActionRecord], agent: str | None = None) -> list[Segment]:
+        """The finished segments that ``agent`` (default: the acting one) has not seen yet, in order.
 
-        Without its own, and without those of agents that act in parallel with it.
+        Without its own, and without those of agents that act in parallel with it. The agent's turn must be
+        among ``turns``.
         """
-        past = [segment for segment in segments_of(actions) if segment.finished]
+        if not actions:
+            return []
+        past = segments_of(actions)
+        if not past[-1].finished:
+            past.pop()
         slots = self._fixed or self._slots(past)
         if len(slots) == len(past):
             return []
         slot, seen = slots[len(past)], set[int]()
         if self._once:
-            return [segment for i, segment in enumerate(past) if i not in slot.hidden]
+            return [past[i] for i in range(len(past)) if i not in slot.hidden] if slot.hidden else past
+        name = agent or slot.agent
         for at, earlier in enumerate(slots[: len(past)]):
-            if earlier.agent == slot.agent:
+            if earlier.agent == name:
                 seen |= set(range(at + 1)) - earlier.hidden
         hidden = seen | slot.hidden
-        return [past[i] for i in range(len(past)) if i not in hidden and past[i].agent != slot.agent]
+        return [past[i] for i in range(len(past)) if i not in hidden and past[i].agent != name]
 
-    @property
+    @cached_property
     def is_chain(self) -> bool:
         """Whether every agent acts once, in the order of the team."""
         return self == Order.chain(self.team)
+
+    def __str__(self) -> str:
+        """Who acts when, in words."""
+        return in_words(self.steps)
+
+    @cached_property
+    def managers(self) -> frozenset[str]:
+        """The agents that choose who acts next."""
+        return frozenset(step.manager for step in flat(self.steps) if isinstance(step, Choose))
 
     @cached_property
     def most_segments(self) -> dict[str, int]:
@@ -118,6 +170,11 @@ class Order:
         return max(count * self.team[name].max_turns for name, count in self.most_segments.items())
 
     @cached_property
+    def _parallel(self) -> bool:
+        """Whether anybody acts in parallel with another."""
+        return any(isinstance(step, Parallel) for step in flat(self.steps))
+
+    @cached_property
     def _specs(self) -> dict[str, AgentSpec]:
         return {spec.name: spec for spec in self.team}
 
@@ -125,6 +182,14 @@ class Order:
     def _once(self) -> bool:
         """Whether no agent has more than one segment."""
         return max(self.most_segments.values()) == 1
+
+    def _turn(self, agent: str, actions: Sequence[ActionRecord], begun: int) -> Turn:
+        """The turn of ``agent``, whose segment has ``begun`` actions."""
+        spec = self._specs[agent]
+        if len(actions) == begun or self._once:  # nobody has acted twice: what most teams need is quick
+            return Turn(spec, begun, spec.max_turns - begun, 0)
+        mine = [action.last_turn for action in actions if action.agent == agent]
+        return Turn(spec, len(mine), spec.max_turns - begun, sum(mine))
 
     def _slot(self, actions: Sequence[ActionRecord], finished: int) -> _Slot | None:
         """The slot after ``finished`` segments; None: there is none."""
@@ -166,10 +231,18 @@ def _progress(actions: Sequence[ActionRecord]) -> tuple[int, int]:
 
 
 class _Slot(NamedTuple):
-    """A place for one segment; ``hidden``: the segments, by number, that its agent must not see in it."""
+    """A place for one segment.
+
+    ``hidden``: the segments, by number, that its agent must not see in it. ``beside``: the agents that act
+    after it in the same parallel step. ``among``: whom its agent may choose. ``chosen``: the number of the
+    segment in which a manager chose it.
+    """
 
     agent: str
     hidden: frozenset[int] = frozenset()
+    beside: tuple[str, ...] = ()
+    among: tuple[str, ...] = ()
+    chosen: int | None = None
 
 
 def _play(steps: tuple[Step, ...], done: list[Segment]) -> Iterator[_Slot]:
@@ -180,8 +253,8 @@ def _play(steps: tuple[Step, ...], done: list[Segment]) -> Iterator[_Slot]:
                 yield _Slot(agent)
             case Parallel(agents):
                 first = len(done)
-                for agent in agents:
-                    yield _Slot(agent, frozenset(range(first, len(done))))
+                for i, agent in enumerate(agents, 1):
+                    yield _Slot(agent, frozenset(range(first, len(done))), beside=agents[i:])
             case Repeat(body, times, until):
                 for _ in range(times):
                     before = len(done)
@@ -194,9 +267,9 @@ def _play(steps: tuple[Step, ...], done: list[Segment]) -> Iterator[_Slot]:
                 yield from _play(then if condition.holds(done) else otherwise, done)
             case Choose(manager, among, times):
                 for _ in range(times):
-                    yield _Slot(manager)
-                    chosen = said(done[-1], KEY)
+                    yield _Slot(manager, among=among)
+                    chosen = said(done[-1].text, KEY)
                     if chosen == DONE:
                         break
                     if chosen in among:
-                        yield _Slot(chosen)
+                        yield _Slot(chosen, chosen=len(done) - 1)

@@ -73,9 +73,9 @@ class _Reader:
             case "parallel":
                 agents = self._agents(row["parallel"], f"{at}.parallel", least=2)
                 for name in agents:
-                    if self._team[name].tools:
+                    if "python" in self._team[name].tools:
                         raise self._error(
-                            f"{at}.parallel names {name}, which has tools: the others would see its files. "
+                            f"{at}.parallel names {name}, which has Python: the others would see its files. "
                             "Let it act in a step of its own."
                         )
                 return Parallel(agents)
@@ -117,8 +117,8 @@ class _Reader:
                     f"{at}.status={row['status']!r} must be one of {', '.join(known)}."
                     + nearest(str(row["status"]), known)
                 )
-            if not self._team[agent].tools:
-                raise self._error(f"{at} looks at the code of {agent}, which has no tools.")
+            if "python" not in self._team[agent].tools:
+                raise self._error(f"{at} looks at the code of {agent}, which does not have Python.")
             return Status(agent, row["status"])
         self._keys(row, {"agent", "says"}, at)
         key, colon, value = str(row["says"]).partition(":")

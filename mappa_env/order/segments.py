@@ -28,9 +28,12 @@ class Segment(NamedTuple):
 def segments_of(actions: Sequence[ActionRecord]) -> list[Segment]:
     """All segments of an episode in order; only the last one may be unfinished."""
     found: list[Segment] = []
-    first = 0
-    for end, action in enumerate(actions, start=1):
-        if action.last_turn or end == len(actions):
-            found.append(Segment(action.agent, tuple(actions[first:end])))
-            first = end
+    begun: tuple[ActionRecord, ...] = ()
+    for action in actions:
+        begun = (*begun, action)
+        if action.last_turn:
+            found.append(Segment(action.agent, begun))
+            begun = ()
+    if begun:
+        found.append(Segment(begun[0].agent, begun))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mappa_env.order.conditions import Condition
@@ -71,6 +72,19 @@ def fixed(steps: tuple[Step, ...]) -> bool:
             case _:
                 return False
     return True
+
+
+def flat(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """All steps, those in other steps too."""
+    for step in steps:
+        yield step
+        match step:
+            case Repeat(body):
+                yield from flat(body)
+            case When(_, then, otherwise):
+                yield from flat((*then, *otherwise))
+            case _:
+                continue
 
 
 def counts(steps: tuple[Step, ...]) -> dict[str, int]:

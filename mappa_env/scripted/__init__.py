@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
+from mappa_env import plugins
 from mappa_env.errors import OptionError, nearest
 from mappa_env.scripted.base import Act, Expert, FaultPlan, Plan, Script, ScriptedTeam, Single, Style, single
 
@@ -21,18 +23,38 @@ __all__ = [
     "make_team",
 ]
 
-SCRIPTS = ("mathchat", "dsbench", "dsbench_sprint")
+_SHIPPED = (
+    "mathchat",
+    "math_single",
+    "math_debate",
+    "math_mixture",
+    "math_manager",
+    "math_refine",
+    "dsbench",
+    "dsbench_sprint",
+    "dsbench_single",
+    "dsbench_manager",
+    "almanac",
+)
+SCRIPTS = plugins.Kind(
+    name="scripted team",
+    option="scripted",
+    group="mappa.scripts",
+    builtin={name: f"mappa_env.scripted.{name}:SCRIPT" for name in _SHIPPED},
+    methods={"act": (1, ())},
+    attributes={"faults": Mapping, "faulty": Plan},
+    advice="Write a class with faults, faulty and act(self, act); see docs/extending.md.",
+)
 KINDS = ("expert", "faulty", "single")
 
 
 def load_script(name: str) -> tuple[Script, FaultPlan]:
-    """Return the script of that name and the plan of its faulty team. Raises OptionError."""
-    if name not in SCRIPTS:
-        raise OptionError(
-            f"scripted={name!r} is not a script; choose from {SCRIPTS}." + nearest(str(name), SCRIPTS)
-        )
-    module: Any = importlib.import_module(f"mappa_env.scripted.{name}")
-    return module.SCRIPT, module.FAULTY
+    """Return the script of that name and the plan of its faulty team. Raises OptionError; see ``SCRIPTS``."""
+    if SCRIPTS.is_builtin(name):
+        module: Any = importlib.import_module(f"mappa_env.scripted.{name}")
+        return module.SCRIPT, module.FAULTY
+    script = SCRIPTS.make(name)
+    return script, script.faulty
 
 
 def make_team(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
@@ -24,8 +24,8 @@ Style = Literal["full", "brief", "compact"]
 class Act:
     """The action that a script writes next.
 
-    ``turn`` counts from 0 within the segment of ``agent``; ``history`` holds every earlier action of the
-    episode; ``fault`` is the fault to commit, None for an action without one.
+    ``turn`` counts the actions of ``agent`` from 0; ``history`` holds every earlier action that it can know
+    of; ``fault`` is the fault to commit, None for an action without one.
     """
 
     task: Task
@@ -43,12 +43,25 @@ class Act:
 
     @property
     def own(self) -> list[ActionRecord]:
-        """The agent's own earlier actions."""
-        return [record for record in self.history if record.agent == self.agent]
+        """The agent's own earlier actions of this segment."""
+        begun: list[ActionRecord] = []
+        for record in reversed(self.history):
+            if record.agent != self.agent or record.last_turn:
+                break
+            begun.insert(0, record)
+        return begun
+
+    @property
+    def returns(self) -> int:
+        """How many segments the agent has had before."""
+        return sum(record.agent == self.agent and record.last_turn for record in self.history)
 
 
 class Script(Protocol):
-    """Writes the actions of every agent of a team."""
+    """Writes the actions of every agent of a team.
+
+    A script of a card's own also has ``faulty``, the ``Plan`` of its faulty team.
+    """
 
     @property
     def faults(self) -> Mapping[str, tuple[str, ...]]:
@@ -60,6 +73,7 @@ class Script(Protocol):
         ...
 
 
+@runtime_checkable
 class Plan(Protocol):
     """Decides which agent commits which fault."""
 
@@ -127,7 +141,10 @@ class ScriptedTeam:
             self._choose(f"{role}_0")
 
     def act(self, agent: str, turn: int, history: Sequence[ActionRecord]) -> str:
-        """Return the text of the next action of ``agent``, whose ``turn`` counts from 0 in its segment."""
+        """Return the text of the next action of ``agent``, whose ``turn`` counts its actions from 0.
+
+        ``history``: the actions that it can know of (``Episode.seen``).
+        """
         assert self._task is not None, "call reset(task, seed) before act()"
         fault, rng = self._choose(agent), self._rng(agent, turn + 1)
         return self._script.act(Act(self._task, agent, turn, history, self._style, fault, rng))

@@ -168,7 +168,7 @@ def _modeler(task: Task, style: Style, fault: str | None, rng: np.random.Generat
         stem, trees = "RandomForest", 40
     kind = "Regressor" if several or METRICS[task.metric].takes in ("number", "nonnegative") else "Classifier"
     name, module, args = f"{stem}{kind}", "sklearn.ensemble", f"n_estimators={trees}"
-    if fault == "constant_model":
+    if fault == "constant_model" or METRICS[task.metric].takes == "text":  # no forest writes texts
         name, module, args = f"Dummy{kind}", "sklearn.dummy", ""
     fit = "train" if fault == "crash" else "fit"
     lines = [
@@ -210,13 +210,16 @@ def prediction(task: Task, fault: str | None, *, several: bool) -> str:
     """The expression that predicts the rows ``X`` with the model ``m``; ``several``: more than one target."""
     method = _method(task, several)
     predict = f"m.{method}(X)" + ("[:, 1]" if method == "predict_proba" else "")
-    predict += {"log_loss": ".clip(0.02, 0.98)", "rmsle": ".clip(0)"}.get(task.metric, "")
+    clipped = {"probability": ".clip(0.02, 0.98)", "nonnegative": ".clip(0)"}
+    predict += clipped.get(METRICS[task.metric].takes, "")
     return predict.replace("m.predict", "m.forecast") if fault == "crash" else predict
 
 
 def constant(task: Task) -> str:
     """The expression of the same valid prediction for all rows, from the training targets ``y``."""
-    values = {"label": "y.mode()[0]", "score": "0.5", "probability": "0.5"}
+    values = dict.fromkeys(("label", "ranking", "text"), "y.mode()[0]") | dict.fromkeys(
+        ("score", "probability"), "0.5"
+    )
     return values.get(METRICS[task.metric].takes, "y.median()")
 
 

@@ -94,11 +94,15 @@ _MODELS = {
 """Models that fit in milliseconds; none is the best everywhere."""
 
 
-def _modeler(task: Task, fault: str | None, rng: np.random.Generator) -> list[str]:
+def fitted_quickly(task: Task, rng: np.random.Generator, *, constant: bool) -> tuple[str, str]:
+    """The module and the class of a model of scikit-learn that suits the metric; ``constant``: a dummy."""
     kind = "Regressor" if METRICS[task.metric].takes in ("number", "nonnegative") else "Classifier"
-    module, name = _MODELS[kind][int(rng.integers(3))]
-    if fault == "constant_model":
-        module, name = "dummy", f"Dummy{kind}"
+    drawn = _MODELS[kind][int(rng.integers(3))]
+    return ("dummy", f"Dummy{kind}") if constant else drawn
+
+
+def _modeler(task: Task, fault: str | None, rng: np.random.Generator) -> list[str]:
+    module, name = fitted_quickly(task, rng, constant=fault == "constant_model")
     features = "X.pkl" if fault == "wrong_input" else "X_train.pkl"
     fit = {"crash": "train(X, y)", "few_rows": "fit(X[:8], y[:8])"}.get(fault or "", "fit(X, y)")
     file = "best_model.pkl" if fault == "wrong_file_name" else "model.pkl"

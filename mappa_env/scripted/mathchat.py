@@ -8,151 +8,99 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from mappa_env.grading.expression import Number, safe_value
-from mappa_env.grading.math import alternatives
+from mappa_env.grading.expression import safe_value
 from mappa_env.parsing import last_boxed
-from mappa_env.scripted.base import Act, FaultPlan, Style
-from mappa_env.scripted.mutate import wrong_digit, wrong_operator
+from mappa_env.scripted.base import Act, FaultPlan
+from mappa_env.scripted.math_actions import (
+    BOX_FAULTS,
+    FORMULA_FAULTS,
+    NONE,
+    RUN_FAULTS,
+    box,
+    code,
+    expr_of,
+    formula,
+    miscopied,
+    misreported,
+    printed,
+    worded,
+)
 from mappa_env.types import ActionRecord, Task
 
 _PLAN = re.compile(r"^[ \t]*plan:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
 _RESULT = re.compile(r"^[ \t]*result:[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE)
-_NUMBER = re.compile(r"[0-9]+")
-_NONE = "none"
-"""What an honest agent reports when it got no result."""
 
 
 class MathChatScript:
     """See the module. For tasks without ``meta["expr"]`` (real contest problems), it works from the gold."""
 
     faults: Mapping[str, tuple[str, ...]] = {
-        "solver": ("wrong_formula", "wrong_operator", "wrong_digit"),
-        "coder": ("wrong_operator", "wrong_digit", "no_print", "crash", "no_fence", "miscopied_result"),
-        "verifier": ("no_box", "miscopied", "boxes_problem_number"),
+        "solver": FORMULA_FAULTS,
+        "coder": ("wrong_operator", "wrong_digit", *RUN_FAULTS, "miscopied_result"),
+        "verifier": BOX_FAULTS,
     }
 
     def act(self, act: Act) -> str:
         """See ``Script.act``."""
-        task, style, fault, rng = act.task, act.style, act.fault, act.rng
         if act.role == "solver":
-            return _text(_SOLVER, style).format(plan=_plan(task, fault, rng))
+            return plan(act)
         if act.role == "coder":
-            if act.turn == 0 or not act.own:
-                return _code(act, _planned(task, act.history))
-            return _text(_RESULTS, style).format(result=_report(task, act.own[-1], fault, rng))
-        return _closing(act, _handed_on(act.history))
+            return compute(act)
+        text = _VERIFIER if act.style == "full" else "answer: {answer}"
+        text = text.format(answer=box(act.task, handed_on(act.history), act.fault, act.rng))
+        assert act.fault != "no_box" or last_boxed(text) is None
+        return text
 
 
-_SOLVER = {
-    "bare": "plan: {plan}",
-    "full": "One expression gives the answer, so no search is needed. Please evaluate it exactly as "
-    "written and print the value.\nplan: {plan}",
-}
-_CODER = {
-    "bare": "{code}",
-    "full": "I evaluate the Problem Solver's expression exactly as written.\n\n{code}",
-}
-_RESULTS = {
-    "bare": "result: {result}",
-    "full": "The code printed this value.\nresult: {result}",
-}
-_VERIFIER = {
-    "bare": "answer: {answer}",
-    "full": "I compared the method, the code and its output, and I agree with the reported result.\n"
-    "The answer is {answer}.",
-}
+_SOLVER = (
+    "One expression gives the answer, so no search is needed. Please evaluate it exactly as "
+    "written and print the value."
+)
+_VERIFIER = (
+    "I compared the method, the code and its output, and I agree with the reported result.\n"
+    "The answer is {answer}."
+)
 
 
-def _text(texts: Mapping[str, str], style: Style) -> str:
-    return texts["full" if style == "full" else "bare"]
+def plan(act: Act) -> str:
+    """The solver's action."""
+    return worded(act.style, f"plan: {formula(act.task, act.fault, act.rng)}", _SOLVER)
 
 
-def _plan(task: Task, fault: str | None, rng: np.random.Generator) -> str:
-    """The solver's expression. A fault that does not apply becomes a wrong digit."""
-    expr, avoid = _expr(task), {_gold(task)}
-    wrong: str | None = expr
-    if fault == "wrong_formula":
-        wrong = task.meta.get("misconception") or wrong_operator(expr, avoid)
-    elif fault == "wrong_operator":
-        wrong = wrong_operator(expr, avoid)
-    elif fault == "wrong_digit":
-        wrong = None
-    return wrong or wrong_digit(expr, avoid, rng)
-
-
-def _planned(task: Task, history: Sequence[ActionRecord]) -> str:
-    """The plan that reached the coder; the task's own expression if that is unusable."""
-    found = [plan for record in history for plan in _PLAN.findall(record.answer)]
-    plan = found[-1].strip().strip("`") if found else ""
-    if safe_value(plan) is not None or (plan and "expr" not in task.meta):
-        return plan
-    return _expr(task)
-
-
-def _code(act: Act, plan: str) -> str:
+def compute(act: Act) -> str:
+    """The coder's action: code for the plan that reached it, then its report."""
     task, fault, rng = act.task, act.fault, act.rng
-    avoid = {_gold(task), safe_value(plan)}
-    if fault == "wrong_operator":
-        plan = wrong_operator(plan, avoid) or wrong_digit(plan, avoid, rng)
-    elif fault == "wrong_digit":
-        plan = wrong_digit(plan, avoid, rng)
-    value = plan if safe_value(plan) is not None else repr(plan)
-    verb = {"no_print": "", "crash": "prnt"}.get(fault or "", "print")
-    line = f"{verb}({value})" if verb else value
-    script = f"from math import *\n{line}" if re.search(r"[a-z]\(", value) else line
-    if fault == "no_fence":
-        return _text(_CODER, act.style).format(code=script)
-    return _text(_CODER, act.style).format(code=f"```python\n{script}\n```")
+    if act.own:
+        value = printed(act.own[-1])
+        value = misreported(task, value, rng) if fault == "miscopied_result" else value
+        return worded(act.style, f"result: {value}", "The code printed this value.")
+    expr = miscopied(task, _planned(task, act.history), fault, rng)
+    words = "I evaluate the Problem Solver's expression exactly as written.\n"
+    return worded(act.style, code(expr, fault), words)
 
 
-def _report(task: Task, last: ActionRecord, fault: str | None, rng: np.random.Generator) -> str:
-    """The coder's final report: the last line that its code printed."""
-    lines = last.tool.stdout.split("\n") if last.tool is not None and last.tool.status == "ok" else []
-    printed = next((line.strip()[:80] for line in reversed(lines) if line.strip()), _NONE)
-    if fault == "miscopied_result" and printed != _NONE:
-        return wrong_digit(printed, {_gold(task), safe_value(printed)}, rng)
-    return printed
-
-
-def _handed_on(history: Sequence[ActionRecord]) -> str:
-    """The result that reached the verifier: the coder's report, else its code's output."""
+def handed_on(history: Sequence[ActionRecord]) -> str:
+    """The last result in ``history``: a report, else what code printed."""
     for record in reversed(history):
         found = _RESULT.findall(record.answer)
         if found:
             return str(found[-1]).strip()
-    printed = [r.tool.stdout.strip() for r in history if r.tool is not None and r.tool.stdout.strip()]
-    return printed[-1].split("\n")[-1].strip() if printed else _NONE
+    outputs = [r.tool.stdout.strip() for r in history if r.tool is not None and r.tool.stdout.strip()]
+    return outputs[-1].split("\n")[-1].strip() if outputs else NONE
 
 
-def _closing(act: Act, result: str) -> str:
-    task, fault, rng = act.task, act.fault, act.rng
-    answer = rf"\boxed{{{result}}}"
-    if fault == "no_box":
-        answer = result
-    elif fault == "miscopied" and result != _NONE:
-        answer = rf"\boxed{{{wrong_digit(result, {_gold(task), safe_value(result)}, rng)}}}"
-    elif fault == "boxes_problem_number":
-        numbers = _NUMBER.findall(task.compact or task.prompt)
-        other = next((n for n in numbers if safe_value(n) != _gold(task) and n != result), None)
-        answer = rf"\boxed{{{other or wrong_digit(_answer(task), {_gold(task)}, rng)}}}"
-    text = _text(_VERIFIER, act.style).format(answer=answer)
-    assert fault != "no_box" or last_boxed(text) is None
-    return text
+def plan_in(history: Sequence[ActionRecord]) -> str:
+    """The last plan in ``history``; empty: there is none."""
+    found = [text for record in history for text in _PLAN.findall(record.answer)]
+    return found[-1].strip().strip("`") if found else ""
 
 
-def _answer(task: Task) -> str:
-    """The task's gold as an agent would write it."""
-    return alternatives(str(task.truth["answer"]))[0]
-
-
-def _expr(task: Task) -> str:
-    return str(task.meta.get("expr") or _answer(task))
-
-
-def _gold(task: Task) -> Number | None:
-    return safe_value(_answer(task))
+def _planned(task: Task, history: Sequence[ActionRecord]) -> str:
+    """The plan that reached the coder; the task's own expression if that is unusable."""
+    found = plan_in(history)
+    if safe_value(found) is not None or (found and "expr" not in task.meta):
+        return found
+    return expr_of(task)
 
 
 SCRIPT = MathChatScript()

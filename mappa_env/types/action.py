@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mappa_env.types.team import role_of
+from mappa_env.types.tool_call import ToolCall
 from mappa_env.types.tool_result import ToolResult
 from mappa_env.types.verdict import Verdict
 
@@ -37,7 +38,8 @@ class ActionRecord:
 
     ``reward`` (0-10) is what the shaping makes of the verdict and the outcome. If there is no score, or the
     reward is pending, ``reward_valid`` is False and ``reward`` is 0.0: mask such actions in training.
-    ``thinking`` and ``answer`` are the two halves of ``action``; ``code`` is what ran (None: no tool call).
+    ``thinking`` and ``answer`` are the two halves of ``action``; ``code`` is what ran (None: no code), and
+    ``tool`` its run. ``calls`` are the calls of other tools, in the order in which the agent wrote them.
     """
 
     step: int
@@ -58,6 +60,15 @@ class ActionRecord:
     missing: tuple[str, ...] = ()
     probe: Mapping[str, Any] | None = None
     correction: CorrectedAction | None = None
+    calls: tuple[ToolCall, ...] = ()
+
+    @property
+    def unavailable(self) -> str:
+        """What failed and voids the episode, with its words: the sandbox or a tool. Empty: nothing did."""
+        if self.tool is not None and self.tool.status == "unavailable":
+            return f"sandbox: {self.tool.stderr.strip() or 'unavailable'}"
+        failed = (call for call in self.calls if call.status == "unavailable")
+        return next((f"{call.tool}: {call.text.strip() or 'unavailable'}" for call in failed), "")
 
     @property
     def role(self) -> str:

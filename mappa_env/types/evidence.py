@@ -11,6 +11,7 @@ from mappa_env.types.file_change import FileChange
 from mappa_env.types.outcome import Outcome
 from mappa_env.types.task import Task
 from mappa_env.types.team import AgentSpec
+from mappa_env.types.tool_call import ToolCall
 from mappa_env.types.tool_result import ToolResult
 
 
@@ -22,8 +23,9 @@ class Evidence:
     now in the workspace, with its writer; task files have ``agent=""``), ``missing`` (inputs of this agent
     that no agent wrote), ``probe`` (facts from the separate sandboxed probe, None if none ran), ``outcome``
     (only for the closing action), ``provisional_outcome`` (the grade if the episode ended with this action;
-    only for the closing agent, and only if the card allows the truth).
-    Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``.
+    only if the card allows the truth, and in a chain only for the closing agent).
+    Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``. ``calls`` are this action's calls of other
+    tools; each says who attests its text.
     ``truth`` is the task's hidden truth if the card allows it for this agent's verdicts, else None.
     ``last_turn``: whether this action ends the segment.
     """
@@ -44,6 +46,7 @@ class Evidence:
     outcome: Outcome | None = None
     provisional_outcome: Outcome | None = None
     truth: Mapping[str, Any] | None = None
+    calls: tuple[ToolCall, ...] = ()
 
     @property
     def stratum(self) -> tuple[str, str, int]:

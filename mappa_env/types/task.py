@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 _FAMILIES = {
-    "exact_match": "math",
-    "accuracy": "classification",
-    "f1": "classification",
-    "macro_f1": "classification",
-    "roc_auc": "classification",
-    "log_loss": "classification",
-    "qwk": "classification",
-    "rmse": "regression",
-    "rmsle": "regression",
-    "mse": "regression",
-    "mae": "regression",
-    "median_ae": "regression",
-    "r2": "regression",
-    "smape": "regression",
+    metric: family
+    for family, metrics in {
+        "math": ("exact_match",),
+        "classification": (
+            *("accuracy", "f1", "macro_f1", "micro_f1", "weighted_f1", "qwk", "map@3", "hit@3"),
+            *("roc_auc", "mean_roc_auc", "normalized_gini", "log_loss", "multiclass_log_loss"),
+        ),
+        "regression": (
+            *("rmse", "mcrmse", "rmsle", "mean_rmsle", "mse", "mae", "mean_mae", "median_ae", "r2"),
+            *("smape", "smape_fraction", "pearson", "spearman", "mean_spearman"),
+        ),
+        "extraction": ("jaccard",),
+    }.items()
+    for metric in metrics
 }
 
 

@@ -10,6 +10,7 @@ from mappa_env.types.action import ActionRecord
 from mappa_env.types.attribution import Attribution
 from mappa_env.types.outcome import Outcome
 from mappa_env.types.task import Task
+from mappa_env.types.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Trajectory:
     """The full record of an episode.
 
     ``outcome`` is None until the episode is over; ``attribution`` is None unless the shaping needs it.
+    ``timings``: one per action, empty if nobody measured; they take no part in comparisons.
     """
 
     env_id: str
@@ -26,3 +28,4 @@ class Trajectory:
     outcome: Outcome | None
     settings: Mapping[str, Any] = field(default_factory=dict)
     attribution: Attribution | None = None
+    timings: tuple[Timing, ...] = field(default=(), compare=False)

@@ -15,7 +15,7 @@ from attacks.harness import LIMITS, Attack, battery, table
 from attacks.levels import LEVELS, Sandboxes
 from mappa_env.data.tabular import load, sources
 from mappa_env.data.tabular.instance import build
-from mappa_env.grading.metrics import canonical
+from mappa_env.grading.spelling import canonical
 from mappa_env.sandbox import Sandbox
 from mappa_env.types import Task
 

@@ -25,7 +25,7 @@ class FileWalk:
 
     def run(self) -> tuple[int, ...]:
         """The steps of the responsible actions, all equally; empty if the file history does not decide."""
-        for path in self._cases[-1].evidence.agent.requires:
+        for path in self._cases[-1].evidence.agent.requires or self._cases[-1].products:
             change = self._end.get(path)
             if change is None or not change.agent:
                 return self._missing(path, None)
@@ -41,10 +41,13 @@ class FileWalk:
         for case in reversed(before):
             if path in deleted_by(case.evidence.tool):
                 return self._blamed(case.evidence.step, f"deleted {path}")
-        owner = next((spec.name for spec in self._cases[0].team if path in spec.requires), None)
-        segment = [case for case in before if case.me == owner]
-        if not segment:
-            return ()
+        owners = [spec.name for spec in self._cases[0].team if path in spec.requires]
+        acted = {case.me for case in before}
+        owner = next((name for name in owners if name in acted), None)
+        if owner is None:
+            return self._never_called(owners, path, reader)
+        start = max(len(case.before) for case in before if case.me == owner)
+        segment = [case for case in before if case.me == owner and len(case.before) == start]
         tried = [case for case in segment if case.evidence.tool is not None]
         if not tried:
             return self._blamed(segment[-1].evidence.step, f"ran no code, and had to write {path}")
@@ -61,6 +64,19 @@ class FileWalk:
             return self._blamed(case.evidence.step, said)
         self.links.append(Link(last.evidence.step, f"ended the stay without {path}"))
         return (*self._blamed(case.evidence.step, said), last.evidence.step)
+
+    def _never_called(self, owners: Sequence[str], path: str, reader: int | None) -> tuple[int, ...]:
+        """Nobody that has to write ``path`` had acted: the manager that could have called one is to blame."""
+        if reader is not None:
+            called = self._cases[reader]
+            call = called.order.chosen_by(called.evidence.history)
+            choices = [] if call is None else [self._cases[call.step]]
+            why = f"called {called.me} before anybody had to write {path}"
+        else:
+            choices, why = [case for case in self._cases if case.offered], f"never had {path} written"
+        if choices and set(owners).intersection(choices[-1].offered):
+            return self._blamed(choices[-1].evidence.step, why)
+        return ()
 
     def _failed(self, case: Case, why: str) -> tuple[int, ...]:
         """The code of this action failed: by its own fault, or because of its input."""
@@ -101,10 +117,12 @@ class FileWalk:
         return self._open(change.step, what) if self._blind(case) else self._blamed(change.step, what)
 
     def _defective(self, reader: Case, defect: Defect) -> tuple[int, ...]:
-        change = reader.evidence.present[defect.path]
+        change = reader.evidence.present.get(defect.path)
+        what = f"{defect.path} cannot be used: {defect.reason}"
+        if change is None or change.step >= reader.evidence.step:  # it has replaced or deleted it since
+            return self._open(reader.evidence.step, what)
         writer = self._cases[change.step]
         deeper = self._defect(writer)
-        what = f"{defect.path} cannot be used: {defect.reason}"
         if deeper is None:
             return self._blamed(change.step, what)
         self.links.append(Link(change.step, what))

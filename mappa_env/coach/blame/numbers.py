@@ -1,7 +1,8 @@
 """Backward tracing along numbers: from a wrong boxed answer to the action where the wrong value came in.
 
 It needs no hidden truth. The answer is known to be wrong, so the agent that changed the value on its way is
-responsible; if nobody changed it, the agent that planned it is.
+responsible; if nobody changed it, the agent that planned it is. Where nobody runs code, those are that stated
+the answer without having seen it. Only what the graded action could know is on its way.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import NamedTuple
 from mappa_env.coach.rubric.case import Case
 from mappa_env.coach.rubric.claims_math import (
     Statement,
+    answers_of,
     box_in,
     output_of,
     planned_in,
     report_in,
     result_in,
     same,
+    short,
 )
 from mappa_env.types import ActionRecord, Link
 
@@ -30,18 +33,18 @@ class _At(NamedTuple):
 class NumberWalk:
     """Traces a failed episode through its numbers. ``cases``: all its actions; ``links``: the walk so far.
 
-    ``links`` run from the end of the episode to the cause.
+    ``end``: the step of the action whose answer was graded. ``links`` run from there to the cause.
     """
 
-    def __init__(self, cases: Sequence[Case], actions: Sequence[ActionRecord]) -> None:
-        self._cases, self._actions = cases, actions
+    def __init__(self, cases: Sequence[Case], actions: Sequence[ActionRecord], end: int) -> None:
+        self._cases, self._end = cases, end
+        self._actions = {record.step: record for record in (*cases[end].seen, actions[end])}
         self.links: list[Link] = []
 
     def run(self) -> tuple[int, ...]:
-        """The step of the responsible action; empty if the record does not decide."""
-        closing = self._cases[-1]
-        end = len(self._cases) - 1
-        ran = max((i for i, record in enumerate(self._actions) if record.tool is not None), default=None)
+        """The steps of the responsible actions, all equally; empty if the record does not decide."""
+        end, closing = self._end, self._cases[self._end]
+        ran = max((step for step, record in self._actions.items() if record.tool is not None), default=None)
         output = None if ran is None else self._output(ran)
         worker = None if ran is None else self._actions[ran].agent
         result = self._last(lambda record: _result(record, worker), after=ran)
@@ -55,50 +58,97 @@ class NumberWalk:
         if box is None:
             return self._blamed(end, r"there is no \boxed{} answer")
         if result is not None and result.step != end and same(box, result.said):
-            self.links.append(Link(end, f"boxed the reported value {_short(box)}"))
+            self.links.append(Link(end, f"boxed the reported value {short(box)}"))
             if output is not None and not same(output.said, result.said):
-                return self._blamed(result.step, f"reported {_short(result.said)}, not the output")
+                return self._blamed(result.step, f"reported {short(result.said)}, not the output")
         elif output is not None and same(box, output.said):
-            self.links.append(Link(end, f"boxed the printed value {_short(box)}"))
+            self.links.append(Link(end, f"boxed the printed value {short(box)}"))
+        elif any(same(box, said.said) for said in self._others(worker, after=ran)):
+            return self._stated(box)
         else:
-            return self._blamed(end, f"boxed {_short(box)}, which nobody handed on")
+            return self._blamed(end, f"boxed {short(box)}, which nobody handed on")
         return self._computed(output) if output is not None else ()
 
     def _computed(self, output: _At) -> tuple[int, ...]:
-        plan = self._plan()
+        plan = self._plan(output.step)
         if plan is None:
             self.links.append(
-                Link(output.step, f"printed {_short(output.said)}; there is no plan to hold it to")
+                Link(output.step, f"printed {short(output.said)}; there is no plan to hold it to")
             )
             return ()
         if plan.said.number is None:
-            return self._blamed(plan.step, f"planned {_short(plan.said)}, which has no value")
+            return self._blamed(plan.step, f"planned {short(plan.said)}, which has no value")
         if not same(plan.said, output.said):
-            what = f"printed {_short(output.said)}, which is not the value of the plan"
+            what = f"printed {short(output.said)}, which is not the value of the plan"
             return self._blamed(output.step, what)
-        self.links.append(Link(output.step, f"computed the plan: {_short(output.said)}"))
-        return self._blamed(plan.step, f"planned {_short(plan.said)}")
+        self.links.append(Link(output.step, f"computed the plan: {short(output.said)}"))
+        return self._blamed(plan.step, f"planned {short(plan.said)}")
 
     def _nothing(self, ran: int | None) -> tuple[int, ...]:
         """No value reached the closing agent."""
         if ran is None:
-            tooled = [i for i, case in enumerate(self._cases) if case.evidence.agent.tools]
-            return self._blamed(tooled[-1], "ran no code") if tooled else ()
-        tool, code, plan = self._actions[ran].tool, self._actions[ran].code or "", self._plan()
+            tooled = [step for step in self._actions if self._cases[step].evidence.agent.tools]
+            if tooled:
+                return self._blamed(tooled[-1], "ran no code")
+            box = box_in(self._actions[self._end].agent, self._actions[self._end].answer)
+            if box is None:
+                return self._blamed(self._end, r"there is no \boxed{} answer")
+            return self._stated(box)
+        tool, code, plan = self._actions[ran].tool, self._actions[ran].code or "", self._plan(ran)
         assert tool is not None
-        last = max(record.step for record in self._actions if record.agent == self._actions[ran].agent)
+        last = max(step for step, record in self._actions.items() if record.agent == self._actions[ran].agent)
         if last != ran and report_in(self._actions[last].agent, self._actions[last].answer) is None:
             return self._blamed(last, "ended the stay with neither code that ran nor a result")
         if tool.status == "ok":
             return self._blamed(ran, "its code printed no value")
         if plan is not None and plan.said.number is None and plan.said.text in code:
             self.links.append(Link(ran, f"carried out the plan, which failed ({tool.status})"))
-            return self._blamed(plan.step, f"planned {_short(plan.said)}, which has no value")
+            return self._blamed(plan.step, f"planned {short(plan.said)}, which has no value")
         return self._blamed(ran, f"its code failed ({tool.status})")
 
-    def _plan(self) -> _At | None:
-        first = next((i for i, record in enumerate(self._actions) if record.tool is not None), None)
-        return self._last(lambda record: planned_in(record.agent, record.answer), before=first)
+    def _stated(self, box: Statement) -> tuple[int, ...]:
+        """Who brought up the boxed answer: those who stated it when nobody had, as far as they could know."""
+        answers = {step: _answer(record) for step, record in self._actions.items()}
+        stated = {step for step, said in answers.items() if said is not None and same(said, box)}
+        open_, met, first = [self._end], set[int](), set[int]()
+        while open_:
+            step = open_.pop()
+            if step in met:
+                continue
+            met.add(step)
+            before = [at.step for at in self._cases[step].seen if at.step in stated]
+            open_ += before
+            if not before:
+                first.add(step)
+        if self._end not in first:
+            self.links.append(Link(self._end, f"boxed the stated answer {short(box)}"))
+        for step in sorted(first, reverse=True):
+            self.links.append(Link(step, f"brought up the answer {short(box)}"))
+        return tuple(sorted(first))
+
+    def _others(self, worker: str | None, after: int | None) -> list[_At]:
+        """The answers that others than the ``worker`` have stated since."""
+        found = []
+        for step, record in self._actions.items():
+            if step > (-1 if after is None else after) and step != self._end and record.agent != worker:
+                said = _answer(record)
+                found += [_At(step, said)] if said is not None else []
+        return found
+
+    def _plan(self, run: int) -> _At | None:
+        """What the run at step ``run`` had to carry out: the plan before the first run, or its revision."""
+        first = next((step for step, record in self._actions.items() if record.tool is not None), None)
+        plan = self._last(lambda record: planned_in(record.agent, record.answer), before=first)
+        workers = {record.agent for record in self._actions.values() if record.tool is not None}
+        if plan is None or plan.said.agent in workers:
+            return plan
+        planner = plan.said.agent
+        again = self._last(
+            lambda record: planned_in(record.agent, record.answer) if record.agent == planner else None,
+            after=first,
+            before=run,
+        )
+        return again or plan
 
     def _output(self, step: int) -> _At | None:
         record = self._actions[step]
@@ -111,9 +161,10 @@ class NumberWalk:
         after: int | None = None,
         before: int | None = None,
     ) -> _At | None:
-        end = len(self._actions) if before is None else before
-        for step in range(end - 1, -1 if after is None else after, -1):
-            said = find(self._actions[step])
+        for step, record in reversed(self._actions.items()):
+            if (before is not None and step >= before) or (after is not None and step <= after):
+                continue
+            said = find(record)
             if said is not None:
                 return _At(step, said)
         return None
@@ -123,12 +174,12 @@ class NumberWalk:
         return (step,)
 
 
+def _answer(record: ActionRecord) -> Statement | None:
+    return answers_of([record]).get(record.agent)
+
+
 def _result(record: ActionRecord, worker: str | None) -> Statement | None:
     """The reported result of the agent that ran code; what others repeat is not a report."""
     if worker is None:
         return result_in(record.agent, record.answer)
     return report_in(record.agent, record.answer) if worker == record.agent else None
-
-
-def _short(said: Statement) -> str:
-    return repr(said.text if len(said.text) <= 60 else said.text[:57] + "...")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from mappa_env.coach.rubric.case import Case
-from mappa_env.types import Evidence, FileChange, Team, Trajectory
+from mappa_env.order import Order
+from mappa_env.types import Evidence, FileChange, Trajectory
 from mappa_env.workspace.changes import apply
 
 
-def retrace(trajectory: Trajectory, team: Team) -> tuple[Case, ...]:
+def retrace(trajectory: Trajectory, order: Order, answerer: str | None = None) -> tuple[Case, ...]:
     """One case per action, without prompts and without the hidden truth.
 
     The task's files are those in the record, plus the files that agents read and no agent has to write.
     """
+    team = order.team
     made = {path for spec in team for path in spec.requires}
     given = {*trajectory.task.files, *(path for spec in team for path in spec.reads if path not in made)}
     present = {path: FileChange(path, "created", 0, "skipped: not recorded") for path in given}
@@ -33,6 +35,7 @@ def retrace(trajectory: Trajectory, team: Team) -> tuple[Case, ...]:
             present=dict(present),
             missing=record.missing,
             probe=record.probe,
+            calls=record.calls,
         )
-        cases.append(Case(evidence, team))
+        cases.append(Case(evidence, order, answerer))
     return tuple(cases)

@@ -59,7 +59,7 @@ class Budget:
         with self._changed:
             while not self._fits(bill.most):
                 if (left := until - time.monotonic()) <= 0:
-                    raise Passing("the rest of the coach's budget is reserved for calls in flight")
+                    raise Passing("the rest of the budget is reserved for calls in flight")
                 self._changed.wait(left)
             self._reserved += bill.most
             self._on_their_way += 1
@@ -73,7 +73,7 @@ class Budget:
             return True
         if self.spent + most > self._dollars:
             raise CoachStopped(
-                f"the coach's budget of ${self._dollars:g} is spent: ${self.spent:.4f} booked, "
+                f"the budget of ${self._dollars:g} is spent: ${self.spent:.4f} booked, "
                 f"${self._reserved:.4f} reserved, and the next call may cost ${most:.4f}. "
                 "Raise budget= and resume the run."
             )

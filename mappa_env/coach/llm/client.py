@@ -1,4 +1,4 @@
-"""Retries, rate limits and budget of calls to the coach's server."""
+"""Retries, rate limits and budget of calls to a model's server."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.buckets import Buckets
 from mappa_env.coach.llm.budget import Bill, Budget
-from mappa_env.coach.llm.settings import Settings
+from mappa_env.coach.llm.settings import Calls
 from mappa_env.coach.llm.wire import Backend, Passing, Reply, Request, Unanswered, Unreachable, Usage
 from mappa_env.errors import CoachStopped
 
 BYTES_PER_TOKEN = 4
 """A typical value, used for the rate limit only: the server's own count replaces the estimate."""
-_CLOSED = "the coach was closed while a verdict was pending"
+_CLOSED = "the client was closed while a call was waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Client:
     """
 
     def __init__(
-        self, backend: Backend, buckets: Buckets, budget: Budget, breaker: Breaker, settings: Settings
+        self, backend: Backend, buckets: Buckets, budget: Budget, breaker: Breaker, settings: Calls
     ) -> None:
         self.breaker, self.budget = breaker, budget
         self._backend, self._buckets, self._settings = backend, buckets, settings
@@ -129,7 +129,7 @@ class Client:
                 self.version = version or None
             if version and version != self.version:
                 raise CoachStopped(
-                    f"the coach was {self.version!r} and now answers as {version!r}: a run must not mix the "
+                    f"the model was {self.version!r} and now answers as {version!r}: a run must not mix the "
                     f"scores of two models. Start a new run, with version={version!r} to require the new one."
                 )
 

@@ -141,8 +141,9 @@ class LLMCoach:
         The result has no fractions if the answer is unusable, quotes text that was not shown, or has only
         grades of 0.
         """
-        prompt = tracing.write(trajectory, traced, nonce())
-        sha = _digest(tracing.write(trajectory, traced, ""))
+        order = self._card.order
+        prompt = tracing.write(trajectory, traced, order, nonce())
+        sha = _digest(tracing.write(trajectory, traced, order, ""))
         read: Callable[[str], dict[int, tuple[int, str]]] = lambda text: tracing.read(text, traced.suspects)  # noqa: E731
         spent = _Spent(cache=self._cache)
         try:
@@ -255,7 +256,7 @@ class LLMCoach:
 
     def _verdict(self, evidence: Evidence, prompt: Prompt, found: Answer) -> Verdict:
         role = evidence.agent.role
-        score = self._spec.score(role, found.grades, Case(evidence, self._card.team))
+        score = self._spec.score(role, found.grades, Case(evidence, self._card.order, self._card.answerer))
         wrong = answers.invented(found.quotes, prompt.quotable)
         criteria = tuple(
             Criterion(row.name, found.grades[row.name] / BEST, row.weight, quote=found.quotes[row.name])
@@ -308,9 +309,9 @@ class LLMCoach:
         )
 
     def _blamable(self, evidence: Evidence) -> tuple[str, ...]:
-        """The team up to the acting agent: later agents cannot have caused anything yet."""
-        names = self._card.team.names
-        return names[: names.index(evidence.agent.name) + 1]
+        """Who has acted and was seen, and the acting agent: others cannot have caused anything."""
+        acted = {record.agent for record in self._card.order.seen(evidence.history)}
+        return tuple(name for name in self._card.team.names if name in acted | {evidence.agent.name})
 
 
 def _digest(prompt: Prompt) -> str:

@@ -41,7 +41,7 @@ def failure(
         400: "the model does not accept this request; check the model's name and its options.",
         401: wrong_key,
         403: f"the key may not use this model; check {source}.",
-        404: "the model or the address does not exist; check both in the coach's name.",
+        404: "the model or the address does not exist; check its name and its URL.",
     }.get(status, "a retry would not help.")
     return CoachStopped(f"{text}: {wrong_key if _WRONG_KEY in str(body) else remedy}")
 

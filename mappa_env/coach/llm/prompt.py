@@ -21,11 +21,15 @@ from mappa_env.coach.rubric.artifacts import Defect
 from mappa_env.coach.rubric.case import Case
 from mappa_env.coach.rubric.inputs import unsound_inputs
 from mappa_env.errors import CardError
-from mappa_env.types import Evidence, FileChange, Outcome
+from mappa_env.types import Evidence, FileChange, Outcome, ToolCall
 
 LIMITS = {"REPORTED": 12000, "saw": 6000, "stdout": 4000, "stderr": 4000, "action": 12000}
 """Characters of agent-controlled text that are shown; longer texts are cut in the middle."""
 _TASK, _TEXT, _NAME, _LIST, _WROTE = 8000, 200, 80, 64, 8
+_ORDER = "This, and not the order in which the team is listed above, is the order in which it works."
+_CALLS, _RESULT = 8, 3000
+"""Tool calls whose results are shown, and characters of each."""
+_WHOSE = {"host": "what the host itself found", "server": "what a server outside says"}
 _CORRECT = """
 
 Where a better action was possible, write it under corrected_action: whole, in the form in which the agent
@@ -76,12 +80,15 @@ class Prompts:
 
     def write(self, evidence: Evidence, nonce: str, *, labels: bool) -> Prompt:
         """The prompt about one action. ``labels``: show the truth and the provisional outcome, if known."""
-        unsound = unsound_inputs(Case(evidence, self._card.team))
-        facts = _json(_facts(evidence, unsound, labels=labels))
+        case = Case(evidence, self._card.order, self._card.answerer)
+        unsound = unsound_inputs(case)
+        facts = _json(_facts(case, unsound, labels=labels))
         texts = {"REPORTED": _json(found) if (found := _reported(evidence, unsound)) else ""}
         texts["saw"] = evidence.prompt
         if evidence.tool is not None:
             texts |= {"stdout": evidence.tool.stdout, "stderr": evidence.tool.stderr}
+        results = {_result(i, call): call.text for i, call in enumerate(evidence.calls[:_CALLS], 1)}
+        texts |= results
         texts["action"] = evidence.action
         names = {
             "REPORTED": "REPORTED (from inside the sandbox: the contents of files)",
@@ -89,7 +96,9 @@ class Prompts:
             "action": "the action to be judged",
         }
         fences = tuple(
-            fenced(names.get(name, name), text, nonce, LIMITS[name]) for name, text in texts.items() if text
+            fenced(names.get(name, name), text, nonce, LIMITS.get(name, _RESULT))
+            for name, text in texts.items()
+            if text
         )
         task = f"THE TASK\n{clipped(neutral(evidence.task.prompt), _TASK)[0]}"
         parts = (task, f"FACTS (observed by the host)\n{facts}", *fences)
@@ -107,22 +116,25 @@ class Prompts:
             "best": BEST,
         }
         try:
-            return self._compiled.render(context).strip() + (_CORRECT if self._corrections else "")
+            written = self._compiled.render(context).strip()
         except Exception as error:  # noqa: BLE001  a template runs code, so it can raise anything
             reason = f"{type(error).__name__}: {error}"
             raise CardError(f"{self._card.folder}/{self.spec.template} failed: {reason}") from None
+        order = "" if self._card.order.is_chain else f"\n\n{_ORDER}\n{self._card.order}"
+        return written + order + (_CORRECT if self._corrections else "")
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1)
 
 
-def _facts(evidence: Evidence, unsound: Sequence[Defect], *, labels: bool) -> dict[str, Any]:
+def _facts(case: Case, unsound: Sequence[Defect], *, labels: bool) -> dict[str, Any]:
     """What the host observed, as JSON. Names that an agent can choose are bounded and neutralised."""
-    tool = evidence.tool
+    evidence, tool = case.evidence, case.evidence.tool
     facts: dict[str, Any] = {
         "agent": evidence.agent.name,
-        "turn": evidence.turn + 1,
+        **({} if case.order.is_chain else _segment(case)),
+        "turn": len(case.own) + 1,
         "turns_allowed": evidence.agent.max_turns,
         "stay_ends_here": evidence.last_turn,
         "must_write": list(evidence.agent.requires),
@@ -136,6 +148,7 @@ def _facts(evidence: Evidence, unsound: Sequence[Defect], *, labels: bool) -> di
             "output_bytes_dropped": tool.truncated,
             "files": [_file(change) for change in tool.files[:_LIST]],
         },
+        **({"tool_calls": [_call(call) for call in evidence.calls[:_LIST]]} if evidence.calls else {}),
         "unsound_inputs_when_the_segment_began": [
             {
                 "path": _text(found.path, _NAME),
@@ -144,20 +157,41 @@ def _facts(evidence: Evidence, unsound: Sequence[Defect], *, labels: bool) -> di
             }
             for found in unsound
         ],
-        "earlier_actions": [
-            {
-                "agent": record.agent,
-                "turn": record.turn + 1,
-                "status": record.tool.status if record.tool else "no code",
-                "wrote": _names(change.path for change in record.tool.files) if record.tool else [],
-            }
-            for record in evidence.history[-_LIST:]
-        ],
+        "earlier_actions": _earlier(case),
     }
     if labels and evidence.truth is not None:
         facts["if_the_episode_ended_now"] = _outcome(evidence.provisional_outcome)
         facts["how_the_episode_ended"] = _outcome(evidence.outcome)
     return facts
+
+
+def _segment(case: Case) -> dict[str, Any]:
+    """Which of its segments the agent is in, where an agent may have several, and who may call whom."""
+    managed = {"called_by": case.sender} if case.order.managers else {}
+    calls = {"may_call": list(case.offered)} if case.offered else {}
+    return {"segment": sum(record.last_turn for record in case.earlier) + 1, **managed, **calls}
+
+
+def _earlier(case: Case) -> list[dict[str, Any]]:
+    """The last actions before this one; in an order, also in which segment, and whether they were seen."""
+    seen = {record.step for record in case.seen}
+    segments: dict[str, int] = {}
+    turns: dict[str, int] = {}
+    rows = []
+    for record in case.evidence.history:
+        row: dict[str, Any] = {"agent": record.agent, "turn": record.turn + 1}
+        if not case.order.is_chain:
+            segment, turn = segments.setdefault(record.agent, 1), turns.get(record.agent, 0) + 1
+            segments[record.agent] = segment + record.last_turn
+            turns[record.agent] = 0 if record.last_turn else turn
+            row |= {"turn": turn, "segment": segment, "seen_by_this_agent": record.step in seen}
+        row |= {
+            "status": record.tool.status if record.tool else "no code",
+            "wrote": _names(change.path for change in record.tool.files) if record.tool else [],
+            **({"tool_calls": _statuses(record.calls)} if record.calls else {}),
+        }
+        rows.append(row)
+    return rows[-_LIST:]
 
 
 def _reported(evidence: Evidence, unsound: Sequence[Defect]) -> dict[str, Any]:
@@ -188,6 +222,25 @@ def _file(change: FileChange) -> dict[str, Any]:
         "size": change.size,
         "sha256": change.sha256[:16],
     }
+
+
+def _result(number: int, call: ToolCall) -> str:
+    return f"result of tool call {number} ({_WHOSE[call.attester]})"
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    """What the host observed of a call. Its time is left out: it would make every question a new one."""
+    found = {
+        "tool": _text(call.tool, _NAME),
+        "status": call.status,
+        "result_attested_by": call.attester,
+        "result_characters": len(call.text) + call.omitted,
+    }
+    return found | ({"found": _plain(call.facts)} if call.facts else {})
+
+
+def _statuses(calls: Sequence[ToolCall]) -> list[str]:
+    return [f"{_text(call.tool, _NAME)}: {call.status}" for call in calls[:_WROTE]]
 
 
 def _outcome(outcome: Outcome | None) -> dict[str, Any] | None:

@@ -1,10 +1,10 @@
-"""Every option of a language-model coach: ``coach={"name": "gemini:...", <options>}``."""
+"""How a model's server is called, and every option of a model as coach: ``{"name": ..., <options>}``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,24 +12,16 @@ from mappa_env.errors import OptionError, nearest
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+Chosen = TypeVar("Chosen", bound="Calls")
 
 
-class Settings(BaseModel):
-    """The options. The docstrings of the fields form the table in docs/coach.md."""
+class Calls(BaseModel):
+    """How a model's server is called."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    labels: bool = True
-    """Show the task's hidden truth if the card allows it; False: judge without labels."""
-    samples: Count = 1
-    """Independent answers per verdict; the score is their mean."""
-    spread: Positive = 3.0
-    """With several samples: abstain if their scores differ by more points than this."""
-    corrections: bool = False
-    """Also ask for a better action, which is run in a copy of the workspace."""
-    max_output_tokens: Annotated[int, Field(ge=64)] = 4096
+    max_output_tokens: Annotated[int, Field(ge=1)] = 4096
     """Tokens of an answer, including thoughts."""
-
     price: dict[str, Annotated[float, Field(ge=0)]] | None = None
     """Dollars per million tokens: input, output and, if it differs, cached. Default: models.yaml."""
     limits: dict[str, Positive] | None = None
@@ -37,21 +29,17 @@ class Settings(BaseModel):
     thinking: str | int | None = None
     """A level or a number of tokens, depending on the model. Default: models.yaml."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Sampling temperature; refused for models without sampling parameters. Default 0."""
-
+    """Sampling temperature; refused for models without sampling parameters. Default: 0 for a coach."""
     budget: Annotated[float, Field(ge=0)] | None = None
     """Dollars that the run may spend; None: no limit."""
     ledger: Path | None = None
     """File with the cost of each call, one per line; a resumed run continues its sum."""
-    cache: Path | None = None
-    """File with every answer: repeated questions use it, and ``replay:<path>`` reads it."""
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 64
     """Calls in flight at once, over all environments of the process."""
     version: str | None = None
     """The only model version that may answer. Default: the first that answers."""
-
     deadline_s: Positive = 600.0
-    """Seconds for a whole verdict, including retries."""
+    """Seconds for a whole answer, including retries."""
     timeout_s: Positive = 120.0
     """Seconds for one call."""
     wait_for_server: bool = True
@@ -64,6 +52,27 @@ class Settings(BaseModel):
     """Consecutive failures that open the circuit breaker."""
     breaker_pause_s: Positive = 10.0
     """Seconds that the breaker stays open; rollouts wait meanwhile."""
+    key_variable: str = "OPENAI_API_KEY"
+    """OpenAI-compatible only: the environment variable that holds the key."""
+    extra: dict[str, Any] = {}
+    """OpenAI-compatible only: additional fields of the request."""
+
+
+class Settings(Calls):
+    """The options. The docstrings of the fields form the table in docs/coach.md."""
+
+    max_output_tokens: Annotated[int, Field(ge=64)] = 4096
+    """Tokens of an answer, including thoughts."""
+    labels: bool = True
+    """Show the task's hidden truth if the card allows it; False: judge without labels."""
+    samples: Count = 1
+    """Independent answers per verdict; the score is their mean."""
+    spread: Positive = 3.0
+    """With several samples: abstain if their scores differ by more points than this."""
+    corrections: bool = False
+    """Also ask for a better action, which is run in a copy of the workspace."""
+    cache: Path | None = None
+    """File with every answer: repeated questions use it, and ``replay:<path>`` reads it."""
 
     api: Literal["developer", "vertex", "express"] = "developer"
     """Gemini only: the Google service."""
@@ -75,10 +84,6 @@ class Settings(BaseModel):
     """Gemini only. Default: v1beta on the Developer API, v1beta1 on Vertex AI."""
     base_url: str | None = None
     """Gemini only: another address of the service. OpenAI-compatible coaches have it in their name."""
-    key_variable: str = "OPENAI_API_KEY"
-    """OpenAI-compatible only: the environment variable that holds the key."""
-    extra: dict[str, Any] = {}
-    """OpenAI-compatible only: additional fields of the request."""
 
 
 _ONLY = {
@@ -94,12 +99,15 @@ def settings(name: str, options: Mapping[str, Any]) -> Settings:
         for field in fields:
             if other != kind and field in options:
                 raise OptionError(f"coach={name!r} has no option {field!r}; only {other!r} coaches have it.")
+    return validated(Settings, options, f"coach={name!r}")
+
+
+def validated(kind: type[Chosen], options: Mapping[str, Any], what: str) -> Chosen:
+    """``options`` as a ``kind``. Raises OptionError that begins with ``what`` and names the option."""
     try:
-        return Settings.model_validate(dict(options))
+        return kind.model_validate(dict(options))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        hint = nearest(place, Settings.model_fields) if first["type"] == "extra_forbidden" else ""
-        raise OptionError(
-            f"coach={name!r}: {place}: {first['msg']} (found {first['input']!r}).{hint}"
-        ) from None
+        hint = nearest(place, kind.model_fields) if first["type"] == "extra_forbidden" else ""
+        raise OptionError(f"{what}: {place}: {first['msg']} (found {first['input']!r}).{hint}") from None

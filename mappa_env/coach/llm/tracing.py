@@ -11,11 +11,14 @@ from mappa_env.coach.llm.criteria import BEST
 from mappa_env.coach.llm.fences import clipped, fenced, neutral
 from mappa_env.coach.llm.prompt import Prompt
 from mappa_env.coach.program import exception_of
+from mappa_env.order import Order
 from mappa_env.types import ActionRecord, Attribution, Trajectory
 
 TEMPLATE = "backward/3"
 """Part of the record. Increase the number with every change of the prompt below."""
 _TASK, _TEXT, _ACTION, _OUTPUT, _REPORTED = 4000, 200, 4000, 1000, 4000
+_CALLS = 8
+"""Tool calls of an action whose results are shown."""
 _SYSTEM = f"""\
 A team of agents worked on a task, one after the other, and failed. You get FACTS, which the host observed
 and which are true, and between marks that begin with <<< what the sandbox reported about the contents of
@@ -28,15 +31,16 @@ for word, from the FACTS or the text of that action, that shows it; then give th
 handed on what another had broken is not responsible. Usually one action is the cause."""
 
 
-def write(trajectory: Trajectory, traced: Attribution, nonce: str) -> Prompt:
-    """The prompt: the suspects' actions and the outcome, without the hidden truth."""
+def write(trajectory: Trajectory, traced: Attribution, order: Order, nonce: str) -> Prompt:
+    """The prompt: the suspects' actions and the outcome, without the hidden truth; ``order`` of the team."""
     actions = [trajectory.actions[step] for step in traced.suspects]
     assert trajectory.outcome is not None
     facts = json.dumps(
         {
             "how_the_episode_ended": trajectory.outcome.status,
             "walked_back_so_far": [link.action for link in traced.walk],
-            "actions": [_facts(record) for record in actions],
+            **({} if order.is_chain else {"who_acts_when": str(order).splitlines()}),
+            "actions": [_facts(record) | _unseen(record, trajectory, order) for record in actions],
         },
         ensure_ascii=False,
         indent=1,
@@ -50,6 +54,8 @@ def write(trajectory: Trajectory, traced: Attribution, nonce: str) -> Prompt:
         texts = {"text": (record.action, _ACTION)}
         if record.tool is not None:
             texts |= {"stdout": (record.tool.stdout, _OUTPUT), "stderr": (record.tool.stderr, _OUTPUT)}
+        for number, call in enumerate(record.calls[:_CALLS], 1):
+            texts[f"result of tool call {number}"] = (call.text, _OUTPUT)
         for name, (text, limit) in texts.items():
             if text:
                 fences.append(fenced(f"{name} of action {record.step}", text, nonce, limit))
@@ -87,6 +93,14 @@ def read(text: str, suspects: Sequence[int]) -> dict[int, tuple[int, str]]:
     return found
 
 
+def _unseen(record: ActionRecord, trajectory: Trajectory, order: Order) -> dict[str, Any]:
+    """The earlier actions that the agent of ``record`` could not see; nothing if it could see all."""
+    before = trajectory.actions[: record.step]
+    seen = {earlier.step for earlier in order.seen(before)}
+    unseen = [earlier.step for earlier in before if earlier.step not in seen]
+    return {"could_not_see_actions": unseen} if unseen else {}
+
+
 def _facts(record: ActionRecord) -> dict[str, Any]:
     tool = record.tool
     return {
@@ -103,6 +117,11 @@ def _facts(record: ActionRecord) -> dict[str, Any]:
             ],
         },
         "inputs_missing": [_text(name) for name in record.missing],
+        **(
+            {"tool_calls": [f"{_text(call.tool)}: {call.status}" for call in record.calls[:_CALLS]]}
+            if record.calls
+            else {}
+        ),
     }
 
 

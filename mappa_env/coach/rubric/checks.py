@@ -25,6 +25,14 @@ CHECKS = plugins.Kind(
         "math_plan": f"{_HERE}.checks_math:math_plan",
         "math_code": f"{_HERE}.checks_math:math_code",
         "math_answer": f"{_HERE}.checks_math:math_answer",
+        "math_solution": f"{_HERE}.checks_answers:math_solution",
+        "math_review": f"{_HERE}.checks_answers:math_review",
+        "handover": f"{_HERE}.checks_handover:handover",
+        "progress": f"{_HERE}.checks_progress:progress",
+        "searched": f"{_HERE}.checks_search:searched",
+        "retrieved": f"{_HERE}.checks_search:retrieved",
+        "reported": f"{_HERE}.checks_search:reported",
+        "text_answer": f"{_HERE}.checks_search:text_answer",
     },
 )
 

@@ -19,6 +19,7 @@ from mappa_env.coach.rubric.claims_math import (
     plan_in,
     report_in,
     same,
+    short,
     stated_in,
 )
 from mappa_env.grading.math import grade_answer
@@ -32,18 +33,18 @@ def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Fi
     answer in another form, cannot be checked. It costs only where the task is known to have a single
     expression, which the prompts ask for.
     """
-    gold, plan, said = _gold(case), plan_in(case.me, case.answer), stated_in(case.me, case.answer)
+    gold, plan, said = gold_of(case), plan_in(case.me, case.answer), stated_in(case.me, case.answer)
     if plan is not None and plan.number is not None:
         if gold is None:
-            return Finding(1.0, f"the plan {_short(plan)} can be evaluated")
+            return Finding(1.0, f"the plan {short(plan)} can be evaluated")
         if is_right(plan, gold):
-            return Finding(1.0, f"the plan {_short(plan)} is right")
-        return Finding(wrong, f"the plan {_short(plan)} gives a wrong value", case.me)
+            return Finding(1.0, f"the plan {short(plan)} is right")
+        return Finding(wrong, f"the plan {short(plan)} gives a wrong value", case.me)
     if said is not None and gold is not None:
         if is_right(said, gold):
-            return Finding(1.0, f"the stated answer {_short(said)} is right")
+            return Finding(1.0, f"the stated answer {short(said)} is right")
         if said.number is not None:
-            return Finding(wrong, f"the stated answer {_short(said)} is wrong", case.me)
+            return Finding(wrong, f"the stated answer {short(said)} is wrong", case.me)
     if not case.answer.strip():
         return Finding(0.0, "there is no plan", case.me)
     method = has_steps(case.answer) or (plan is not None and loops(plan.text))
@@ -52,7 +53,7 @@ def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Fi
     # Never above a wrong plan: agents must not gain by hiding what can be checked.
     if plan is None:
         return Finding(unreadable, "the plan holds no `plan:` line that could be checked")
-    return Finding(unreadable, f"the plan {_short(plan)} is not an expression that can be evaluated", case.me)
+    return Finding(unreadable, f"the plan {short(plan)} is not an expression that can be evaluated", case.me)
 
 
 def math_code(
@@ -70,7 +71,7 @@ def math_code(
     ``followed``: it computed a wrong plan. ``blocked``: it carried out a plan that cannot run.
     ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
     """
-    tool, gold, chain = case.evidence.tool, _gold(case), chain_of(case.evidence.history)
+    tool, gold, chain = case.evidence.tool, gold_of(case), chain_of(case.seen)
     if tool is None:
         return _report(case, chain, gold, misreported, unfinished)
     if tool.status != "ok":
@@ -85,25 +86,25 @@ def math_code(
     if gold is None:
         return _unchecked_output(case, chain, output, wrong)
     if is_right(output, gold):
-        return Finding(1.0, f"the code printed {_short(output)}, which is right")
+        return Finding(1.0, f"the code printed {short(output)}, which is right")
     if output.number is None and not case.evidence.last_turn:
-        return Finding(unfinished, f"the code printed no value so far: {_short(output)}", case.me)
-    culprit = _origin(Chain(chain.plan, output, None, case.me), gold)
+        return Finding(unfinished, f"the code printed no value so far: {short(output)}", case.me)
+    culprit = origin_of(Chain(chain.plan, output, None, case.me), gold)
     if culprit != case.me:
-        return Finding(followed, f"the code carries out a wrong plan: it printed {_short(output)}", culprit)
-    return Finding(wrong, f"the code printed {_short(output)}, which is wrong", case.me)
+        return Finding(followed, f"the code carries out a wrong plan: it printed {short(output)}", culprit)
+    return Finding(wrong, f"the code printed {short(output)}, which is wrong", case.me)
 
 
 def _unchecked_output(case: Case, chain: Chain, output: Statement, wrong: float) -> Finding:
     plan = chain.plan
     if plan is not None and plan.number is not None and not same(plan, output):
-        return Finding(wrong, f"the code printed {_short(output)}, which is not the plan's value", case.me)
-    return Finding(1.0, f"the code printed {_short(output)}")
+        return Finding(wrong, f"the code printed {short(output)}, which is not the plan's value", case.me)
+    return Finding(1.0, f"the code printed {short(output)}")
 
 
 def _report(case: Case, chain: Chain, gold: str | None, wrong: float, nothing: float) -> Finding:
     """A turn without code: 0 before the first run; after it, the report of the output counts."""
-    if not case.programs:
+    if not case.programs and all(record.tool is None for record in case.earlier):
         return Finding(0.0, "no code was run, although this work needs it", case.me)
     result = report_in(case.me, case.answer)
     if result is None:
@@ -111,17 +112,18 @@ def _report(case: Case, chain: Chain, gold: str | None, wrong: float, nothing: f
     right = gold is not None and is_right(result, gold)
     output = chain.output
     if output is None:
-        earlier = case.own[-1].verdict.blame or case.me
+        last = (*case.earlier, *case.own)[-1]
+        earlier = last.verdict.blame or case.me
         if right:
             return Finding(0.5, "the reported result is right, but no run printed it")
         score = wrong if result.number is not None else nothing
-        return Finding(score, f"no run printed a result, but {_short(result)} was reported", earlier)
+        return Finding(score, f"no run printed a result, but {short(result)} was reported", earlier)
     if same(result, output):
-        blame = None if gold is None or right else _origin(chain, gold)
-        return Finding(1.0, f"the report {_short(result)} is what the code printed", blame)
+        blame = None if gold is None or right else origin_of(chain, gold)
+        return Finding(1.0, f"the report {short(result)} is what the code printed", blame)
     if right:
         return Finding(1.0, "the report corrects a wrong output")
-    return Finding(wrong, f"the report {_short(result)} is not the output, {_short(output)}", case.me)
+    return Finding(wrong, f"the report {short(result)} is not the output, {short(output)}", case.me)
 
 
 def math_answer(
@@ -132,11 +134,11 @@ def math_answer(
     ``followed``: the box repeats a wrong value that all upstream agents agreed on. ``careless``: it repeats a
     report that contradicts the printed output. ``blocked``: upstream agents passed on no value.
     """
-    gold, chain = _gold(case), chain_of(case.evidence.history)
+    gold, chain = gold_of(case), chain_of(case.seen)
     box = box_in(case.me, case.answer)
     if box is None:
         return Finding(0.0, r"there is no \boxed{} answer", case.me)
-    if gold is not None and _answers(case, gold):
+    if gold is not None and box_is_right(case, gold):
         return Finding(1.0, "the boxed answer is right")
     output, result = chain.output, chain.result
     if result is not None and result.number is None and not same(box, result):
@@ -149,19 +151,19 @@ def math_answer(
     if not reached:
         return Finding(blocked, "no value was handed on to answer with", chain.ran or _computer(case))
     if not any(same(box, said) for said in reached):
-        said = _short(reached[-1])
-        return Finding(wrong, f"the box {_short(box)} is not the value that was handed on, {said}", case.me)
+        said = short(reached[-1])
+        return Finding(wrong, f"the box {short(box)} is not the value that was handed on, {said}", case.me)
     torn = output is not None and result is not None and not same(output, result)
     if torn:
         assert result is not None
-        blame = _origin(chain, gold) if gold is not None and not same(box, result) else result.agent
+        blame = origin_of(chain, gold) if gold is not None and not same(box, result) else result.agent
         return Finding(careless, "the box takes one side where output and report differ", blame)
     if gold is None:
         return Finding(1.0, "the box is the value that was handed on")
-    return Finding(followed, "the box repeats the wrong value that was handed on", _origin(chain, gold))
+    return Finding(followed, "the box repeats the wrong value that was handed on", origin_of(chain, gold))
 
 
-def _origin(chain: Chain, gold: str) -> str | None:
+def origin_of(chain: Chain, gold: str) -> str | None:
     """The agent that introduced the wrong value.
 
     The planner if the plan is wrong and was followed, the reporter if the output was right, else the agent
@@ -176,26 +178,25 @@ def _origin(chain: Chain, gold: str) -> str | None:
 
 
 def _computer(case: Case) -> str | None:
-    """The last agent before this one that has a tool, else the one just before."""
-    before = case.team.agents[: case.team.names.index(case.me)]
-    tooled = [spec.name for spec in before if spec.tools] or [spec.name for spec in before]
+    """The last agent that acted before this segment and has a tool, else the last one."""
+    others = [record.agent for record in case.seen if record.agent != case.me]
+    tooled = [name for name in others if case.team[name].tools] or others
     return tooled[-1] if tooled else None
 
 
-def _answers(case: Case, gold: str) -> bool:
-    """Whether the box is right. At the closing action, the grader has already decided that."""
+def box_is_right(case: Case, gold: str) -> bool:
+    """Whether the box is right. Of the action that it takes, the grader has already decided that."""
     outcome = case.evidence.outcome
-    return outcome.success if outcome is not None else grade_answer(case.answer, gold).correct
+    if outcome is not None and case.answerer in (None, case.me):
+        return outcome.success
+    return grade_answer(case.answer, gold).correct
 
 
-def _gold(case: Case) -> str | None:
+def gold_of(case: Case) -> str | None:
+    """The true answer; None if this verdict may not use it."""
     truth = case.evidence.truth
     return str(truth["answer"]) if truth is not None and "answer" in truth else None
 
 
 def _how(tool: ToolResult) -> str:
     return exception_of(tool)[1] or tool.status
-
-
-def _short(said: Statement) -> str:
-    return repr(said.text if len(said.text) <= 60 else said.text[:57] + "...")

@@ -22,7 +22,7 @@ from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.checks_work import BLOCKED, unwritten, why
 from mappa_env.coach.rubric.inputs import unsound_inputs
 
-FEATURES = "X_train.pkl"
+FEATURES, SUBMISSION = "X_train.pkl", "submission.csv"
 UNUSABLE, LEAST = 0.1, 0.15
 OWN_LOSS, INPUT_LOSS = 1 - LEAST, 1 - BLOCKED
 UNKNOWN = 0.5
@@ -112,9 +112,10 @@ def model(case: Case) -> Finding | None:
 
 def submission(case: Case) -> Finding | None:
     """Check the skill of the submission, as graded by the host. None: this agent wrote none."""
-    if unwritten(case):
+    required, graded = case.evidence.agent.requires, case.evidence.provisional_outcome
+    if not required or unwritten(case):
         return None
-    path, graded = case.evidence.agent.requires[0], case.evidence.provisional_outcome
+    path = SUBMISSION if SUBMISSION in required else required[0]
     if case.evidence.truth is None or graded is None:
         return Finding(1.0, f"{path} is written; its content was not checked")
     facts = facts_of(case)
@@ -124,7 +125,7 @@ def submission(case: Case) -> Finding | None:
         causes = causes or [_behind(case, given, "it predicts no better than the best constant")]
     elif not causes and facts is not None and given is None:  # its predictions have the form of its labels
         change = case.evidence.present.get(MODEL)
-        causes += unsound_inputs(case, change.agent) if change is not None and change.agent else ()
+        causes += unsound_inputs(case, change) if change is not None and change.agent else ()
     if graded.status != "ok":
         return _bad(case, f"{path} is refused: {graded.reason}", causes)
     if graded.metrics.get("constant"):
@@ -209,9 +210,9 @@ def _worthless(case: Case, facts: Mapping[str, Any], skill: float = 0.0) -> Defe
 
 def _behind(case: Case, skill: float | None, reason: str) -> Defect:
     """The model as a cause: the doing of its writer, or of who handed that agent unsound or poor tables."""
-    writer = case.evidence.present[MODEL].agent
-    found = [*unsound_inputs(case, writer), *_poor(case, skill or 0.0)]
-    return found[0] if found else Defect(MODEL, writer, reason)
+    change = case.evidence.present[MODEL]
+    found = [*unsound_inputs(case, change), *_poor(case, skill or 0.0)]
+    return found[0] if found else Defect(MODEL, change.agent, reason)
 
 
 def _given_poor(case: Case, skill: float = 0.0) -> list[Defect]:

@@ -22,12 +22,16 @@ BLOCKED = 0.6
 def ran(case: Case, *, failed: float = 0.5, idle: float = 0.3) -> Finding:
     """Check whether the last program of the segment ran. One that unsound inputs can explain did its part.
 
-    ``idle``: the inputs were unsound, and no program tried to cope with that.
+    An agent that returns need not run anything if its files are there and its program before ran. ``idle``:
+    the inputs were unsound, and no program tried to cope with that.
     """
     blocked = unsound_inputs(case)
     if blocked and not tried(case.programs, blocked) and unwritten(case):
         return Finding(idle, f"no program tried to use or replace it: {why(blocked[0])}", case.me)
     if not case.programs:
+        done = [record.tool.status for record in case.earlier if record.tool is not None]
+        if done and done[-1] == "ok" and not unwritten(case):
+            return Finding(1.0, "the code ran before, and its files are there")
         return Finding(0.0, "no code was run, although this work needs it", case.me)
     last = case.programs[-1]
     if last.tool.status == "ok":
@@ -90,7 +94,8 @@ def intact(case: Case) -> Finding:
     gone = {path for run in case.programs for path in deleted_by(run.tool)} - set(present)
     # Another name of a file, which another agent gave it: who writes the one cannot help writing the other.
     tied = {path for path, change in before.items() if change.links > 1}
-    overwritten = {path for path, change in present.items() if change.agent == case.me} - tied
+    mine = (path for path, at in present.items() if at.agent == case.me and at.step >= len(case.before))
+    overwritten = set(mine) - tied
     harmed = (gone & (others | tables)) | (
         overwritten & (tables if unsound_inputs(case) else others | tables)
     )

@@ -59,6 +59,8 @@ def chain_of(history: Iterable[ActionRecord]) -> Chain:
             result = result_in(record.agent, record.answer) or result
         elif record.agent == ran:  # what others repeat about a plan or a result is not one
             result = report_in(record.agent, record.answer) or result
+        elif plan is not None and record.agent == plan.agent:  # it returns to plan again
+            plan = planned_in(record.agent, record.answer) or plan
     return Chain(plan, output, result, ran)
 
 
@@ -111,6 +113,23 @@ def box_in(agent: str, answer: str) -> Statement | None:
 
 def _said(agent: str, reading: Reading | None) -> Statement | None:
     return None if reading is None else Statement(agent, *reading)
+
+
+def answers_of(history: Iterable[ActionRecord]) -> dict[str, Statement]:
+    """Agent -> the newest answer that it has stated, or that its program has printed."""
+    found = {}
+    for record in history:
+        said = stated_in(record.agent, record.answer)
+        if record.tool is not None:
+            said = output_of(record.agent, record.tool) or said
+        if said is not None:
+            found[record.agent] = said
+    return found
+
+
+def short(said: Statement) -> str:
+    """The statement, quoted, in at most 60 characters."""
+    return repr(said.text if len(said.text) <= 60 else said.text[:57] + "...")
 
 
 def has_steps(answer: str) -> bool:

@@ -77,7 +77,7 @@ class RubricCoach(BaseCoach):
         spec = read_rubric(card.rubric)
         for role in {agent.role for agent in card.team} - set(spec.roles):
             raise CardError(f"{card.rubric} has no rubric for the role {role!r}: add roles.{role}.")
-        self._team = card.team
+        self._order, self._answerer = card.order, card.answerer
         self._corrector = None if corrector is None else ExpertCorrector(card, corrector)
         self.corrects = corrector is not None
         if not isinstance(labels, bool):
@@ -97,7 +97,7 @@ class RubricCoach(BaseCoach):
     def _judge(self, evidence: Evidence) -> Verdict:
         if infrastructure_failed(evidence):
             return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
-        case = Case(evidence, self._team)
+        case = Case(evidence, self._order, self._answerer)
         if (path := unknown_work(case)) is not None:
             return Verdict("abstain", None, f"this coach cannot read {path}", coach=self.name)
         checks, caps = self._roles[evidence.agent.role]
@@ -154,11 +154,12 @@ def _bound(path: Path, rows: RoleSpec) -> list[tuple[CriterionSpec, Check]]:
 
 
 def infrastructure_failed(evidence: Evidence) -> bool:
-    """Whether the sandbox was unavailable for this action or an earlier one: never an agent's fault."""
+    """Whether sandbox or a tool was unavailable for this action or an earlier one: never an agent's fault."""
     if (evidence.probe or {}).get("probe_failed") == "unavailable":
         return True
-    runs = (evidence.tool, *(record.tool for record in evidence.history))
-    return any(tool is not None and tool.status == "unavailable" for tool in runs)
+    here = evidence.tool is not None and evidence.tool.status == "unavailable"
+    called = any(call.status == "unavailable" for call in evidence.calls)
+    return here or called or any(record.unavailable for record in evidence.history)
 
 
 __all__ = ["Finding", "RubricCoach", "read_rubric"]

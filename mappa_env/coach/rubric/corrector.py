@@ -30,7 +30,7 @@ class ExpertCorrector:
             raise OptionError(
                 f"corrector={style!r}: the card {card.id} has no scripted team (`scripted:` in card.yaml)."
             )
-        self._script, self._style = load_script(card.scripted)[0], style
+        self._script, self._style, self._order = load_script(card.scripted)[0], style, card.order
 
     def propose(self, evidence: Evidence, verdict: Verdict) -> str | None:
         """The expert's action if the verdict blames this agent; else None."""
@@ -39,6 +39,7 @@ class ExpertCorrector:
             return None
         key = f"{evidence.task.id}/{agent}/{evidence.turn}/{evidence.action}".encode("utf-8", "replace")
         rng = np.random.default_rng(zlib.crc32(key))
+        seen = self._order.seen(evidence.history)
         return self._script.act(
-            Act(evidence.task, agent, evidence.turn, evidence.history, self._style, fault=None, rng=rng)
+            Act(evidence.task, agent, evidence.turn, seen, self._style, fault=None, rng=rng)
         )

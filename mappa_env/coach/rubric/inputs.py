@@ -1,12 +1,14 @@
 """The inputs of an agent as the host observed them when its segment began: there and sound, or whose doing.
 
-What lies in the way of its own files counts, too. Only the team, the file history and the probe count; what
-anybody wrote in words has no part.
+What lies in the way of its own files counts, too, and what others have done to them since it wrote them. Only
+the order, the file history and the probe count; what anybody wrote in words has no part, except whom a
+manager called.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,24 +23,28 @@ from mappa_env.coach.rubric.artifacts import (
     space_of,
     unknown_files,
 )
-from mappa_env.coach.rubric.case import Case, deleted_by
-from mappa_env.coach.rubric.obstacles import filled, obstacles
+from mappa_env.coach.rubric.case import Case, deleted_by, start_of
+from mappa_env.coach.rubric.obstacles import damaged, filled, obstacles
+from mappa_env.order import Order
 from mappa_env.types import ActionRecord, FileChange, Task, Team
 from mappa_env.workspace.changes import apply
 
 
-def unsound_inputs(case: Case, agent: str | None = None) -> tuple[Defect, ...]:
+def unsound_inputs(case: Case, writer: FileChange | None = None) -> tuple[Defect, ...]:
     """The ``reads`` of an agent that were missing or unusable, and obstacles to its own files.
 
-    ``agent``: the acting one, or an earlier one. Each defect names the agent at the root: if the writer's own
-    inputs were unsound, that is who broke those; if it used one that nobody can look into, nobody.
+    ``writer``: not of the acting agent, but of the one that made this change. Each defect names the agent at
+    the root: if the writer's own inputs were unsound, that is who broke those; if it used one that nobody can
+    look into, nobody.
     """
-    team, task = case.team, case.evidence.task
-    if agent is not None:
-        return _unsound(team, task, _until(case.before, agent), agent)
-    found = _unsound(team, task, case.before, case.me)
+    order, task = case.order, case.evidence.task
+    if writer is not None:
+        return _unsound(order, task, _until(case.before, writer.agent, writer.path), writer.agent)
+    found = _unsound(order, task, case.before, case.me)
+    unwritten = [path for path in case.evidence.agent.requires if not case.mine(path)]
+    harmed = damaged(unwritten, case.before, case.me)
     filler = filled(case.me, case.programs)
-    return (*found, *(each for each in (filler, foreign_input(case)) if each is not None))
+    return (*found, *harmed, *(each for each in (filler, foreign_input(case)) if each is not None))
 
 
 def unknown_input(case: Case) -> str | None:
@@ -56,34 +62,41 @@ def files_before(case: Case) -> dict[str, FileChange]:
     return _files(case.team, case.evidence.task, case.before)
 
 
-def _unsound(team: Team, task: Task, before: Sequence[ActionRecord], agent: str) -> tuple[Defect, ...]:
+def _unsound(order: Order, task: Task, before: Sequence[ActionRecord], agent: str) -> tuple[Defect, ...]:
+    team = order.team
     present = _files(team, task, before)
     facts = _facts(before)
     found: dict[str, Defect] = {}
     for path in team[agent].reads:
         change = present.get(path)
         if change is None:
-            found[path] = Defect(path, _owner(team, before, agent, path), "it is missing", True)
-        elif change.kind != "file":
+            owner = _owner(order, before, agent, path)
+            if owner is not None:
+                found[path] = Defect(path, owner, "it is missing", True)
+        elif change.agent and change.kind != "file":
             found[path] = Defect(path, change.agent, f"it is a {change.kind}, not a file", True)
         elif change.agent and path not in {name for spec in team for name in spec.requires}:
             found[path] = Defect(path, change.agent, "it was overwritten", True)
     for defect in defects_of(facts, present, space_of([record.tool for record in before])):
-        if defect.path in team[agent].reads:
+        if defect.path in team[agent].reads and defect.writer:
             found.setdefault(defect.path, defect)
     causes = (*found.values(), *obstacles(team[agent].requires, before, agent))
-    return tuple(
-        defect._replace(writer=_root(team, task, before, defect.writer))
-        for defect in causes
-        if defect.writer not in ("", agent)
+    rooted = (
+        cause._replace(writer=_root(order, task, before, cause)) for cause in causes if cause.writer != agent
     )
+    return tuple(cause for cause in rooted if cause.writer != agent)
 
 
-def _root(team: Team, task: Task, before: Sequence[ActionRecord], writer: str) -> str:
-    earlier = _until(before, writer)
-    if deeper := _unsound(team, task, earlier, writer):
+def _root(order: Order, task: Task, before: Sequence[ActionRecord], cause: Defect) -> str:
+    """The agent at the root of ``cause``; empty: nobody is known."""
+    writer, team = cause.writer, order.team
+    earlier = _until(before, writer, cause.path)
+    if len(earlier) == len(before):
+        return writer
+    if deeper := _unsound(order, task, earlier, writer):
         return deeper[0].writer
-    runs = [Program(r.code or "", r.tool) for r in before if r.agent == writer and r.tool is not None]
+    segment = itertools.takewhile(lambda record: record.agent == writer, before[len(earlier) :])
+    runs = [Program(record.code or "", record.tool) for record in segment if record.tool is not None]
     if (filler := filled(writer, runs)) is not None:
         return filler.writer
     if (foreign := _foreign(team, task, earlier, writer, runs)) is not None:
@@ -124,9 +137,14 @@ def _facts(before: Sequence[ActionRecord]) -> Mapping[str, Any] | None:
     return next((record.probe for record in reversed(before) if record.probe is not None), None)
 
 
-def _until(before: Sequence[ActionRecord], agent: str) -> Sequence[ActionRecord]:
-    """The actions before the first one of ``agent``."""
-    return before[: next((record.step for record in before if record.agent == agent), len(before))]
+def _until(before: Sequence[ActionRecord], agent: str, path: str) -> Sequence[ActionRecord]:
+    """The actions before the segment in which ``agent`` changed ``path`` last, else before its last one.
+
+    All of them if it has not acted.
+    """
+    mine = [at for at, record in enumerate(before) if record.agent == agent]
+    wrote = [at for at in mine if any(change.path == path for change in _changes(before[at]))]
+    return before[: start_of(before[: (wrote or mine)[-1]], agent)] if mine else before
 
 
 def _files(team: Team, task: Task, before: Sequence[ActionRecord]) -> dict[str, FileChange]:
@@ -138,9 +156,13 @@ def _files(team: Team, task: Task, before: Sequence[ActionRecord]) -> dict[str, 
         path: FileChange(path, "created", 0, _digest(task, path) if path in changed else "") for path in given
     }
     for record in before:
-        for change in record.tool.files if record.tool is not None else ():
+        for change in _changes(record):
             apply(change, present)
     return present
+
+
+def _changes(record: ActionRecord) -> tuple[FileChange, ...]:
+    return record.tool.files if record.tool is not None else ()
 
 
 def _digest(task: Task, path: str) -> str:
@@ -148,10 +170,18 @@ def _digest(task: Task, path: str) -> str:
     return hashlib.sha256(content if isinstance(content, bytes) else content.read_bytes()).hexdigest()
 
 
-def _owner(team: Team, before: Sequence[ActionRecord], agent: str, path: str) -> str:
-    """The agent that deleted ``path`` last, else the earlier one that has to write it; empty: neither."""
+def _owner(order: Order, before: Sequence[ActionRecord], agent: str, path: str) -> str | None:
+    """Whose doing it is that ``path`` is missing; empty: the order's. None: ``agent`` has to cope with that.
+
+    It is the agent that deleted it last, else the first that has acted of those that have to write it. If
+    none of them has acted, it is the manager that called ``agent`` and could have called one of them.
+    """
     for record in reversed(before):
         if path in deleted_by(record.tool):
             return record.agent
-    earlier = team.agents[: team.names.index(agent)]
-    return next((spec.name for spec in earlier if path in spec.requires), "")
+    makers = {spec.name for spec in order.team if path in spec.requires}
+    acted = next((record.agent for record in before if record.agent in makers - {agent}), None)
+    if acted is not None or agent in makers or not makers:
+        return acted
+    call = order.chosen_by(before)
+    return call.agent if call is not None and makers.intersection(order.offered(before[: call.step])) else ""

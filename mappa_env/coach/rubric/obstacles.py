@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mappa_env.coach.program import Program
 from mappa_env.coach.rubric.artifacts import Defect
@@ -24,6 +24,21 @@ def obstacles(paths: Iterable[str], before: Iterable[ActionRecord], agent: str) 
         if change is not None and change.agent not in ("", agent) and in_the_way(change):
             what = f"a {change.kind}" if change.kind != "file" else "another name of a file"
             found.append(Defect(path, change.agent, f"{what} is in its place", observed=True))
+    return found
+
+
+def damaged(paths: Iterable[str], before: Sequence[ActionRecord], agent: str) -> list[Defect]:
+    """Those of ``paths`` that ``agent`` has written and another agent has deleted or overwritten since."""
+    found = []
+    for path in paths:
+        last, mine = None, False
+        for record in before:
+            for change in record.tool.files if record.tool is not None else ():
+                if change.path == path:
+                    last, mine = change, mine or record.agent == agent
+        if mine and last is not None and last.agent != agent and not in_the_way(last):
+            what = "deleted" if last.op == "deleted" else "overwritten"
+            found.append(Defect(path, last.agent, f"it was {what}", observed=True))
     return found
 
 

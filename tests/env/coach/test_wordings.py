@@ -80,7 +80,7 @@ def judged(episode: Episode, words: Callable[[int], str]) -> tuple[object, ...]:
     """All that must not move: scores, blame, culprit, attribution, and the limits of a model's score."""
     evidence, trajectory = reworded(episode, words)
     team, actions = episode.card.team, trajectory.actions
-    found = attribute(trajectory, team)
+    found = attribute(trajectory, episode.card)
     return (
         [action.verdict.score for action in actions],
         [action.verdict.blame for action in actions],
@@ -96,7 +96,7 @@ def most(episode: Episode, evidence: Sequence[Evidence]) -> list[float]:
     assert path is not None
     spec = read_spec(path, tuple(sorted({agent.role for agent in team})))
     best = {role: {row.name: BEST for row in rows.criteria} for role, rows in spec.roles.items()}
-    return [spec.score(at.agent.role, best[at.agent.role], Case(at, team)) for at in evidence]
+    return [spec.score(at.agent.role, best[at.agent.role], Case(at, episode.card.order)) for at in evidence]
 
 
 @pytest.mark.slow

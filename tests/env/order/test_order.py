@@ -12,31 +12,8 @@ from hypothesis import strategies as st
 
 from mappa_env.errors import CardError
 from mappa_env.order import Order, read_order
-from mappa_env.types import ActionRecord, AgentSpec, Team, ToolResult, Verdict
-
-NAMES = ("pro_0", "con_0", "judge_0", "boss_0")
-TEAM = Team((*(AgentSpec(name, name, 1) for name in NAMES), AgentSpec("coder_0", "Coder", 2, ("python",))))
-SAYINGS = (
-    "decision: accept",
-    "Decision: **Accept**.",
-    "decision: redo",
-    "next: pro_0",
-    "next: done",
-    "41",
-    "42",
-    "",
-)
-
-
-def action(
-    past: Sequence[ActionRecord], agent: str, text: str, *, last: bool = True, status: Any = None
-) -> ActionRecord:
-    tool = ToolResult(status, 0, "", "") if status else None
-    number = sum(one.agent == agent for one in past)
-    return ActionRecord(
-        len(past), agent, number, (), text, "", text, None, tool, Verdict("abstain", None), 0.0, False,
-        ("math", agent.rsplit("_", 1)[0], number), 0, last,
-    )  # fmt: skip
+from mappa_env.types import ActionRecord, Team
+from orders import NAMES, SAYINGS, TEAM, action, order_of, steps
 
 
 def play(order: Order, texts: dict[str, list[str]]) -> list[str]:
@@ -47,10 +24,6 @@ def play(order: Order, texts: dict[str, list[str]]) -> list[str]:
         mine = left.get(turn.agent.name, [""])
         past.append(action(past, turn.agent.name, mine.pop(0) if len(mine) > 1 else mine[0]))
     return [one.agent for one in past]
-
-
-def order_of(*rows: Any, names: Sequence[str]) -> Order:
-    return read_order(list(rows), Team(tuple(TEAM[name] for name in names)), "card.yaml")
 
 
 def test_without_an_order_everyone_acts_once() -> None:
@@ -163,42 +136,6 @@ def test_a_segment_goes_on_until_its_last_turn() -> None:
     assert [segment.text for segment in order.fresh(past)] == ["c"]
 
 
-def agents(least: int, names: Sequence[str] = NAMES) -> st.SearchStrategy[list[str]]:
-    return st.lists(st.sampled_from(names), min_size=least, max_size=3, unique=True)
-
-
-conditions = st.one_of(
-    st.builds(lambda a, s: {"agent": a, "says": s}, st.sampled_from(NAMES), st.sampled_from(SAYINGS[:1])),
-    st.builds(lambda a: {"agree": a}, agents(2)),
-    st.just({"agent": "coder_0", "status": "ok"}),
-)
-
-
-def compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    steps, times = st.lists(inner, min_size=1, max_size=3), st.integers(1, 3)
-    return st.one_of(
-        st.builds(lambda s, t: {"repeat": s, "times": t}, steps, times),
-        st.builds(lambda s, t, c: {"repeat": s, "times": t, "until": c}, steps, times, conditions),
-        st.builds(lambda c, a, b: {"if": c, "then": a, "else": b}, conditions, steps, steps),
-        st.builds(lambda c, a: {"if": c, "then": a}, conditions, steps),
-    )
-
-
-def choice(among: list[str], times: int) -> dict[str, Any]:
-    return {"choose": "boss_0", "among": among, "times": times}
-
-
-steps = st.recursive(
-    st.one_of(
-        st.sampled_from(TEAM.names),
-        st.builds(lambda a: {"parallel": a}, agents(2)),
-        st.builds(choice, agents(1, NAMES[:3]), st.integers(1, 3)),
-    ),
-    compound,
-    max_leaves=6,
-)
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, min_size=1, max_size=4), st.data())
 def test_any_order_ends_and_shows_everybody_everything_once(rows: list[Any], data: st.DataObject) -> None:
@@ -273,9 +210,12 @@ def nested(depth: int) -> list[Any]:
         (nested(2000), "order has more than 20 steps in steps"),
         ([{"parallel": ["pro_0"]}], "order[0].parallel must list 2 or more different agents"),
         ([{"parallel": ["pro_0", "pro_0"]}], "order[0].parallel must list 2 or more different agents"),
-        ([{"parallel": ["pro_0", "coder_0"]}], "order[0].parallel names coder_0, which has tools"),
+        ([{"parallel": ["pro_0", "coder_0"]}], "order[0].parallel names coder_0, which has Python"),
         ([{"choose": "pro_0", "among": ["pro_0"], "times": 1}], "order[0].among names pro_0, which chooses"),
-        ([{"if": {"agent": "pro_0", "status": "ok"}, "then": ["pro_0"]}], "pro_0, which has no tools"),
+        (
+            [{"if": {"agent": "pro_0", "status": "ok"}, "then": ["pro_0"]}],
+            "pro_0, which does not have Python",
+        ),
         (
             [{"if": {"agent": "coder_0", "status": "fine"}, "then": ["pro_0"]}],
             "if.status='fine' must be one of",

@@ -16,7 +16,7 @@ from mappa_env import team_env
 from mappa_env.cards import read_card
 from mappa_env.envs.aec import env as aec_env
 from mappa_env.envs.gym_env import make_env
-from mappa_env.errors import CardError, OptionError
+from mappa_env.errors import CardError
 from mappa_env.testing import check_environment
 
 
@@ -127,12 +127,6 @@ def test_the_conformance_suites_pass(card: Path) -> None:
     ("change", "words"),
     [
         ({"order": [*CARD["order"], {"wait": 1}]}, "order[2] must be an agent or a mapping with one of"),
-        (
-            {"coach": {"rubric": "rubric.yaml"}},
-            "coach.rubric='rubric.yaml' knows teams",
-        ),
-        ({"coach": {"questions": "rubric.yaml"}}, "coach.questions='rubric.yaml' knows teams"),
-        ({"scripted": "mathchat"}, "scripted='mathchat' knows teams"),
         ({"team": [*CARD["team"][1:], {"name": "again_0"}]}, "again.jinja is another prompt's file"),
     ],
 )
@@ -148,8 +142,3 @@ def test_a_team_that_returns_needs_its_prompt(card: Path) -> None:
     (card / "prompts" / "full" / "again.jinja").unlink()
     with pytest.raises(CardError, match=r"again\.jinja"):
         read_card(card)
-
-
-def test_what_traces_a_chain_is_refused(card: Path) -> None:
-    with pytest.raises(OptionError, match="the card Debate-v0 has an order of its own"):
-        make_env(str(card), **OPTIONS | {"shaping": "backward"})

@@ -71,7 +71,7 @@ def saying(episode: Episode, texts: Sequence[str], seed: int = 0) -> Trajectory:
 
 
 def culprit(trajectory: Trajectory, name: str) -> tuple[str, int] | None:
-    found = attribute(trajectory, CARDS[name].team)
+    found = attribute(trajectory, CARDS[name])
     if found.culprit is None:
         return None
     record = trajectory.actions[found.culprit]
@@ -83,7 +83,7 @@ def culprit(trajectory: Trajectory, name: str) -> tuple[str, int] | None:
 def test_numbers_lead_to_the_culprit_without_truth_or_coach(math: Episode, agent: str, fault: str) -> None:
     failed = play(math, agent, fault, seed=3)
     blind = dataclasses.replace(failed, task=dataclasses.replace(failed.task, truth={}))
-    found = attribute(blind, CARDS["mathchat"].team)
+    found = attribute(blind, CARDS["mathchat"])
     assert found.failed
     assert found.decided == "tracing"
     assert sum(found.fractions) == pytest.approx(1)
@@ -94,7 +94,7 @@ def test_numbers_lead_to_the_culprit_without_truth_or_coach(math: Episode, agent
 @pytest.mark.parametrize(("agent", "fault"), FAULTS["dsbench_sprint"])
 def test_files_lead_to_the_culprit(tables: Episode, agent: str, fault: str) -> None:
     trajectory = play(tables, agent, fault, seed=1)
-    found = attribute(trajectory, CARDS["dsbench_sprint"].team)
+    found = attribute(trajectory, CARDS["dsbench_sprint"])
     assert trajectory.outcome is not None
     assert found.failed is not trajectory.outcome.success
     if found.failed:  # a bad model or few rows may still end in a valid submission
@@ -110,8 +110,8 @@ def test_the_record_alone_is_enough(
     store.close()
     (again,) = read(tmp_path / "t.jsonl")
     assert not again.task.files
-    team = CARDS["dsbench_sprint"].team
-    assert attribute(again, team) == attribute(failed, team)
+    card = CARDS["dsbench_sprint"]
+    assert attribute(again, card) == attribute(failed, card)
     assert main(["why", str(tmp_path / "t.jsonl")]) == 0
     printed = capsys.readouterr().out
     assert "<- analyst_0, turn 0 (action 2)" in printed
@@ -185,7 +185,7 @@ def test_why_prefers_the_card_it_is_given_to_that_of_the_config(
 
 
 def test_a_success_is_shared_by_its_ancestors(tables: Episode) -> None:
-    found = attribute(play(tables), CARDS["dsbench_sprint"].team)
+    found = attribute(play(tables), CARDS["dsbench_sprint"])
     assert not found.failed
     assert found.culprit is None
     assert found.fractions == pytest.approx((1 / 3, 1 / 3, 1 / 3))
@@ -203,12 +203,12 @@ def test_of_several_turns_the_one_that_could_have_done_it_is_named() -> None:
         assert culprit(trajectory, "dsbench") == ("analyst_0", 0)  # it ran no code at all
         use = "```python\nimport pickle\npickle.load(open('model.pkl', 'rb'))\n```"
         trajectory = saying(episode, [look, save, "done", look, crash, "stopped", use, "no"])
-        found = attribute(trajectory, CARDS["dsbench"].team)
+        found = attribute(trajectory, CARDS["dsbench"])
         assert [link.action for link in found.walk] == [6, 4]
         assert culprit(trajectory, "dsbench") == ("modeler_0", 1)
         # two turns are to blame alike: the script that wrote nothing, and the word that ended the segment
         trajectory = saying(episode, [look, "done", look, "done", use, "no"])
-        found = attribute(trajectory, CARDS["dsbench"].team)
+        found = attribute(trajectory, CARDS["dsbench"])
         assert found.fractions == (0.5, 0.5, 0, 0, 0, 0)
         # a script that names no file of its agent has not tried: the word that ended the segment is to blame
         trajectory = saying(episode, [save, "done", look, "done", use, "no"])
@@ -231,7 +231,7 @@ def test_without_a_look_into_files_tracing_does_not_guess() -> None:
         )
     finally:
         episode.close()
-    found = attribute(trajectory, CARDS["dsbench"].team)
+    found = attribute(trajectory, CARDS["dsbench"])
     assert (found.fractions, found.decided, found.culprit) == ((), "nobody", None)
     assert {0, 2, 4} <= set(found.suspects)
 
@@ -248,14 +248,14 @@ def test_without_a_look_into_files_tracing_does_not_guess() -> None:
 def test_numbers_are_traced_in_every_form(math: Episode, texts: Sequence[str], step: int) -> None:
     solver, code, report = texts
     actions = [solver, f"```python\n{code}\n```", report, r"answer: \boxed{-123}"]
-    assert attribute(saying(math, actions), CARDS["mathchat"].team).culprit == step
+    assert attribute(saying(math, actions), CARDS["mathchat"]).culprit == step
 
 
 def test_an_episode_that_is_not_over_has_no_end(math: Episode) -> None:
     math.reset(seed=0)
     math.act("plan: 1 + 1")
     with pytest.raises(EpisodeError, match="still running"):
-        attribute(math.trajectory, CARDS["mathchat"].team)
+        attribute(math.trajectory, CARDS["mathchat"])
 
 
 def test_verdicts_decide_where_tracing_does_not(math: Episode) -> None:
@@ -304,7 +304,7 @@ def test_a_model_is_asked_once_where_tracing_is_silent(fake: FakeServer, undecid
     fake.script += [
         fakes.saying(answer(_0=(3, "I would first add"), _1=(1, "print(-123)"), _2=(0, ""), _3=(0, "")))
     ]
-    found = attribute(undecided, CARDS["mathchat"].team, coach)
+    found = attribute(undecided, CARDS["mathchat"], coach)
     assert (found.fractions, found.decided) == ((0.75, 0.25, 0, 0), "coach")
     assert found.asked is not None
     assert (found.asked.calls, found.asked.prompt, found.asked.template) == (1, 1000, "backward/3")
@@ -312,7 +312,7 @@ def test_a_model_is_asked_once_where_tracing_is_silent(fake: FakeServer, undecid
     assert "how_the_episode_ended" in call.text
     assert undecided.outcome is not None
     assert undecided.outcome.reason not in call.text  # it may tell the truth
-    decided = attribute(play_of(undecided), CARDS["mathchat"].team, coach)
+    decided = attribute(play_of(undecided), CARDS["mathchat"], coach)
     assert (decided.decided, len(fake.calls)) == ("tracing", 1)
 
 
@@ -328,7 +328,7 @@ def test_a_model_is_asked_once_where_tracing_is_silent(fake: FakeServer, undecid
 def test_no_fractions_are_invented(fake: FakeServer, undecided: Trajectory, say: Any) -> None:
     fake.otherwise = say
     coach = make_coach(f"openai:some-model@{fake.url}", CARDS["mathchat"])
-    found = attribute(undecided, CARDS["mathchat"].team, coach)
+    found = attribute(undecided, CARDS["mathchat"], coach)
     assert (found.fractions, found.decided) == ((), "nobody")
     assert found.asked is not None
     assert found.asked.calls == len(fake.calls)
@@ -380,7 +380,7 @@ def test_an_episode_is_traced_where_the_shaping_asks() -> None:
         CARDS["mathchat"], sandbox="calculator", prompts="compact", shaping="backward", judging="deferred"
     )
     failed = play(episode, "coder_0", "crash")
-    assert failed.attribution == attribute(failed, CARDS["mathchat"].team)
+    assert failed.attribution == attribute(failed, CARDS["mathchat"])
     plain = [record.reward for record in episode.actions]
     assert sum(reward for reward, _ in episode.rewards) < sum(plain) or min(plain) == 0
     episode.reset(seed=5)

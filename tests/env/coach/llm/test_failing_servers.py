@@ -58,7 +58,7 @@ def test_a_coach_that_is_closed_keeps_nobody_waiting(fake: FakeServer, make: Mak
     while not fake.calls:
         time.sleep(0.01)
     coach.close()
-    with pytest.raises(CoachStopped, match="closed while a verdict was pending"):
+    with pytest.raises(CoachStopped, match="closed while a call was waiting"):
         future.result(timeout=60)
 
 

@@ -53,7 +53,7 @@ def test_the_documented_options_are_those_there_are() -> None:
     assert len(re.findall(r"^\| `", table, re.MULTILINE)) == len(Settings.model_fields)
 
 
-@pytest.mark.parametrize("name", ["mathchat", "dsbench", "dsbench_sprint", "aime", "amc"])
+@pytest.mark.parametrize("name", ["mathchat", "dsbench", "dsbench_sprint", "aime", "amc", "math"])
 def test_every_card_can_be_asked_about(name: str) -> None:
     found = read_card(REGISTRY / name)
     assert found.coach is not None

@@ -114,7 +114,10 @@ def test_facts_hold_only_what_the_host_observed() -> None:
 
 
 def test_what_the_file_history_shows_is_a_fact() -> None:
-    unsound = parts("a")[0]["unsound_inputs_when_the_segment_began"]
+    at = evidence("a")
+    idle = recorded("modeler_0", step=1)
+    shown = Prompts(CARD).write(replace(at, step=2, history=(*at.history, idle)), NONCE, labels=False)
+    unsound = json.loads(shown.parts[1].partition("\n")[2])["unsound_inputs_when_the_segment_began"]
     assert {"path": "model.pkl", "reason": "it is missing", "responsible": "engineer_0"} in unsound
 
 

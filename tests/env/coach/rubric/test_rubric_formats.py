@@ -141,7 +141,7 @@ def test_backward_tracing_knows_formats_too() -> None:
     play.act("analyst_0", "I stop.")
     outcome = Outcome(0.0, False, "missing", "no agent wrote submission.csv")
     trajectory = Trajectory("t", TABLE, 0, tuple(play.actions), outcome)
-    assert attribute(trajectory, play.card.team).fractions[0] == 1
+    assert attribute(trajectory, play.card).fractions[0] == 1
 
 
 @pytest.mark.parametrize("line", ["model = Ridge(alpha='x').fit(X, y)", "raise ValueError('no')"])

@@ -1,0 +1,149 @@
+"""The chat completions of an OpenAI-compatible server: one call, its errors sorted, the key hidden."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+
+from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure
+from mappa_env.coach.llm.settings import Calls
+from mappa_env.coach.llm.wire import Passing, Usage
+from mappa_env.errors import CoachStopped, OptionError
+
+_CONNECT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An HTTP answer. ``body``: its JSON, else its text."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a completion says. ``thoughts``: the reasoning, if the server keeps it apart and shows it."""
+
+    text: str
+    thoughts: str
+    finish: str
+    refusal: str
+    usage: Usage
+    version: str
+    number: str
+
+
+class Completions:
+    """The endpoint of the model ``name`` below ``base_url``, which has the form of OpenAI's clients.
+
+    The key, if needed, comes only from the environment. Raises OptionError for another form of URL.
+    """
+
+    def __init__(self, name: str, base_url: str, settings: Calls) -> None:
+        parts = urlsplit(base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+            raise OptionError(
+                f"'openai:{name}': base_url must look like http://localhost:8000/v1, without a user name, "
+                "key or query."
+            )
+        self.where = f"openai:{name}@{base_url}"
+        self._url = base_url.rstrip("/") + "/chat/completions"
+        self._key_variable = settings.key_variable
+        self._key = os.environ.get(settings.key_variable, "")
+        self._session = requests.Session()
+        self._session.trust_env = False  # else ~/.netrc could replace the key, and proxies would see it
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, HTTPAdapter(pool_connections=2, pool_maxsize=settings.concurrency))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    def post(self, body: Mapping[str, Any], end: float) -> Answered:
+        """Send one request; all of the answer must be there before ``end`` (monotonic). Raises Passing."""
+        left = end - time.monotonic()
+        if left <= 0:
+            raise Passing(f"{self.where}: no answer in time")
+        try:
+            with self._session.post(
+                self._url,
+                json=body,
+                auth=self._sign,
+                timeout=(min(left, _CONNECT_S), left),
+                stream=True,
+                allow_redirects=False,
+            ) as response:
+                data = _read_all(response, end)
+                if self._key:  # a server may echo it
+                    data = data.replace(self._key.encode(), b"[key]")
+                return Answered(response.status_code, dict(response.headers), _parsed(data))
+        except (requests.RequestException, OSError) as error:
+            failed = disconnected(error, self.where, self._key)
+        raise failed
+
+    def failure(self, answered: Answered) -> Passing | CoachStopped:
+        """What an answer other than 200 means."""
+        where, key = self.where, self._key
+        return failure(answered.status, answered.body, answered.headers, where, key, self._key_variable)
+
+    def read(self, body: Any) -> Completed:
+        """The first choice of the answer 200. Raises Passing if it is not a chat completion."""
+        try:
+            choice = body["choices"][0]
+            message = choice["message"]
+            counts = body.get("usage") or {}
+            details = counts.get("prompt_tokens_details") or {}
+            thoughts = (counts.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
+            output = counts.get("completion_tokens") or 0
+            return Completed(
+                text=message.get("content") or "",
+                thoughts=message.get("reasoning_content") or message.get("reasoning") or "",
+                finish=choice.get("finish_reason") or "",
+                refusal=message.get("refusal") or "",
+                usage=Usage(
+                    counts.get("prompt_tokens") or 0,
+                    details.get("cached_tokens") or 0,
+                    output - thoughts,
+                    thoughts,
+                ),
+                version=str(body.get("model") or ""),
+                number=str(body.get("id") or ""),
+            )
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            kind = type(error).__name__
+            raise Passing(f"{self.where}: the answer is not a chat completion ({kind})") from None
+
+    def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if self._key:
+            request.headers["Authorization"] = f"Bearer {self._key}"
+        return request
+
+
+def _read_all(response: requests.Response, end: float) -> bytes:
+    """The body, at most MAX_REPLY_BYTES of it, all before ``end``. Raises OSError."""
+    found = bytearray()
+    for chunk in response.iter_content(1 << 16):
+        found += chunk
+        if time.monotonic() > end:
+            raise TimeoutError("the answer came too slowly")
+        if len(found) > MAX_REPLY_BYTES:
+            raise OSError(f"the answer exceeds {MAX_REPLY_BYTES} bytes")
+    return bytes(found)
+
+
+def _parsed(data: bytes) -> Any:
+    """JSON, else text: error pages of gateways are HTML."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data.decode("utf-8", "replace")
