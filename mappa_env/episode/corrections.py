@@ -21,7 +21,8 @@ MARGIN = 1.0
 class Correcting:
     """``labels``: whether the rubric may use the hidden truth.
 
-    Raises OptionError for a card without a rubric, which could not confirm a correction.
+    Raises OptionError for a card without a rubric, which could not confirm a correction, and for one with
+    tools besides Python: a call has effects outside of the workspace.
     """
 
     def __init__(self, card: Card, execution: Execution, *, labels: bool) -> None:
@@ -29,6 +30,11 @@ class Correcting:
             raise OptionError(
                 f"the coach proposes corrections, but the card {card.id} has no rubric that could confirm "
                 "them; switch them off in coach=."
+            )
+        if card.tools:
+            raise OptionError(
+                f"the coach proposes corrections, but the card {card.id} has tools, whose calls cannot be "
+                "tried in a copy; switch them off in coach=."
             )
         self._execution, self._rubric = execution, RubricCoach(card, labels=labels)
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TypedDict
 
 from mappa_env.order import Segment
-from mappa_env.types import Team
+from mappa_env.types import Team, ToolCall
 
 
 class Shown(TypedDict):
-    """Another agent's segment, as prompt templates see it. ``output``: the last tool output, stripped."""
+    """Another agent's segment, as prompt templates see it. ``output``: that of its last code, stripped."""
 
     agent: str
     role: str
@@ -19,6 +19,7 @@ class Shown(TypedDict):
     code: str
     output: str
     status: str
+    calls: list[ToolCall]
     feedback: str
 
 
@@ -37,6 +38,7 @@ def earlier_segments(team: Team, segments: Iterable[Segment], feedback: bool) ->
                 code=next((action.code for action in reversed(segment.actions) if action.code), ""),
                 output=tools[-1].stdout.strip() if tools else "",
                 status=tools[-1].status if tools else "",
+                calls=[call for action in segment.actions for call in action.calls],
                 feedback=_joined(a.verdict.reasoning for a in segment.actions) if feedback else "",
             )
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,17 @@ from mappa_env.coach.base import checked
 from mappa_env.data import load_tasks
 from mappa_env.episode.earlier import Shown, earlier_segments
 from mappa_env.episode.execution import ActionContext, Execution, Timer
+from mappa_env.episode.held import Held
 from mappa_env.episode.limits import TaskLimits
 from mappa_env.episode.options import EpisodeOptions
 from mappa_env.episode.prompting import Prompter
-from mappa_env.errors import CoachError, EpisodeError, OptionError
+from mappa_env.errors import CoachError, DataError, EpisodeError, OptionError
 from mappa_env.grading import make_grader
 from mappa_env.order import Turn
 from mappa_env.sandbox import make_sandbox
 from mappa_env.seeds import derived_seed
 from mappa_env.shaping import make_shaping
+from mappa_env.tools.toolbox import Toolbox
 from mappa_env.types import (
     ActionRecord,
     Attribution,
@@ -30,9 +33,11 @@ from mappa_env.types import (
     Message,
     Outcome,
     Task,
+    Timing,
     Trajectory,
     Verdict,
 )
+from mappa_env.types.revised import revised
 from mappa_env.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -47,6 +52,10 @@ class _Asked:
     evidence: Evidence
     before: Workspace | None
     verdict: Future[Verdict] | None = None
+
+    def fork(self) -> _Asked:
+        before = None if self.before is None else self.before.fork()
+        return _Asked(self.at, self.evidence, before, self.verdict)
 
     def discard(self) -> None:
         if self.before is not None:
@@ -79,17 +88,14 @@ class Episode:
         self._deferred = chosen.judging == "deferred"
         self._pending: dict[int, _Asked] = {}
         self._shaping = make_shaping(chosen.shaping)
-        if self._shaping.traces and not card.order.is_chain:
-            raise OptionError(
-                f"shaping={chosen.shaping!r} traces failures through teams whose agents act once each; "
-                f"the card {card.id} has an order of its own."
-            )
-        self._coach = make_coach(chosen.coach, card)
-        self._sandbox = make_sandbox(chosen.sandbox)
+        tools = Toolbox(card.tools, card.team)
+        self._held: Held | None = Held(make_sandbox(chosen.sandbox), make_coach(chosen.coach, card), tools)
+        self._coach, self._tools = self._held.coach, tools
+        self._task_limits = TaskLimits(card.limits, chosen.checked_limits())
         self._execution = Execution(
             card,
-            self._sandbox,
-            TaskLimits(card.limits, chosen.checked_limits()),
+            self._held.sandbox,
+            tools,
             make_grader(card.grader, card.grader_options),
             probed=self._coach.name != "off",
         )
@@ -101,11 +107,14 @@ class Episode:
         self._task: Task | None = None
         self._workspace: Workspace | None = None
         self._actions: list[ActionRecord] = []
+        self._timings: list[Timing] = []
+        self._asked_at = 0.0
         self._evidence: list[Evidence] = []
         self._attribution: Attribution | None = None
         self._messages: list[Message] = []
         self._earlier: list[Shown] = []
         self._next: Turn | None = None
+        self._beside: dict[str, list[Message]] = {}
         self._seed = 0
         self._limits = card.limits
 
@@ -136,6 +145,11 @@ class Episode:
         return tuple(self._actions)
 
     @property
+    def seen(self) -> tuple[ActionRecord, ...]:
+        """Those of ``actions`` that the acting agent can know of: not what others do in parallel with it."""
+        return self.card.order.seen(self._actions)
+
+    @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence that the coach got about each action; its ``history`` is as of then."""
         return tuple(self._evidence)
@@ -156,6 +170,7 @@ class Episode:
             self.outcome,
             self.settings,
             self._attribution,
+            tuple(self._timings),
         )
 
     @property
@@ -178,31 +193,43 @@ class Episode:
     def reset(self, *, seed: int, task_id: str | None = None) -> None:
         """Start over on ``task_id``, or on a task drawn with ``seed``.
 
-        Raises UnknownTaskError, and OptionError or SandboxError if a limit makes the task impossible.
+        Raises UnknownTaskError, OptionError or SandboxError if a limit makes the task impossible, and
+        ToolError if a tool's server cannot be reached or lacks what the card names.
         """
         if task_id is None:
             ids = self.tasks.ids
             task_id = ids[_draw(seed, len(ids))]
         task = self.tasks.get(task_id)
         limits = self.card.limits
-        if any(spec.tools for spec in self.card.team):
-            limits = self._execution.limits.of(
-                task
-            )  # an impossible task is refused here, not charged to the team
+        if any("python" in spec.tools for spec in self.card.team):
+            limits = self._task_limits.of(task)  # an impossible task is refused here, not charged to the team
+        self._tools.open()
         self._discard()
         self._task, self._limits, self._seed = task, limits, int(seed)
         self._actions, self._evidence, self.outcome, self._attribution = [], [], None, None
+        self._timings = []
         self._advance()
+        self._asked_at = time.perf_counter()
 
-    def messages(self) -> list[Message]:
-        """What the acting agent sees, as new dicts. Each of its turns extends the messages of the last."""
-        return [dict(message) for message in self._messages]
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns that can be taken now, in the order in which ``act`` takes them: see ``Order.turns``."""
+        return () if self._next is None else self.card.order.turns(self._actions)
 
-    def prompt(self) -> str:
-        """``messages()`` as one text."""
-        if len(self._messages) == 1:
-            return self._messages[0]["content"]
-        return "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in self._messages)
+    def messages(self, agent: str | None = None) -> list[Message]:
+        """What ``agent`` (default: the acting one) sees, as new dicts.
+
+        Each of its turns extends the messages of the last. Raises EpisodeError for an agent that has no turn
+        among ``turns``.
+        """
+        return [dict(message) for message in self._messages_of(agent)]
+
+    def prompt(self, agent: str | None = None) -> str:
+        """``messages(agent)`` as one text."""
+        messages = self._messages_of(agent)
+        if len(messages) == 1:
+            return messages[0]["content"]
+        return "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in messages)
 
     def act(self, text: str) -> ActionRecord:
         """Execute the acting agent's action and pass the turn on. Raises EpisodeError if the episode is over.
@@ -212,6 +239,7 @@ class Episode:
         turn = self._next
         if turn is None:
             raise EpisodeError("the episode is over (or not started): call reset() first.")
+        came, began = time.time(), time.perf_counter()
         if self._deferred:
             self._coach.wait()
         at = ActionContext(
@@ -223,6 +251,7 @@ class Episode:
             self.prompt(),
             tuple(self._actions),
             self._seed,
+            self._limits,
         )
         before = None
         if self._correcting is not None and self._workspace is not None:
@@ -232,7 +261,7 @@ class Episode:
         evidence = self._execution.evidence(at, draft, self._workspace, self.outcome)
         self._evidence.append(evidence)
         if self._deferred:
-            draft = dataclasses.replace(draft, probe=evidence.probe)
+            draft = revised(draft, probe=evidence.probe)
             self._pending[draft.step] = _Asked(at, evidence, before, self._coach.judge_later(evidence))
         else:
             draft = self._judged(draft, _Asked(at, evidence, before), lambda: self._ask(evidence))
@@ -243,14 +272,59 @@ class Episode:
             with self.timer("coach"):
                 self._settle()
         self._advance()
+        ended = time.perf_counter()
+        self._timings.append(Timing(came, began - self._asked_at, ended - began))
+        self._asked_at = ended
         return self._actions[-1]
 
+    def replay(self, trajectory: Trajectory, *, steps: int | None = None) -> None:
+        """Start over on a recorded episode, and repeat its first ``steps`` actions; None: all of them.
+
+        With the options of the recording (``trajectory.settings``) the result is the recorded one, except for
+        measured times, what the agents' own code leaves to chance and what servers answer: tools are asked
+        again. Raises EpisodeError for another card's
+        episode, or where another agent than the recorded one acts; UnknownTaskError.
+        """
+        if trajectory.env_id != self.card.id:
+            raise EpisodeError(f"an episode of {trajectory.env_id} cannot be replayed on {self.card.id}.")
+        self.reset(seed=trajectory.seed, task_id=trajectory.task.id)
+        for action in trajectory.actions[:steps]:
+            if self.agent != action.agent:
+                raise EpisodeError(
+                    f"step {action.step} of the recorded episode is {action.agent}'s, but now "
+                    f"{self.agent or 'nobody'} acts: its card had another team or order."
+                )
+            self.act(action.action)
+
+    def fork(self) -> Episode:
+        """The same episode once more: from here each takes its own course, to branch or to look ahead.
+
+        The fork has its own copy of the workspace (see ``Workspace.fork``) and the same seeds, so the same
+        actions run with the same random numbers. Sandbox, coach and tools are shared, and closed with the
+        last of the episodes; use them from one thread. Waits for pending verdicts. Raises OSError if the
+        workspace cannot be copied, EpisodeError once closed.
+        """
+        if self._held is None:
+            raise EpisodeError("a closed episode has no fork: fork it before close().")
+        wait([asked.verdict for asked in self._pending.values() if asked.verdict is not None])
+        twin = copy.copy(self)
+        twin._workspace = None if self._workspace is None else self._workspace.fork()
+        twin._pending = {step: asked.fork() for step, asked in self._pending.items()}
+        twin._actions, twin._evidence = list(self._actions), list(self._evidence)
+        twin._messages, twin._earlier, twin._beside = self.messages(), list(self._earlier), {}
+        twin._timings = list(self._timings)
+        twin._execution, twin._held = self._execution.fork(), self._held.share()
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Episode:
+        return self.fork()
+
     def close(self) -> None:
-        """Remove the workspace and close sandbox and coach. May be called twice."""
+        """Remove the workspace; close what no fork uses: sandbox, coach, tools. May be called twice."""
         self._discard()
-        self._sandbox.close()
-        self._coach.close()
-        self.agent = self._next = None
+        if self._held is not None:
+            self._held.release()
+        self._held = self.agent = self._next = None
 
     # -- one action, step by step -------------------------------------------------------------------------
 
@@ -260,12 +334,12 @@ class Episode:
             verdict = checked(judge(), self._coach)
             if self._correcting is not None:
                 correction = self._correcting.verify(asked.at, asked.evidence, verdict, asked.before)
-        except CoachError as error:  # an unreachable coach is a missing score, never a number
+        except (CoachError, DataError) as error:  # an unreachable coach is a missing score, never a number
             verdict = Verdict("error", None, str(error), coach=self._coach.name)
         finally:
             asked.discard()
         probe = asked.evidence.probe
-        return dataclasses.replace(draft, probe=probe, verdict=verdict, correction=correction)
+        return revised(draft, probe=probe, verdict=verdict, correction=correction)
 
     def _ask(self, evidence: Evidence) -> Verdict:
         with self.timer("coach"):
@@ -280,7 +354,7 @@ class Episode:
         if self._shaping.traces:
             from mappa_env.coach.blame.attribution import attribute
 
-            self._attribution = attribute(self.trajectory, self.card.team, self._coach)
+            self._attribution = attribute(self.trajectory, self.card, self._coach)
         if not self.immediate:
             self._set_rewards(0)
 
@@ -294,49 +368,71 @@ class Episode:
             )
         for step in range(first, len(rewards)):
             reward, valid = rewards[step]
-            self._actions[step] = dataclasses.replace(self._actions[step], reward=reward, reward_valid=valid)
+            action = self._actions[step]
+            if (action.reward, action.reward_valid) != (reward, valid):
+                self._actions[step] = revised(action, reward=reward, reward_valid=valid)
 
     # -- turns and the workspace --------------------------------------------------------------------------
 
     def _advance(self) -> None:
         """Pass the turn on. An agent that has acted before sees what is new below what it knows."""
-        self._next = turn = self.card.order.next(self._actions)
+        self._next, self._beside = self.card.order.next(self._actions), {}
+        turn = self._next
         if turn is None:
             self.agent, self.turn, self._messages = None, 0, []
             return
         self.agent, self.turn = turn.agent.name, turn.number
-        last = next((a for a in reversed(self._actions) if a.agent == self.agent), None)
-        if last is None:
-            self._earlier = self._fresh()
-            self._messages = [self._prompter.render(turn.agent.role, self._context(turn))]
+        last = self._last_of(self.agent)
+        if last is None or last.last_turn:
+            self._earlier = self._fresh(self.agent)
+            self._messages = self._begun(turn, last, self._earlier)
             return
-        if last.last_turn:
-            self._earlier = self._fresh()
-            new = self._prompter.render("again", self._context(turn))
-        else:
-            assert last.tool is not None  # a segment continues only after a tool call
-            feedback = last.verdict.reasoning if self._feedback else ""
-            result = {"tool": last.tool, "feedback": feedback}
-            new = self._prompter.render("tool", self._context(turn) | result)
-        said = {"role": "assistant", "content": last.action}
-        self._messages = [*(dict(message) for message in last.messages), said, new]
+        feedback = last.verdict.reasoning if self._feedback else ""
+        result = {"tool": last.tool, "calls": last.calls, "feedback": feedback}
+        new = self._prompter.render("tool", self._context(turn, self._earlier) | result)
+        self._messages = _extended(last, new)
 
-    def _fresh(self) -> list[Shown]:
-        fresh = self.card.order.fresh(self._actions)
+    def _messages_of(self, agent: str | None) -> list[Message]:
+        """The messages of the acting agent, or of one that acts in parallel with it."""
+        if agent is None or agent == self.agent:
+            return self._messages
+        if agent not in self._beside:
+            turn = next((turn for turn in self.turns if turn.agent.name == agent), None)
+            if turn is None:
+                raise EpisodeError(
+                    f"{agent!r} does not act now, so it sees nothing yet; "
+                    f"{', '.join(turn.agent.name for turn in self.turns) or 'nobody'} does."
+                )
+            self._beside[agent] = self._begun(turn, self._last_of(agent), self._fresh(agent))
+        return self._beside[agent]
+
+    def _begun(self, turn: Turn, last: ActionRecord | None, earlier: list[Shown]) -> list[Message]:
+        """The messages at the first action of a segment; ``last``: the agent's action before it."""
+        context = self._context(turn, earlier)
+        if last is None:
+            return [self._prompter.render(turn.agent.role, context)]
+        return _extended(last, self._prompter.render("again", context))
+
+    def _last_of(self, agent: str) -> ActionRecord | None:
+        return next((action for action in reversed(self._actions) if action.agent == agent), None)
+
+    def _fresh(self, agent: str) -> list[Shown]:
+        fresh = self.card.order.fresh(self._actions, agent)
         return earlier_segments(self.card.team, fresh, self._feedback)
 
-    def _context(self, turn: Turn) -> dict[str, Any]:
+    def _context(self, turn: Turn, earlier: list[Shown]) -> dict[str, Any]:
         spec = turn.agent
         names = set(self._workspace.present if self._workspace else self.task.files)
         return {
             "task": self.task,
             "agent": spec,
+            "tools": self._tools.described(spec),
             "turns_left": turn.left,
             "returns": turn.returns,
             "files": sorted(names),
             "limits": self._limits,
             "missing": [name for name in spec.reads if name not in names],
-            "earlier": self._earlier,
+            "earlier": earlier,
         }
 
     def _open_workspace(self) -> Workspace:
@@ -351,6 +447,12 @@ class Episode:
         if self._workspace is not None:
             self._workspace.remove()
             self._workspace = None
+
+
+def _extended(last: ActionRecord, new: Message) -> list[Message]:
+    """The messages of ``last``, what its agent wrote, and the ``new`` message."""
+    said = {"role": "assistant", "content": last.action}
+    return [*(dict(message) for message in last.messages), said, new]
 
 
 def _draw(seed: int, count: int) -> int:

@@ -1,19 +1,26 @@
-"""Executes an action and collects the facts about it: code, files, probe, grade."""
+"""Executes an action and collects the facts about it: code, calls, files, probe, grade."""
 
 from __future__ import annotations
 
-import dataclasses
+import copy
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from mappa_env.cards import Card
-from mappa_env.episode.limits import TaskLimits
-from mappa_env.grading.base import Answers, Grader
-from mappa_env.parsing import parse
+from mappa_env.errors import DataError, DataWarning, SandboxError, WorkspaceError
+from mappa_env.grading import Grader, running
+from mappa_env.grading.base import Answers
+from mappa_env.parsing import Action, joined, parse
 from mappa_env.probes import Site, make_probe
-from mappa_env.sandbox.base import Sandbox
+from mappa_env.sandbox.base import Limits, Sandbox
+from mappa_env.sandbox.fresh import FreshRuns
 from mappa_env.seeds import derived_seed
+from mappa_env.tools import CallLimits, CallSite
+from mappa_env.tools.calls import Written, find_calls
+from mappa_env.tools.python import PYTHON, PythonTool
+from mappa_env.tools.toolbox import Toolbox
 from mappa_env.types import (
     ActionRecord,
     AgentSpec,
@@ -22,21 +29,25 @@ from mappa_env.types import (
     Outcome,
     Space,
     Task,
+    ToolCall,
     ToolResult,
     Use,
     Verdict,
 )
+from mappa_env.types.revised import revised
 from mappa_env.workspace.snapshot import MAX_ENTRIES
 from mappa_env.workspace.workspace import Workspace
 
 PENDING = Verdict("pending", None, "not judged yet")
+_SANDBOXED = CallLimits()
+"""For code, whose limits are those of the sandbox."""
 
 
 class ActionContext(NamedTuple):
     """The state of an episode before an action, and what its agent sees.
 
     ``turn`` is the index of the action among the agent's; ``left``: how many its segment may still have, with
-    this one. ``seed`` is the episode's.
+    this one. ``seed`` is the episode's, ``limits`` those of the task.
     """
 
     task: Task
@@ -47,6 +58,7 @@ class ActionContext(NamedTuple):
     prompt: str
     history: tuple[ActionRecord, ...]
     seed: int
+    limits: Limits
 
 
 Timer = Callable[[str], AbstractContextManager[object]]
@@ -60,39 +72,66 @@ def _untimed(kind: str) -> AbstractContextManager[object]:
 class Execution:
     """Executes an episode's own actions, and corrected actions in a copy of the workspace."""
 
-    def __init__(
-        self, card: Card, sandbox: Sandbox, limits: TaskLimits, grader: Grader, *, probed: bool
-    ) -> None:
+    def __init__(self, card: Card, sandbox: Sandbox, tools: Toolbox, grader: Grader, *, probed: bool) -> None:
         """``probed``: run the card's probe, if it has one, on files that later agents read."""
-        self._card, self.sandbox, self.limits, self._grader = card, sandbox, limits, grader
+        self._card, self.sandbox, self._tools, self._grader = card, sandbox, tools, grader
+        self._running = running(grader)
         self._probe = make_probe(card.probe) if card.probe and probed else None
         self.timer: Timer = _untimed
         self._handed_on = {name for spec in card.team for name in spec.reads}
 
+    def fork(self) -> Execution:
+        """Another one on the same sandbox, with a timer and a probe of its own."""
+        twin = copy.copy(self)
+        if self._card.probe and self._probe is not None:
+            twin._probe = make_probe(self._card.probe)
+        return twin
+
     def open_workspace(self, task: Task) -> Workspace:
-        """Open a new workspace with the task's files."""
+        """Open a new workspace with the task's files. Raises DataError if one can no longer be read."""
         workspace = self.sandbox.open_workspace()
         for name, content in task.files.items():
-            workspace.put(name, content)
+            try:
+                workspace.put(name, content)
+            except WorkspaceError as error:
+                workspace.remove()
+                if isinstance(content, bytes):  # the task itself is malformed
+                    raise
+                raise DataError(f"{name} of the task {task.id!r} can no longer be read: {error}") from error
         return workspace
 
     def run(self, at: ActionContext, text: str, workspace: Callable[[], Workspace]) -> ActionRecord:
-        """Execute ``text``; calls ``workspace`` only if there is code. The record's verdict is pending."""
+        """Execute ``text``; calls ``workspace`` only if there is code. The record's verdict is pending.
+
+        Code runs before the calls of other tools, which come in the order in which they are written.
+        """
         spec, step = at.agent, len(at.history)
-        parsed = parse(text, tools="python" in spec.tools)
+        parsed, written = self._read(text, spec)
         seed = _seed(at.seed, spec.name, at.turn)
         tool: ToolResult | None = None
         missing: tuple[str, ...] = ()
+        place = None
         if parsed.code is not None:
-            place = workspace()
+            try:
+                place = workspace()
+            except DataError as error:  # an infrastructure failure: nobody's fault, and no score
+                warnings.warn(str(error), DataWarning, stacklevel=2)
+                tool = ToolResult("unavailable", None, "", "the task's files could not be placed")
+        if place is not None and parsed.code is not None:
             missing = tuple(path for path in spec.reads if path not in place.present)
-            limits, before = self.limits.of(at.task), place.use()
+            before = place.use()
             with self.timer("sandbox"):
-                tool = self.sandbox.run(place, parsed.code, limits, seed=seed)
+                site = CallSite(spec.name, step, seed, _SANDBOXED)
+                tool = PythonTool(self.sandbox, place, at.limits).call("", {"code": parsed.code}, site).run
+            assert tool is not None
             place.record(tool.files, spec.name, step)
-            files = tuple(dataclasses.replace(f, agent=spec.name, step=step) for f in tool.files)
-            quota = Use((limits.disk_mb << 20) + place.given_bytes, MAX_ENTRIES)
-            tool = dataclasses.replace(tool, files=files, space=Space(quota, before, place.use()))
+            files = tuple(revised(f, agent=spec.name, step=step) for f in tool.files)
+            quota = Use((at.limits.disk_mb << 20) + place.given_bytes, MAX_ENTRIES)
+            tool = revised(tool, files=files, space=Space(quota, before, place.use()))
+        calls: tuple[ToolCall, ...] = ()
+        if written:
+            with self.timer("sandbox"):
+                calls = self._tools.carry_out(written, spec, at.history, seed)
         return ActionRecord(
             step,
             spec.name,
@@ -108,9 +147,23 @@ class Execution:
             False,
             (at.task.family, spec.role, at.turn),
             seed,
-            parsed.code is None or at.left <= 1,
+            (parsed.code is None and not calls) or at.left <= 1,
             missing,
+            calls=calls,
         )
+
+    def _read(self, text: str, spec: AgentSpec) -> tuple[Action, list[Written]]:
+        """The action, its code included, and its calls of other tools.
+
+        Where no agent may call anything but Python, an action is read as if there were no other tools.
+        """
+        if self._tools.empty or not spec.tools:
+            return parse(text, tools=PYTHON in spec.tools), []
+        parsed = parse(text, tools=False)
+        found = find_calls(parsed.answer, self._tools.offers(spec), self._tools.others(spec))
+        runs = [call for call in found if call.tool == PYTHON and not call.problem]
+        code = joined([call.arguments["code"] for call in runs])
+        return parsed._replace(code=code), [call for call in found if call not in runs]
 
     def outcome(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome | None:
         """The outcome if ``draft`` closes the episode, else None."""
@@ -134,11 +187,9 @@ class Execution:
         if self._probe and workspace is not None and (self._handed_on & written if closing else written):
             seed = self._next_seed(at, draft)
             with self.timer("sandbox"):
-                facts = self._probe.look(
-                    Site(self.sandbox, workspace, at.task, self.limits.of(at.task), seed)
-                )
+                facts = self._probe.look(Site(self.sandbox, workspace, at.task, at.limits, seed))
         provisional = outcome
-        if provisional is None and closing and name in self._card.truth:
+        if provisional is None and name in self._card.truth and (closing or not self._card.order.is_chain):
             provisional = self._grade(at, draft, workspace)
         return Evidence(
             task=at.task,
@@ -157,19 +208,28 @@ class Execution:
             outcome=outcome,
             provisional_outcome=provisional,
             truth=at.task.truth if name in self._card.truth else None,
+            calls=draft.calls,
         )
 
     def _next_seed(self, at: ActionContext, draft: ActionRecord) -> int:
         """The seed of the next segment's first action: a file can tell by the seed who loads it."""
-        after = self._card.order.next((*at.history, dataclasses.replace(draft, last_turn=True)))
+        after = self._card.order.next((*at.history, revised(draft, last_turn=True)))
         agent, number = (at.agent.name, 0) if after is None else (after.agent.name, after.number)
         return _seed(at.seed, agent, number)
 
     def _grade(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome:
         actions: Sequence[ActionRecord] = (*at.history, draft)
-        if any(a.tool is not None and a.tool.status == "unavailable" for a in actions):
-            return Outcome(0.0, False, "unavailable", "the sandbox was unavailable; the team is not to blame")
-        return self._grader.grade(at.task, actions, workspace)
+        if failed := next((action.unavailable for action in actions if action.unavailable), ""):
+            what = failed.partition(":")[0]
+            return Outcome(0.0, False, "unavailable", f"the {what} was unavailable; the team is not to blame")
+        if self._running is None:
+            return self._grader.grade(at.task, actions, workspace)
+        fresh = FreshRuns(self.sandbox, at.limits, derived_seed(at.seed, "grading", bits=31))
+        try:
+            with self.timer("sandbox"):
+                return self._running.grade(at.task, actions, workspace, fresh)
+        except SandboxError as error:
+            return Outcome(0.0, False, "unavailable", f"{error}; the team is not to blame")
 
 
 def _seed(episode: int, agent: str, turn: int) -> int:

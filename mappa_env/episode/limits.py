@@ -32,6 +32,7 @@ class TaskLimits:
 
     def __init__(self, card: Limits, chosen: Mapping[str, Any]) -> None:
         self._card, self._chosen = card, dict(chosen)
+        self._least = dataclasses.replace(card, **self._chosen)
 
     def of(self, task: Task) -> Limits:
         """The limits of the actions on ``task``.
@@ -47,8 +48,10 @@ class TaskLimits:
                     f"limits[{key!r}]={self._chosen[key]!r} makes the task {task.id!r} impossible: its "
                     f"tables need about {value}. Raise the limit, or omit it: it then follows the tables."
                 )
+        if not larger:
+            return self._least
         limits = dataclasses.replace(self._card, **{**larger, **self._chosen})
-        if larger and (limits.memory_mb + limits.disk_mb) * _MIB > _machine():
+        if (limits.memory_mb + limits.disk_mb) * _MIB > _machine():
             raise SandboxError(
                 f"the task {task.id!r} is impossible on this machine: its tables need {limits.memory_mb} MiB "
                 f"of memory and {limits.disk_mb} MiB for files, but the machine has {_machine() // _MIB} MiB."
@@ -59,6 +62,8 @@ class TaskLimits:
 def needed(task: Task) -> dict[str, int]:
     """What the tables of ``task`` call for, by the name of the limit, whatever the card says."""
     tables = sum(_size(content) for name, content in task.files.items() if name.endswith(".csv"))
+    if not tables:
+        return {}
     return {key: math.ceil(factor * tables / _MIB) for key, factor in FACTORS.items()}
 
 

@@ -13,9 +13,9 @@ from jinja2.sandbox import SandboxedEnvironment
 from mappa_env.cards import Card
 from mappa_env.errors import CardError, OptionError, nearest
 from mappa_env.sandbox.base import Limits
-from mappa_env.types import AgentSpec, Message, Task, ToolResult
+from mappa_env.types import AgentSpec, Message, Task, ToolCall, ToolResult
 
-_RECORDS = frozenset({Task, AgentSpec, ToolResult, Limits})
+_RECORDS = frozenset({Task, AgentSpec, ToolCall, ToolResult, Limits})
 
 
 def clip(text: object, limit: int = 400) -> str:

@@ -15,17 +15,19 @@ MAX_COPY_BYTES = 512 * 2**20
 """Bytes that one copy writes; holes are free."""
 
 
-def copy_files(source: Root, snapshot: Snapshot, target: Storage) -> int:
+def copy_files(source: Root, snapshot: Snapshot, target: Storage, *, links: bool = False) -> int:
     """Copy the regular files and folders of ``snapshot`` with their modes and times; returns bytes written.
 
-    Holes stay holes, and hard links stay links. Leaves out links, special files, and whatever exceeds
-    MAX_COPY_BYTES in total. Raises OSError if the host cannot write.
+    Holes stay holes, and hard links stay links. ``links``: copy symbolic links too, as they are. Leaves out
+    special files, and whatever exceeds MAX_COPY_BYTES in total. Raises OSError if the host cannot write.
     """
     written, names = 0, dict[int, str]()
     folders = [(path, entry) for path, entry in snapshot.entries.items() if entry.kind == "dir"]
     for path, _ in folders:
         os.close(walk(target.root, parts(path), make=True, owner=target.owner))
     for path, entry in snapshot.entries.items():
+        if entry.kind == "link" and links:
+            _copy_link(source, path, target)
         if entry.kind != "file":
             continue
         if entry.links > 1 and entry.inode in names:
@@ -75,6 +77,28 @@ def _copy(source: Root, path: str, entry: Entry, target: Storage, room: int) -> 
         finally:
             os.close(into)
     return total
+
+
+def _copy_link(source: Root, path: str, target: Storage) -> None:
+    """Copy a symbolic link, unless it is gone; nobody follows it."""
+    *above, name = parts(path)
+    try:
+        folder = walk(source, above)
+    except OSError:  # removed since the scan
+        return
+    try:
+        to = os.readlink(name, dir_fd=folder)
+    except OSError:
+        return
+    finally:
+        os.close(folder)
+    into = walk(target.root, above, make=True, owner=target.owner)
+    try:
+        os.symlink(to, name, dir_fd=into)
+        if target.owner is not None:
+            os.chown(name, target.owner, target.owner, dir_fd=into, follow_symlinks=False)
+    finally:
+        os.close(into)
 
 
 def _link(root: Root, old: str, new: str) -> None:

@@ -181,6 +181,20 @@ class Workspace:
         twin.present, twin._makers = dict(self.present), dict(self._makers)
         return twin
 
+    def fork(self) -> Workspace:
+        """The same files, links, folders and file history once more, for another course of the episode.
+
+        Leaves out what ``copy_files`` does, which then is not ``present`` either.
+        """
+        twin = Workspace(self._make_storage)
+        twin.history, twin.given_bytes = list(self.history), self.given_bytes
+        if self._storage is not None:
+            copy_files(self.storage.root, self.snapshot, twin.storage, links=True)
+            there = {shown(path) for path in twin.scan().entries}
+            twin.present = {path: change for path, change in self.present.items() if path in there}
+            twin._makers = {path: agent for path, agent in self._makers.items() if path in there}
+        return twin
+
     def move(self, make_storage: Callable[[], Storage]) -> None:
         """Move the files that ``copy`` would take to a new storage; keep the file history."""
         storage = make_storage()

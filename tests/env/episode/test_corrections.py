@@ -16,7 +16,7 @@ from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
 from mappa_env.registration import shipped
 from mappa_env.scripted import make_team
-from mappa_env.trace.record import encode, read
+from mappa_env.trace import TraceStore, read
 from mappa_env.types import CorrectedAction, Evidence, Trajectory, Verdict
 
 CARDS = {name: read_card(folder) for name, folder in shipped().items()}
@@ -75,7 +75,9 @@ def test_a_repaired_episode_succeeds_with_what_was_kept(tables: Episode) -> None
 
 def test_the_record_holds_corrections(tables: Episode, tmp_path: Path) -> None:
     trajectory = play(tables, "engineer_0", "wrong_column")
-    (tmp_path / "t.jsonl").write_bytes(encode(trajectory))
+    store = TraceStore(tmp_path / "t.jsonl")
+    store.append(trajectory)
+    store.close()
     (again,) = read(tmp_path / "t.jsonl")
     assert [a.correction for a in again.actions] == [a.correction for a in trajectory.actions]
 

@@ -13,7 +13,8 @@ import pytest
 
 import envs_registry
 from mappa_env.cards import read_card
-from mappa_env.data.tabular import baseline, dsbench, load, real
+from mappa_env.data.tabular import baseline, dsbench, load
+from mappa_env.data.tabular.dsbench import truth
 from mappa_env.episode import limits as task_limits
 from mappa_env.episode.episode import Episode
 from mappa_env.episode.limits import FACTORS, TaskLimits
@@ -144,7 +145,7 @@ def test_the_reference_is_fitted_once_per_task(small: Path, monkeypatch: pytest.
 
 def test_a_test_table_is_read_in_parts(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def reference() -> float:
-        real._hidden.cache_clear()
+        truth._hidden.cache_clear()
         return float(dsbench.load(str(small)).get("large").truth["reference"])
 
     whole = reference()

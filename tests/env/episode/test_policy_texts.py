@@ -18,7 +18,7 @@ from mappa_env.registration import find_card
 from mappa_env.scripted import make_team
 from mappa_env.types import RunStatus, ToolResult
 
-CARDS = ("mathchat", "dsbench", "dsbench_sprint", "aime", "amc")
+CARDS = ("mathchat", "dsbench", "dsbench_sprint", "aime", "amc", "math")
 TOOL_MESSAGES = {
     ("mathchat", "full"): "7b574ece31c0ebb6",
     ("mathchat", "brief"): "88242ad6ee92ce1e",
@@ -26,6 +26,7 @@ TOOL_MESSAGES = {
     ("dsbench_sprint", "brief"): "5a6d9fb55e693801",
     ("aime", "brief"): "88242ad6ee92ce1e",
     ("amc", "brief"): "88242ad6ee92ce1e",
+    ("math", "brief"): "88242ad6ee92ce1e",
     ("mathchat", "compact"): "14e2bd2dc18d259c",
     ("dsbench", "full"): "29609c6bf79551ee",
     ("dsbench", "compact"): "78f590ca95b1b348",
@@ -35,6 +36,8 @@ TOOL_MESSAGES = {
     ("aime", "compact"): "14e2bd2dc18d259c",
     ("amc", "full"): "7b574ece31c0ebb6",
     ("amc", "compact"): "14e2bd2dc18d259c",
+    ("math", "full"): "7b574ece31c0ebb6",
+    ("math", "compact"): "14e2bd2dc18d259c",
 }
 EPISODES = {
     ("mathchat", "full", "local", "expert", 12): "e255d97c8f21bb23",

@@ -13,9 +13,10 @@ import pytest
 
 from mappa_env import team_env
 from mappa_env.errors import DataError
-from mappa_env.trace.record import TraceStore, read
+from mappa_env.trace import Traces, TraceStore, read
 from mappa_env.types import Attribution, Task, Trajectory
 
+SAMPLE = Path(__file__).with_name("version1.jsonl")
 TEXTS = ["plan: 6 * 7", "```python\nprint(6 * 7, 'é')\n```", "result: 42", "answer: \\boxed{42} \ud800"]
 
 
@@ -47,8 +48,9 @@ def test_recording_gives_the_episode_back(tmp_path: Path) -> None:
     assert list(read(path)) == [public(episode)]
     assert len(episode.actions) == 4
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    assert [line["kind"] for line in lines] == ["action"] * 4 + ["episode"]
-    assert {line["v"] for line in lines} == {1}
+    kinds = [line["kind"] for line in lines]
+    assert [kind for kind in kinds if kind not in ("text", "card")] == ["action"] * 4 + ["episode"]
+    assert {line["v"] for line in lines} == {2}
 
 
 def test_truth_is_never_written(tmp_path: Path, episode: Trajectory) -> None:
@@ -58,6 +60,7 @@ def test_truth_is_never_written(tmp_path: Path, episode: Trajectory) -> None:
     )
     store = TraceStore(tmp_path / "t.jsonl")
     store.append(dataclasses.replace(episode, task=task))
+    store.close()
     assert secret not in store.path.read_text("utf-8")
 
 
@@ -81,6 +84,7 @@ def test_a_torn_end_costs_only_its_own_episode(tmp_path: Path, episode: Trajecto
     path.write_bytes(data[:-lost])
     later = TraceStore(path)
     later.append(dataclasses.replace(episode, seed=99))
+    later.close()
     seeds = [trajectory.seed for trajectory in read(path)]
     whole = [episode.seed] * (2 if lost == 1 else 1)  # if only the newline is missing, nothing is lost
     assert seeds == [*whole, 99]
@@ -90,6 +94,7 @@ def append_many(path: str, episode: Trajectory, seed: int) -> None:
     store = TraceStore(path)
     for _ in range(50):
         store.append(dataclasses.replace(episode, seed=seed))
+    store.close()
 
 
 def test_processes_share_a_file(tmp_path: Path, episode: Trajectory) -> None:
@@ -109,33 +114,66 @@ def test_processes_share_a_file(tmp_path: Path, episode: Trajectory) -> None:
 
 def test_numbers_json_lacks_survive(tmp_path: Path, episode: Trajectory) -> None:
     assert episode.outcome is not None
-    outcome = dataclasses.replace(episode.outcome, metrics={"rmse": math.nan, "n": 3.0})
+    outcome = dataclasses.replace(episode.outcome, metrics={"rmse": math.nan, "n": math.inf})
     store = TraceStore(tmp_path / "t.jsonl")
     store.append(dataclasses.replace(episode, outcome=outcome))
-    assert "NaN" not in store.path.read_text("utf-8")
+    store.close()
     (found,) = read(store.path)
     assert found.outcome is not None
     assert math.isnan(found.outcome.metrics["rmse"])
-    assert found.outcome.metrics["n"] == 3.0
+    assert found.outcome.metrics["n"] == math.inf
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    path.write_text('{"v": 2, "kind": "action"}\n')
-    with pytest.raises(DataError, match="line 1 has version 2"):
+    path.write_text('{"v": 3, "kind": "action"}\n')
+    with pytest.raises(DataError, match="lines of version 3, but this version of mappa reads 2 and 1"):
         list(read(path))
 
 
-def test_an_old_name_in_an_attribution_is_refused(tmp_path: Path, episode: Trajectory) -> None:
+def test_attributions_survive(tmp_path: Path, episode: Trajectory) -> None:
     store = TraceStore(tmp_path / "t.jsonl")
     fractions = tuple(1.0 if step == 0 else 0.0 for step in range(len(episode.actions)))
     store.append(dataclasses.replace(episode, attribution=Attribution(True, fractions, "tracing")))
+    store.close()
     (found,) = read(store.path)
     assert found.attribution is not None
     assert found.attribution.fractions == fractions
-    store.path.write_text(store.path.read_text("utf-8").replace('"fractions"', '"shares"'), "utf-8")
+
+
+def test_traces_of_version_1_still_open() -> None:
+    """Two episodes that version 1 recorded: a faulty team, then an expert one."""
+    failed, won = read(SAMPLE)
+    assert failed.outcome is not None
+    assert won.outcome is not None
+    assert (failed.outcome.success, won.outcome.success) == (False, True)
+    assert [action.agent for action in failed.actions] == ["solver_0", "coder_0", "coder_0", "verifier_0"]
+    assert [action.verdict.score for action in failed.actions] == [1.0, 8.0, 10.0, 0.0]
+    assert failed.actions[1].tool is not None
+    assert failed.actions[1].tool.stdout == "1\n"
+    summaries = list(Traces(SAMPLE).summaries)
+    assert [summary.success for summary in summaries] == [False, True]
+    assert [action.score for action in summaries[0].actions] == [1.0, 8.0, 10.0, 0.0]
+
+
+def test_both_versions_share_a_file(tmp_path: Path, episode: Trajectory) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(SAMPLE.read_bytes())
+    store = TraceStore(path, packs=True)  # what version 1 wrote stays as it is
+    store.append(episode)
+    store.close()
+    assert [trajectory.seed for trajectory in read(path)][2:] == [episode.seed]
+    assert path.read_bytes().startswith(SAMPLE.read_bytes())
+
+
+def test_an_old_name_in_an_attribution_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    shares = '"attribution":{"failed":true,"shares":[1.0],"decided":"tracing"}'
+    text = SAMPLE.read_text("utf-8")
+    assert '"attribution":null' in text
+    path.write_text(text.replace('"attribution":null', shares), "utf-8")
     with pytest.raises(DataError, match=r"'shares', now called 'fractions': read the file with the version"):
-        list(read(store.path))
+        list(read(path))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +182,7 @@ def test_an_old_name_in_an_attribution_is_refused(tmp_path: Path, episode: Traje
 def test_another_kind_of_file_is_refused(tmp_path: Path, row: str) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(row + "\n")
-    with pytest.raises(DataError, match="line 1 is not a trajectory"):
+    with pytest.raises(DataError, match="not a trajectory"):
         list(read(path))
 
 

@@ -1,0 +1,200 @@
+"""Episodes as lines of a trace. ``docs/traces.md`` describes the format."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mappa_env.trace.jsonlines import head, record_to_json, to_json
+from mappa_env.trace.recorded import Learned, continued, previous
+from mappa_env.trace.secrets import Secrets
+from mappa_env.types import ActionRecord, Message, Task, Timing, Trajectory
+
+SHARED = 512
+"""Characters from which a prompt is a line of its own, to which actions refer."""
+REMEMBERED = 4096
+"""Texts that an encoder knows to be in the file; when there are more, it forgets all."""
+TASK = ("id", "metric", "compact", "topic", "split")
+"""What is written of a task besides its prompt and the sizes of its files: never its truth."""
+APART = {"task", "actions", "timings"}
+"""Fields of a trajectory that have places of their own in its lines."""
+_TEXT, _CARD, _ACTION, _EPISODE = head("text"), head("card"), head("action"), head("episode")
+_LEARNED, _TOKENS = head("learned"), head("tokens")
+
+
+class Encoder:
+    """Encodes episodes for one file, and remembers which texts the file has.
+
+    ``writer`` begins the key of every episode. ``card``: see ``source.described``. ``about`` is repeated in
+    every episode.
+    """
+
+    def __init__(
+        self, writer: str, card: Mapping[str, Any] | None = None, about: Mapping[str, Any] | None = None
+    ) -> None:
+        self._writer = writer
+        self._about = to_json(dict(about or {}))
+        self._card = None if card is None else to_json(card)
+        self._count = 0
+        self._texts: dict[str, bytes] = {}
+        self._card_id: bytes | None = None
+        self._secrets = Secrets(os.environ)
+        self._variable: str | None = None
+
+    def episode(self, trajectory: Trajectory) -> tuple[str, bytes]:
+        """The key of an episode, and its lines."""
+        key = f"{self._writer}-{self._count}"
+        self._count += 1
+        self._know_variable(trajectory.settings)
+        shared: list[bytes] = []
+        """Lines that these refer to; they hold no secrets."""
+        lines: list[bytes] = []
+        actions, timings = trajectory.actions, trajectory.timings
+        bare = b'"key":"%b","step":' % key.encode()
+        rows, segment = [], 0
+        for position, before in enumerate(previous(actions)):
+            action = actions[position]
+            timing = timings[position] if position < len(timings) else None
+            times = b"" if timing is None else b',"timing":' + record_to_json(Timing, timing)
+            lines.append(
+                b'%b%b%d,"messages":%b%b,"action":%b}\n'
+                % (
+                    _ACTION,
+                    bare,
+                    position,
+                    self._messages(actions, position, before, shared),
+                    times,
+                    record_to_json(ActionRecord, action, {"messages"}),
+                )
+            )
+            rows.append(_row(action, segment))
+            segment += action.last_turn
+        lines.append(self._closing(key, trajectory, rows, shared))
+        return key, b"".join((*shared, self._secrets.hide(b"".join(lines))))
+
+    def learned(self, key: str, actions: Sequence[Learned]) -> bytes:
+        """The lines that say what a learner made of the episode ``key``."""
+        rows = [
+            [a.step, a.policy, a.version, a.reward, a.valid, a.returned, a.advantage, a.stopped]
+            for a in actions
+        ]
+        tokens = [[a.step, a.context_ids, a.action_ids, a.logprobs] for a in actions]
+        where = b'"key":"%b","actions":' % key.encode()
+        return b"%b%b%b}\n%b%b%b}\n" % (
+            _LEARNED,
+            where,
+            to_json(rows),
+            _TOKENS,
+            where,
+            to_json(shortened(tokens)),
+        )
+
+    def forget(self) -> None:
+        """Forget which texts the file has: it is another one now."""
+        self._texts, self._card_id = {}, None
+
+    def _messages(
+        self, actions: Sequence[ActionRecord], position: int, before: int | None, shared: list[bytes]
+    ) -> bytes:
+        action = actions[position]
+        known = continued(actions[before], action) if before is not None else 0
+        new = b",".join([self._message(message, shared) for message in action.messages[known:]])
+        if before is not None and known:
+            return b'{"after":%d,"new":[%b]}' % (before, new)
+        return b'{"new":[%b]}' % new
+
+    def _message(self, message: Message, shared: list[bytes]) -> bytes:
+        text = message.get("content", "")
+        if len(text) < SHARED or len(message) != 2 or "role" not in message:
+            return to_json(message)
+        return b'{"role":%b,"text":"%b"}' % (to_json(message["role"]), self._text(text, shared))
+
+    def _text(self, text: str, shared: list[bytes]) -> bytes:
+        """The id of a text, after a line with it if the file does not have it."""
+        found = self._texts.get(text)
+        if found is None:
+            written = self._secrets.hide(to_json(text))
+            found = hashlib.sha256(written).hexdigest()[:32].encode()
+            shared.append(b'%b"id":"%b","text":%b}\n' % (_TEXT, found, written))
+            if len(self._texts) >= REMEMBERED:
+                self._texts = {}
+            self._texts[text] = found
+        return found
+
+    def _closing(self, key: str, trajectory: Trajectory, rows: list[list[Any]], shared: list[bytes]) -> bytes:
+        task = trajectory.task
+        shown: dict[str, Any] = {name: getattr(task, name) for name in TASK}
+        if len(task.prompt) < SHARED:
+            shown["prompt"] = task.prompt
+        else:
+            shown["text"] = self._text(task.prompt, shared).decode()
+        if task.files:
+            shown["files"] = _sizes(task)
+        return b'%b"key":"%b","task":%b,"episode":%b,"card":%b,"about":%b,"rows":%b}\n' % (
+            _EPISODE,
+            key.encode(),
+            to_json(shown),
+            record_to_json(Trajectory, trajectory, APART),
+            self._card_line(shared),
+            self._about,
+            to_json(rows),
+        )
+
+    def _card_line(self, shared: list[bytes]) -> bytes:
+        if self._card is None:
+            return b"null"
+        if self._card_id is None:
+            self._card_id = hashlib.sha256(self._card).hexdigest()[:32].encode()
+            shared.append(b'%b"id":"%b","card":%b}\n' % (_CARD, self._card_id, self._card))
+        return b'"%b"' % self._card_id
+
+    def _know_variable(self, settings: Mapping[str, Any]) -> None:
+        """Look for the coach's key too, which may be in a variable of any name."""
+        coach = settings.get("coach")
+        name = coach.get("key_variable") if isinstance(coach, Mapping) else None
+        if isinstance(name, str) and name != self._variable:
+            self._variable = name
+            self._secrets = Secrets(os.environ, [name])
+
+
+def shortened(tokens: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Rows ``[step, context ids, ids, log-probs]``, with the context as ``[row, its new ids]``.
+
+    A context that begins with the context and the action of an earlier row only names that row (-1: none).
+    """
+    out: list[list[Any]] = []
+    wholes: list[tuple[int, ...]] = []
+    for step, context, ids, logprobs in tokens:
+        context = tuple(context)
+        fits = (r for r in reversed(range(len(wholes))) if context[: len(wholes[r])] == wholes[r])
+        row = next(fits, -1)
+        new = context[len(wholes[row]) :] if row >= 0 else context
+        out.append([step, [row, new], ids, logprobs])
+        wholes.append((*context, *ids))
+    return out
+
+
+def _row(action: ActionRecord, segment: int) -> list[Any]:
+    """The fields of ``ActionSummary`` without the step."""
+    verdict, tool = action.verdict, action.tool
+    return [
+        action.agent,
+        action.turn,
+        segment,
+        verdict.status,
+        verdict.score,
+        action.reward,
+        action.reward_valid,
+        "" if tool is None else tool.status,
+        action.stratum,
+    ]
+
+
+def _sizes(task: Task) -> dict[str, int]:
+    return {
+        name: content.stat().st_size if isinstance(content, Path) else len(content)
+        for name, content in task.files.items()
+    }
