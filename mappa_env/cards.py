@@ -17,6 +17,8 @@ from mappa_env.order import Order, read_order
 from mappa_env.plugins import from_card
 from mappa_env.sandbox.base import Limits
 from mappa_env.scripted import SCRIPTS
+from mappa_env.tools.entry import ToolEntry, read_tools
+from mappa_env.tools.python import PYTHON
 from mappa_env.types import AgentSpec, Team, role_of
 
 _NAME = re.compile(r"[a-z]+_[0-9]+")
@@ -50,6 +52,8 @@ class Card:
     probe: str | None
     """Name of the probe that looks inside files; None: no probe."""
     limits: Limits
+    tools: tuple[ToolEntry, ...]
+    """The tools besides Python, by the names under which agents list them."""
     prompts: Mapping[tuple[str, str], str] = field(repr=False)
     """(length, role, ``"tool"`` or ``"again"``) -> Jinja source.
 
@@ -57,6 +61,15 @@ class Card:
     """
     prompt_files: Mapping[tuple[str, str], Path] = field(repr=False)
     """The same keys -> file. An inherited prompt lies in the extended card's folder."""
+
+    @property
+    def answerer(self) -> str | None:
+        """The agent whose last action is graded (``options: {agent: ...}`` of the grader).
+
+        None: whoever closes the episode.
+        """
+        agent = self.grader_options.get("agent")
+        return agent if agent in self.team.names else None
 
     @property
     def lengths(self) -> tuple[str, ...]:
@@ -70,6 +83,7 @@ _KEYS = {
     "summary",
     "extends",
     "team",
+    "tools",
     "order",
     "tasks",
     "grader",
@@ -85,13 +99,14 @@ def read_card(folder: str | Path) -> Card:
     folder = Path(folder)
     if not folder.is_dir():
         raise CardError(f"the folder {str(folder)!r} does not exist: name a folder with a card.yaml.")
-    raw, folders = _merge(folder)
+    raw, folders = merged(folder)
     where = folder / "card.yaml"
     _known(where, "card", raw, _KEYS)
     card_id = _get(where, raw, "id", str)
     if not _ID.fullmatch(card_id):
         raise CardError(f"{where}: id {card_id!r} must look like 'MyTask-v0'.")
-    team = _team(where, _get(where, raw, "team", list))
+    tools = read_tools(where, raw.get("tools"), folders)
+    team = _team(where, _get(where, raw, "team", list), (PYTHON, *(entry.name for entry in tools)))
     order = read_order(raw.get("order"), team, where)
     tasks = _section(where, raw, "tasks", {"loader", "options"})
     grader = _section(where, raw, "grader", {"name", "options"})
@@ -103,14 +118,15 @@ def read_card(folder: str | Path) -> Card:
     rubric_name = _optional(where, coach, "rubric", str)
     rubric = _find(folders, rubric_name, where, "coach.rubric") if rubric_name else None
     asked_name = _optional(where, coach, "questions", str)
-    relay = {"coach.rubric": rubric_name, "coach.questions": asked_name, "scripted": raw.get("scripted")}
-    _only_without_order(where, order, relay)
     asked = _find(folders, asked_name, where, "coach.questions") if asked_name else None
     probe = _optional(where, raw, "probe", str)
     prompt_files = _prompt_files(where, folders, order)
     options = _optional(where, tasks, "options", dict)
     if tasks.get("loader") == "jsonl":  # a card's own tasks lie in its folder
         options = {**options, "folder": str(folder / (_optional(where, options, "folder", str) or "tasks"))}
+    if tasks.get("loader") == "relations":
+        facts = _optional(where, options, "facts", str) or "facts.yaml"
+        options = {**options, "facts": str(_find(folders, facts, where, "tasks.options.facts"))}
     return Card(
         id=card_id,
         title=_get(where, raw, "title", str),
@@ -125,16 +141,20 @@ def read_card(folder: str | Path) -> Card:
         rubric=rubric,
         coach=asked,
         truth=truth,
-        scripted=_scripted(where, raw),
+        scripted=_scripted(where, raw, folders),
         probe=from_card(where, "probe", probe, folders) if probe else None,
         limits=_limits(where, _optional(where, raw, "limits", dict)),
+        tools=tools,
         prompts={key: _read(path) for key, path in prompt_files.items()},
         prompt_files=prompt_files,
     )
 
 
-def _merge(folder: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], list[Path]]:
-    """The card's keys merged into those of the card it extends; the folders to search, own first."""
+def merged(folder: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], list[Path]]:
+    """The keys of the card in ``folder``, merged into those of the card that it extends.
+
+    Also the folders to search for its files, own first. Raises CardError.
+    """
     where = folder / "card.yaml"
     if folder.resolve() in seen:
         raise CardError(f"{where}: 'extends' is circular.")
@@ -153,13 +173,13 @@ def _merge(folder: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], l
     if not parent:
         return raw, [folder]
     beside = folder.parent / parent  # else a shipped card
-    base, folders = _merge(
+    base, folders = merged(
         beside if beside.is_dir() else envs_registry.ROOT / parent, (*seen, folder.resolve())
     )
     return {**base, **raw}, [folder, *folders]
 
 
-def _team(where: Path, rows: list[Any]) -> Team:
+def _team(where: Path, rows: list[Any], known_tools: tuple[str, ...]) -> Team:
     known = {f.name for f in dataclasses.fields(AgentSpec)}
     agents = []
     for row in rows:
@@ -177,24 +197,19 @@ def _team(where: Path, rows: list[Any]) -> Team:
         tools, requires, reads = (
             _names(where, f"{key} of {name}", row.get(key)) for key in ("tools", "requires", "reads")
         )
-        if set(tools) - {"python"}:
-            raise CardError(f"{where}: tools of {name} are {tools}; the only tool is 'python'.")
+        for tool in tools:
+            if tool.partition(".")[0] not in known_tools or tool.startswith(f"{PYTHON}."):
+                raise CardError(
+                    f"{where}: tools of {name} are {tools}; {tool!r} is none of this card's: "
+                    f"{', '.join(map(repr, known_tools))}. Describe it under 'tools'."
+                    + nearest(tool, known_tools)
+                )
         title = _optional(where, row, "title", str) or name
         agents.append(AgentSpec(name, title, turns, tools, requires, reads))
     names = [agent.name for agent in agents]
     if not names or len(set(names)) != len(names):
         raise CardError(f"{where}: the team needs at least one agent and distinct names, found {names}.")
     return Team(tuple(agents))
-
-
-def _only_without_order(where: Path, order: Order, values: Mapping[str, Any]) -> None:
-    """Refuse what takes the team's order for the order in which it acts."""
-    for key, value in values.items():
-        if value and not order.is_chain:
-            raise CardError(
-                f"{where}: {key}={value!r} knows teams whose agents act once each, in the order of team: "
-                f"remove order, or set {key} to ''."
-            )
 
 
 def _prompt_files(where: Path, folders: list[Path], order: Order) -> dict[tuple[str, str], Path]:
@@ -211,14 +226,18 @@ def _prompt_files(where: Path, folders: list[Path], order: Order) -> dict[tuple[
     return files
 
 
-def _scripted(where: Path, raw: Mapping[str, Any]) -> str | None:
+def _scripted(where: Path, raw: Mapping[str, Any], folders: list[Path]) -> str | None:
     name = _optional(where, raw, "scripted", str)
-    if name and name not in SCRIPTS:
+    if not name:
+        return None
+    spec = from_card(where, "scripted", name, folders)
+    if ".py:" not in spec and not SCRIPTS.is_builtin(name) and name not in SCRIPTS.names():
+        known = SCRIPTS.names()
         raise CardError(
-            f"{where}: scripted={name!r} is not a script; choose from {', '.join(SCRIPTS)}, or none."
-            + nearest(name, SCRIPTS)
+            f"{where}: scripted={name!r} is not a script; choose from {', '.join(known)}, your own "
+            "as 'file.py:Name', or none." + nearest(name, known)
         )
-    return name or None
+    return spec
 
 
 def _limits(where: Path, raw: Mapping[str, Any]) -> Limits:

@@ -15,10 +15,22 @@ from mappa_env.commands import (
     coach_bench,
     coach_cost,
     coach_probe,
+    contamination,
     data,
     doctor,
+    evaluate,
+    leaderboard,
     listing,
+    new,
     play,
+    score,
+    serve,
+    trace_diff,
+    trace_export,
+    trace_grep,
+    trace_ls,
+    trace_show,
+    view,
     why,
 )
 from mappa_env.commands._shared import Parser, command_group, group
@@ -32,13 +44,16 @@ def parser() -> Parser:
     top = Parser(prog="mappa-env", description=__doc__)
     top.add_argument("--version", action="version", version=f"mappa {__version__}")
     commands = group(top)
-    for module in (listing, play, check, why):
+    for module in (listing, new, play, view, check, why):
         module.add(commands)
+    trace = command_group(commands, "trace", "list, show, compare, search and export recorded episodes")
+    for module in (trace_ls, trace_show, trace_diff, trace_grep, trace_export):
+        module.add(trace)
     bench_sandbox.add(command_group(commands, "bench", "benchmark this machine"))
     coach = command_group(commands, "coach", "measure a coach")
     for module in (coach_bench, coach_probe, coach_cost):
         module.add(coach)
-    for module in (doctor, data):
+    for module in (evaluate, leaderboard, contamination, serve, doctor, data, score):
         module.add(commands)
     return top
 

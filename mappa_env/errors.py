@@ -49,6 +49,14 @@ class SandboxTimeout(SandboxError):
     """The sandbox did not start or answer in time. Says nothing about what the machine supports."""
 
 
+class ToolError(MappaError, RuntimeError):
+    """A tool could not be set up: its server does not start, or lacks what the card names."""
+
+
+class ToolUnavailable(MappaError, RuntimeError):
+    """A tool failed before it saw the agent's words: nobody's fault. Tools raise it in ``call``."""
+
+
 class CoachError(MappaError, RuntimeError):
     """The coach could not be built or called."""
 
@@ -57,12 +65,28 @@ class CoachStopped(MappaError, RuntimeError):
     """The coach cannot continue: a wrong key, a changed model or a spent budget. Ends the run."""
 
 
+class EvaluationError(MappaError, RuntimeError):
+    """An evaluation cannot be made, or is not what its folder holds."""
+
+
+class RemoteError(MappaError, RuntimeError):
+    """A served environment cannot be reached, or refuses a call."""
+
+
+class StatsError(MappaError, ValueError):
+    """A statistic cannot be computed from the given data."""
+
+
 class SandboxWarning(UserWarning):
     """The sandbox in use isolates less than its name may suggest."""
 
 
 class CoachWarning(UserWarning):
     """A problem with the coach's files that does not stop the run."""
+
+
+class DataWarning(UserWarning):
+    """Task files became unreadable while an episode used them."""
 
 
 def nearest(value: str, known: Iterable[str]) -> str:

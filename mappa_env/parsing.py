@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 MAX_ACTION_CHARS = 1_000_000
@@ -27,7 +28,7 @@ def parse(text: str, *, tools: bool = True) -> Action:
 
     Truncates the text to MAX_ACTION_CHARS, with a note in it, and replaces what UTF-8 cannot encode by ``?``.
     """
-    text = _utf8(text)
+    text = utf8(text)
     if len(text) > MAX_ACTION_CHARS:
         cut = len(text) - MAX_ACTION_CHARS
         text = f"{text[:MAX_ACTION_CHARS]}\n[{cut} characters of this action were cut]"
@@ -65,57 +66,72 @@ def find_code(answer: str) -> str | None:
 
     Joins the ``<tool_call>`` blocks or, without any, the closed ``python`` fences, in order.
     """
-    blocks = _tool_calls(answer) if _CALL_OPEN in answer else []
-    if not blocks and "```" in answer:
-        blocks = _fences(answer)
+    blocks = [code for block in native_calls(answer) if (code := _code_of(block)) is not None]
+    if not blocks:
+        blocks = [body for _, body in fences(answer, _LANGUAGES)]
+    return joined(blocks)
+
+
+def joined(blocks: list[str]) -> str | None:
+    """Blocks of code as one script; None if there are none."""
     return "\n\n".join(blocks) if blocks else None
 
 
-def _tool_calls(answer: str) -> list[str]:
-    codes: list[str] = []
-    at = 0
-    while True:
+def native_calls(answer: str, most: int | None = None) -> Iterator[str]:
+    """The texts of the closed ``<tool_call>`` blocks, at most ``most``."""
+    at = found = 0
+    while found != most:
         opened = answer.find(_CALL_OPEN, at)
         at = opened + len(_CALL_OPEN)
         closed = answer.find(_CALL_CLOSE, at) if opened != -1 else -1
         if closed == -1:
-            return codes
-        try:
-            call = json.loads(answer[at:closed])
-        except (ValueError, RecursionError):
-            call = None  # not JSON: not a call
-        arguments = call.get("arguments") if isinstance(call, dict) else None
-        if isinstance(arguments, dict) and isinstance(arguments.get("code"), str):
-            codes.append(_utf8(arguments["code"]))  # JSON can encode lone surrogates
-        at = closed + len(_CALL_CLOSE)
+            return
+        yield answer[at:closed]
+        at, found = closed + len(_CALL_CLOSE), found + 1
 
 
-def _utf8(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+def fences(answer: str, tags: Collection[str], most: int | None = None) -> Iterator[tuple[str, str]]:
+    """(tag, text) of closed fences such as ```` ```python ```` whose tag, in lower case, is in ``tags``.
 
-
-def _fences(answer: str) -> list[str]:
-    """Closed ```` ```python ```` fences, line by line: a regular expression could be quadratic."""
-    blocks: list[str] = []
+    Line by line: a regular expression could be quadratic.
+    """
+    if "```" not in answer:
+        return
     block: list[str] | None = None
-    skipping = False
+    tag, skipping, found = "", False, 0
     for line in answer.split("\n"):
         mark = line.strip()
         if block is not None:
             if mark == "```":
-                blocks.append("\n".join(block))
-                block = None
+                yield tag, "\n".join(block)
+                block, found = None, found + 1
+                if found == most:
+                    return
             else:
                 block.append(line)
         elif skipping:
             skipping = mark != "```"
         elif mark.startswith("```"):
-            language = mark[3:].strip().lower()
-            if language in _LANGUAGES:
+            tag = mark[3:].strip().lower()
+            if tag in tags:
                 block = []
             else:
                 skipping = "```" not in mark[3:]
-    return blocks
+
+
+def utf8(text: str) -> str:
+    """``text`` with ``?`` for what UTF-8 cannot encode; JSON can spell lone surrogates."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _code_of(block: str) -> str | None:
+    try:
+        call = json.loads(block)
+    except (ValueError, RecursionError):
+        return None  # not JSON: not a call
+    arguments = call.get("arguments") if isinstance(call, dict) else None
+    code = arguments.get("code") if isinstance(arguments, dict) else None
+    return utf8(code) if isinstance(code, str) else None
 
 
 def last_boxed(text: str) -> str | None:

@@ -38,6 +38,8 @@ class Kind:
     """Name -> ``"module:Name"``, imported on first use. A name may end in ``:<argument>``, for display."""
     methods: Mapping[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
     """Methods that ``make`` requires of a custom part: name -> number of positional arguments, keywords."""
+    more: Mapping[str, int] = field(default_factory=dict)
+    """Methods that may take further positional arguments -> how many."""
     attributes: Mapping[str, type] = field(default_factory=dict)
     """Attributes that it requires: name -> type."""
     takes: str = ""
@@ -94,7 +96,12 @@ class Kind:
 
     def check(self, spec: str, made: Any) -> None:
         """Raise OptionError unless ``made`` implements this kind."""
-        faults = [f"{name}()" for name, how in self.methods.items() if not callable_with(made, name, *how)]
+        faults = [
+            f"{name}()"
+            for name, (count, keywords) in self.methods.items()
+            if not callable_with(made, name, count, keywords)
+            and not callable_with(made, name, count + self.more.get(name, 0), keywords)
+        ]
         faults += [
             name for name, of in self.attributes.items() if not isinstance(getattr(made, name, None), of)
         ]
@@ -209,13 +216,18 @@ def from_card(where: Path, key: str, spec: str, folders: Sequence[Path]) -> str:
             break
     else:
         raise CardError(f"{where}: {key}={spec!r}: the file {file!r} does not exist in {folders[0]}.")
-    listed = os.environ.get(TRUST, "").split(os.pathsep)
-    if folder not in [Path(each).expanduser().resolve() for each in listed if each]:
+    if not trusted(folder):
         raise CardError(
             f"{where}: {key}={spec!r} is the card's Python code, which runs outside the sandbox. Read "
             f"{path}; to allow it, list the folder in the environment variable: {TRUST}={folder}"
         )
     return f"{path}:{name}"
+
+
+def trusted(folder: Path) -> bool:
+    """Whether ``$MAPPA_TRUSTED_CARDS`` lists ``folder`` itself."""
+    listed = os.environ.get(TRUST, "").split(os.pathsep)
+    return folder.resolve() in [Path(each).expanduser().resolve() for each in listed if each]
 
 
 def _from_file(option: str, spec: str) -> Any:

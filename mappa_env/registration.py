@@ -113,6 +113,6 @@ def _register(card_id: str, card: str) -> str:
         kwargs={"card": card},
     )
     pettingzoo.register("aec", full, entry_point="mappa_env.envs.aec:env", kwargs={"card": card})
-    parallel = "mappa_env.envs.aec:parallel_env"
+    parallel = "mappa_env.envs.parallel:ParallelTeamEnv"
     pettingzoo.register("parallel", full, entry_point=parallel, kwargs={"card": card})
     return full

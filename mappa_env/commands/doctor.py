@@ -16,7 +16,8 @@ from rich.table import Table
 from mappa_env import __version__
 from mappa_env.commands._shared import command
 from mappa_env.commands.listing import tasks_of
-from mappa_env.errors import SandboxError, SandboxWarning
+from mappa_env.data.store import recorded
+from mappa_env.errors import DataError, SandboxError, SandboxWarning
 from mappa_env.places import data_root
 from mappa_env.registration import find_card, shipped
 from mappa_env.sandbox.base import Limits
@@ -36,12 +37,16 @@ NEEDED = (
     "math-verify",
     "pandas",
     "scikit-learn",
+    "bm25s",
 )
 OPTIONAL = {
     "torch": "pip install 'mappa[rl]' to train",
     "transformers": "pip install 'mappa[rl]' to train",
     "deepspeed": "pip install 'mappa[rl]' to train",
     "matplotlib": "pip install 'mappa[rl]' for reports with figures",
+    "mcp": "pip install 'mappa[mcp]' for tools of MCP servers",
+    "starlette": "pip install 'mappa[serve]' to serve environments over HTTP",
+    "uvicorn": "pip install 'mappa[serve]' to serve environments over HTTP",
     "tensorboard": "pip install 'mappa[rl]' to watch runs",
 }
 
@@ -85,6 +90,20 @@ def diagnoses() -> Iterator[Diagnosis]:
         tasks = tasks_of(card)
         level = "note" if "mappa-env data add" in tasks else "ok"
         yield Diagnosis(f"tasks of {card.id}", level, tasks)
+    yield from _added()
+
+
+def _added() -> Iterator[Diagnosis]:
+    """The added tasks, whose files are looked at but not read; ``mappa-env data verify`` reads them."""
+    try:
+        found = recorded()
+    except DataError as error:
+        yield Diagnosis("added tasks", "problem", str(error))
+        return
+    for added in found:
+        problems = list(added.problems())
+        text = "\n".join(problems[:3]) or f"{added.tasks} tasks, {len(added.left_out)} left out"
+        yield Diagnosis(f"added: {added.name} {added.split}", "problem" if problems else "ok", text)
 
 
 def _packages() -> Iterator[Diagnosis]:

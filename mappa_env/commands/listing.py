@@ -11,8 +11,8 @@ from rich.table import Table
 from mappa_env.cards import Card
 from mappa_env.commands._shared import command
 from mappa_env.data import load_tasks
-from mappa_env.data.store import SPLITS
-from mappa_env.errors import DataMissingError
+from mappa_env.data.store import SPLITS, recorded
+from mappa_env.errors import DataError, DataMissingError
 from mappa_env.registration import NAMESPACE, find_card, shipped
 
 
@@ -26,18 +26,30 @@ def run(args: argparse.Namespace) -> int:
     table = Table("id", "team (turns)", "tasks", title="Environments")
     for name in shipped():
         card = find_card(name)
-        team = " → ".join(f"{agent.name} ({agent.max_turns})" for agent in card.team)
+        team = (" → " if card.order.is_chain else ", ").join(
+            f"{agent.name} ({agent.max_turns})" for agent in card.team
+        )
         table.add_row(f"{NAMESPACE}/{card.id}\n[dim]{card.summary}", team, tasks_of(card))
     Console().print(table)
+    try:
+        found = recorded()
+    except DataError as error:
+        print(error)
+        return 0
+    if found:
+        added = Table("name", "split", "tasks", title="Added tasks")
+        for each in found:
+            added.add_row(each.name, each.split, str(each.tasks))
+        Console().print(added)
     return 0
 
 
 def tasks_of(card: Card) -> str:
-    """The number of tasks of each split, or how to add them."""
+    """The number of tasks of each split, or how to add them, or what is wrong with them."""
     lines = []
     for split in SPLITS:
         try:
             lines.append(f"{split}: {len(load_tasks(card.loader, split, card.loader_options).ids)}")
-        except DataMissingError as error:
+        except (DataMissingError, DataError) as error:
             lines.append(f"{split}: {error}")
     return "\n".join(lines)

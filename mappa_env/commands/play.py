@@ -8,11 +8,11 @@ from typing import Any
 
 from gymnasium.utils import seeding
 from rich.console import Console
-from rich.text import Text
 
-from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option
+from mappa_env.commands._shared import COACH_HELP, at_least, command, sigterm_ends, spec_option
+from mappa_env.envs.colours import Painter
 from mappa_env.envs.partners import Partners
-from mappa_env.envs.rendering import encodable, printable, render_action, render_prompt
+from mappa_env.envs.rendering import FULL_HELP, render_action, render_prompt
 from mappa_env.envs.team_env import TeamEnv
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
@@ -20,8 +20,6 @@ from mappa_env.registration import card_of
 from mappa_env.sandbox import DEFAULT
 
 TEAMS = ("expert", "faulty", "human")
-STYLES = {"== ": "bold cyan", "-- ": "bold"}
-"""Prefix of a heading -> style; other lines are indented and so never match."""
 
 
 def add(commands: Any) -> None:
@@ -54,11 +52,20 @@ def add(commands: Any) -> None:
         default="full",
         help="full, or another length that the card has: brief, compact (default: %(default)s)",
     )
+    parser.add_argument("--full", action="store_true", help=FULL_HELP)
     parser.add_argument("--record", metavar="FILE", help="append the episode to this trace file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the episode to its end. Returns 0. Raises OptionError if the input ends early."""
+    """Play the episode to its end. Returns 0. Raises OptionError if the input ends early.
+
+    SIGTERM ends it in good order, as Ctrl-C does: with its workspace removed and its recording written.
+    """
+    with sigterm_ends():
+        return _play(args)
+
+
+def _play(args: argparse.Namespace) -> int:
     team_env = TeamEnv(
         card_of(args.env),
         tasks=args.tasks,
@@ -68,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         prompts=args.prompts,
         record=args.record,
     )
-    console = Console(highlight=False, soft_wrap=True)
+    painter = Painter(Console(highlight=False, soft_wrap=True))
     try:
         partners = None
         if args.team != "human":
@@ -77,23 +84,17 @@ def run(args: argparse.Namespace) -> int:
         episode = team_env.episode
         if partners is not None:
             partners.reset(episode)
-        show(console, f"== {episode.card.id} · {episode.task.id}")
+        painter.print(f"== {episode.card.id} · {episode.task.id}")
         while not episode.over:
-            show(console, render_prompt(episode))
+            painter.print(render_prompt(episode, args.full))
             if partners is None or episode.agent == args.agent:
                 record = team_env.act(ask(episode))
             else:
                 record = team_env.act(partners.act(episode))
-            show(console, render_action(episode, record) + "\n")
+            painter.print(render_action(episode, record, args.full) + "\n")
     finally:
         team_env.close()
     return 0
-
-
-def show(console: Console, text: str) -> None:
-    """Print ``text`` with styled headings. Agents' control characters never reach the terminal."""
-    for line in encodable(printable(text)).split("\n"):
-        console.print(Text(line, STYLES.get(line[:3], "")))
 
 
 def ask(episode: Episode) -> str:

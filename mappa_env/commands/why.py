@@ -20,11 +20,9 @@ from mappa_env.commands._shared import at_least, command
 from mappa_env.envs.rendering import printable
 from mappa_env.errors import OptionError
 from mappa_env.registration import card_of, find_card
-from mappa_env.trace.record import read
+from mappa_env.trace import read, trace_files
+from mappa_env.trace.traces import FOLDER
 from mappa_env.types import Attribution, Trajectory
-
-TRACES = "traces"
-"""A run's subfolder for traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +70,7 @@ def run(args: argparse.Namespace) -> int:
         name = args.card or env_of_run(recorded.file) or trajectory.env_id
         if name not in cards:
             cards[name] = _card(name, recorded)
-            if not cards[name].order.is_chain:
-                raise OptionError(
-                    f"the card {name} has an order of its own: why traces failures through teams whose "
-                    "agents act once each, in the order of team."
-                )
-        found = trajectory.attribution or attribute(trajectory, cards[name].team)
+        found = trajectory.attribution or attribute(trajectory, cards[name])
         culprits[_culprit(trajectory, found), found.decided] += 1
         if shown < args.show or args.episode is not None:
             _show(console, recorded, found)
@@ -96,7 +89,7 @@ def episodes(path: Path, only: int | None = None) -> Iterator[Recorded]:
 
     Raises OptionError if there is none.
     """
-    files = trace_files(path)
+    files = trace_files(path, steps=False)
     taken = False
     for file in files:
         count = 0
@@ -114,27 +107,15 @@ def episodes(path: Path, only: int | None = None) -> Iterator[Recorded]:
         raise OptionError(f"{path} has no episode {only}: the last one is {count - 1}.")
 
 
-def trace_files(path: Path) -> list[Path]:
-    """``path`` itself, or the traces in the run folder ``path``. Raises OptionError if it has none."""
-    if not path.is_dir():
-        return [path]
-    for folder in (path / TRACES, path):
-        if found := sorted(folder.glob("*.jsonl"), key=lambda file: file.stat().st_mtime):
-            if folder == path and (path / "config.yaml").exists():
-                break  # a run's own .jsonl files are logs
-            return found
-    raise OptionError(f"{path} has no traces: {path / TRACES} contains no .jsonl file.")
-
-
 def env_of_run(trace: Path) -> str | None:
     """``env.id`` of the run whose ``traces`` folder has ``trace``; None if it is not part of a run.
 
     A run's card folder has no registered id, so the id in its traces cannot find it. Raises OptionError
     for a config without ``env.id``.
     """
-    folder = trace.resolve().parent
-    config = folder.parent / "config.yaml"
-    if folder.name != TRACES or not config.is_file():
+    folder = next((above for above in trace.resolve().parents if above.name == FOLDER), None)
+    config = None if folder is None else folder.parent / "config.yaml"
+    if config is None or not config.is_file():
         return None
     try:
         found = yaml.safe_load(config.read_text(encoding="utf-8"))

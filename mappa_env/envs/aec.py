@@ -1,4 +1,4 @@
-"""The PettingZoo interfaces: agents act one after another, each with its own rewards and infos."""
+"""PettingZoo's AEC interface: agents act one after another, each with its own rewards and infos."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
-from pettingzoo.utils.conversions import turn_based_aec_to_parallel, turn_based_aec_to_parallel_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from mappa_env.envs.spaces import Unicode, observation_space
@@ -20,9 +19,9 @@ def env(card: str, **options: Any) -> OrderEnforcingWrapper:
     return OrderEnforcingWrapper(raw_env(card, **options))
 
 
-def parallel_env(card: str, **options: Any) -> turn_based_aec_to_parallel_wrapper:
-    """``env`` as a parallel environment: each step uses the acting agent's text and ignores the others."""
-    return turn_based_aec_to_parallel(env(card, **options))
+def own_options(options: dict[str, Any] | None) -> dict[str, Any]:
+    """``options`` of a reset without the key "options", which PettingZoo's tests pass."""
+    return {key: value for key, value in (options or {}).items() if key != "options"}
 
 
 class raw_env(AECEnv[str, dict[str, Any], str | None]):
@@ -46,6 +45,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):
         # One space per agent, so that each can be seeded separately.
         self.observation_spaces = {name: observation_space(spec.order) for name in self.possible_agents}
         self.action_spaces = {name: Unicode() for name in self.possible_agents}
+        self.state_space = Unicode()
         self._rng: np.random.Generator | None = None
 
     def observation_space(self, agent: str) -> gym.Space[Any]:
@@ -60,12 +60,15 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):
         """What ``agent`` sees; the prompt is empty unless it is its turn."""
         return self.team_env.observation(agent)
 
+    def state(self) -> str:
+        """The whole team's view as JSON: see ``TeamEnv.state``."""
+        return self.team_env.state()
+
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """``options={"task_id": ...}`` chooses the task. Raises OptionError, UnknownTaskError."""
         if seed is not None or self._rng is None:
             self._rng, _ = seeding.np_random(seed)
-        # pettingzoo's api_test passes the key "options".
-        self.team_env.reset(self._rng, {k: v for k, v in (options or {}).items() if k != "options"})
+        self.team_env.reset(self._rng, own_options(options))
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)

@@ -52,7 +52,7 @@ class Partners:
     def act(self, episode: Episode) -> str:
         """The acting partner's next action."""
         assert episode.agent is not None
-        return self._teams[episode.agent].act(episode.agent, episode.turn, episode.actions)
+        return self._teams[episode.agent].act(episode.agent, episode.turn, episode.seen)
 
 
 def _team(script: str, agent: str, kind: Any, prompts: str) -> ScriptedTeam:

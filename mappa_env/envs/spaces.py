@@ -51,10 +51,40 @@ class Unicode(Text):
         return False
 
 
+class TurnText(Unicode):
+    """The actions of an agent that does not always act: any text, and None where it is not its turn.
+
+    ``sample`` draws a text while ``acts`` is True, otherwise None, so a loop that samples for every agent
+    plays legally.
+    """
+
+    def __init__(self, *, seed: int | np.random.Generator | None = None) -> None:
+        super().__init__(seed=seed)
+        self.acts = False
+
+    def contains(self, x: Any) -> bool:
+        """Whether ``x`` is a text or None."""
+        return x is None or super().contains(x)
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str | None:  # type: ignore[override]
+        """A text as of ``Unicode`` while ``acts`` is True, otherwise None."""
+        return super().sample(mask, probability) if self.acts else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TurnText)
+
+    def __repr__(self) -> str:
+        return "TurnText()"
+
+
 def observation_space(order: Order) -> Dict:
     """The one observation space that all agents of a team share."""
-    turns = Discrete(order.most_turns)
-    return Dict({"prompt": Unicode(), "agent": Discrete(len(order.team)), "turn": turns})
+    return team_space(len(order.team), order.most_turns)
+
+
+def team_space(agents: int, most_turns: int) -> Dict:
+    """That space for a team of ``agents``, each of which has at most ``most_turns`` turns."""
+    return Dict({"prompt": Unicode(), "agent": Discrete(agents), "turn": Discrete(most_turns)})
 
 
 def _bounded(mask: tuple[int | None, Any] | None, length: int) -> tuple[int | None, Any] | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -19,6 +21,7 @@ from mappa_env.episode.episode import Episode
 from mappa_env.episode.execution import Timer
 from mappa_env.episode.options import OPTIONS
 from mappa_env.errors import OptionError, nearest
+from mappa_env.order import Turn
 from mappa_env.registration import find_card
 from mappa_env.types import ActionRecord, Trajectory, Verdict
 
@@ -56,9 +59,9 @@ class TeamEnv:
         self._index = {name: i for i, name in enumerate(self.card.team.names)}
         self._store = None
         if record is not None:
-            from mappa_env.trace.record import TraceStore  # lazy: imports pydantic
+            from mappa_env.trace import TraceStore  # lazy: imports pydantic
 
-            self._store = TraceStore(record)
+            self._store = TraceStore(record, card=self.card)
 
     @property
     def trajectory(self) -> Trajectory:
@@ -163,8 +166,38 @@ class TeamEnv:
         if agent is None:
             agent = acting or (self._last.agent if self._last else self.card.team.names[0])
         if agent != acting:
-            return {"prompt": "", "agent": self._index[agent], "turn": 0}
+            return self.nothing_for(agent)
         return {"prompt": episode.prompt(), "agent": self._index[agent], "turn": episode.turn}
+
+    def nothing_for(self, agent: str) -> dict[str, Any]:
+        """What ``agent`` sees where it is not its turn."""
+        return {"prompt": "", "agent": self._index[agent], "turn": 0}
+
+    def observation_at(self, turn: Turn) -> dict[str, Any]:
+        """What the agent of ``turn`` sees, one of ``Episode.turns``."""
+        name = turn.agent.name
+        return {"prompt": self.episode.prompt(name), "agent": self._index[name], "turn": turn.number}
+
+    def state(self) -> str:
+        """The whole team's view, as JSON: the task's prompt and every action so far with what its code did.
+
+        For a centralised critic. It holds no hidden truth and no score.
+        """
+        episode = self.episode
+        actions = [
+            {
+                "agent": action.agent,
+                "turn": action.turn,
+                "action": action.action,
+                "status": action.tool.status if action.tool else "",
+                "output": action.tool.stdout if action.tool else "",
+            }
+            for action in episode.actions
+        ]
+        agents = [turn.agent.name for turn in episode.turns]
+        return json.dumps(
+            {"task": episode.task.prompt, "actions": actions, "next": agents}, ensure_ascii=False
+        )
 
     def info(self, record: ActionRecord | None, valid: bool, *, messages: bool = True) -> dict[str, Any]:
         """A new info dict with stable types; ``record``: the action of the coach and tool status."""
@@ -176,7 +209,7 @@ class TeamEnv:
             "task_id": episode.task.id,
             "coach/status": record.verdict.status if record else "",
             "reward_valid": valid,
-            "tool/status": record.tool.status if record and record.tool else "",
+            "tool/status": _tool_status(record),
         }
         outcome = episode.outcome
         if outcome is not None:
@@ -184,8 +217,9 @@ class TeamEnv:
             info["outcome/success"] = bool(outcome.success)
             info["outcome/status"] = outcome.status
             info["outcome/metrics"] = {key: float(value) for key, value in outcome.metrics.items()}
-            info["rewards"] = [float(reward) for reward, _ in episode.rewards]
-            info["rewards_valid"] = [bool(valid) for _, valid in episode.rewards]
+            rewards = episode.rewards
+            info["rewards"] = [float(reward) for reward, _ in rewards]
+            info["rewards_valid"] = [bool(valid) for _, valid in rewards]
         return info
 
     @property
@@ -193,23 +227,37 @@ class TeamEnv:
         actions = self.episode.actions
         return actions[-1] if actions else None
 
-    def render(self) -> str | None:
-        """Return the last action as text (``"ansi"``) or print it (``"human"``)."""
-        if self.render_mode == "human":
-            show(self.episode, self._last)
-        return render(self.episode, self._last) if self.render_mode == "ansi" else None
+    def render(self, count: int = 1) -> str | None:
+        """Return the last ``count`` actions as text (``"ansi"``) or print them (``"human"``).
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        raise TypeError(
-            "an environment cannot be copied: it holds a sandbox and a workspace. To branch an episode, make "
-            "another environment, reset it with the same seed and repeat the actions so far."
-        )
+        Before the first action, the prompt.
+        """
+        records: tuple[ActionRecord | None, ...] = self.episode.actions[-count:] or (None,)
+        if self.render_mode == "human":
+            for record in records:
+                show(self.episode, record)
+        if self.render_mode != "ansi":
+            return None
+        return "\n\n".join(render(self.episode, record) for record in records)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TeamEnv:
+        """A fork of the running episode (``Episode.fork``). It records nothing."""
+        twin = copy.copy(self)
+        twin.episode, twin._store = self.episode.fork(), None
+        return twin
 
     def close(self) -> None:
-        """Remove the workspace; close sandbox, coach and trace file."""
+        """Remove the workspace; close sandbox, coach, tools and trace file."""
         self.episode.close()
         if self._store is not None:
             self._store.close()
+
+
+def _tool_status(record: ActionRecord | None) -> str:
+    """The status of the action's code, else of its last call; empty if it has neither."""
+    if record is None or record.tool is not None:
+        return record.tool.status if record and record.tool else ""
+    return record.calls[-1].status if record.calls else ""
 
 
 def _check_option(name: str) -> None:

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+from mappa_env.grading.base import FreshSandbox
 from mappa_env.sandbox.base import Limits, Sandbox
+from mappa_env.sandbox.fresh import FreshRuns
 from mappa_env.types import Task
 from mappa_env.workspace.workspace import Workspace
 
 
 class Site(NamedTuple):
-    """Where to look, and with what. ``limits`` are those of an action, ``seed`` is the next agent's."""
+    """Where to look, and with what. ``limits`` are those of an action, ``seed`` is the next agent's.
+
+    ``sandbox`` runs programs in ``workspace`` itself, ``fresh`` in a new one with the files that you give it.
+    """
 
     sandbox: Sandbox
     workspace: Workspace
     task: Task
     limits: Limits
     seed: int
+
+    @property
+    def fresh(self) -> FreshSandbox:
+        """Runs programs as a grader does; raises SandboxError where the sandbox is unavailable."""
+        return FreshRuns(self.sandbox, self.limits, self.seed)
 
 
 class Probe(Protocol):

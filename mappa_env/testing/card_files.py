@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
+from typing import Any
 
+import gymnasium as gym
+
+from mappa_env import team_env
 from mappa_env.registration import find_card
 from mappa_env.testing.conformance import SEED, TEXTS, Case
 
@@ -19,11 +24,20 @@ def coach_questions(case: Case) -> None:
 
 
 def prompts_of_every_length(case: Case) -> None:
-    """An episode whose agents run code in every turn renders all templates of every length."""
+    """An episode whose agents call a tool in every turn renders all templates of every length."""
     for length in find_card(case.card).lengths:
         env = dataclasses.replace(case, options={**case.options, "prompts": length}).make()
         with contextlib.closing(env):
             env.reset(seed=SEED)
             over = False
             while not over:
-                _, _, over, _, _ = env.step(TEXTS[0])
+                _, _, over, _, _ = env.step(_call(env))
+
+
+def _call(env: gym.Env[Any, str]) -> str:
+    """An action that calls a tool of the acting agent, if it has one."""
+    episode = team_env(env).episode
+    tools = episode.card.team[episode.agent].tools if episode.agent else ()
+    if not tools or "python" in tools:
+        return TEXTS[0]
+    return json.dumps({"name": tools[0], "arguments": {}}).join(("<tool_call>", "</tool_call>"))

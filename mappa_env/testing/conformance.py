@@ -15,7 +15,15 @@ import pettingzoo
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers.vector import DictInfoToList
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, render_test, seed_test
+from pettingzoo.test import (
+    api_test,
+    parallel_api_test,
+    parallel_seed_test,
+    render_test,
+    seed_test,
+    state_test,
+)
+from pettingzoo.utils.conversions import parallel_to_aec
 
 from mappa_env import team_env
 from mappa_env.envs.aec import raw_env
@@ -108,15 +116,25 @@ def pettingzoo_seed_test(case: Case) -> None:
 
 
 def pettingzoo_parallel_api_test(case: Case) -> None:
-    """PettingZoo's ``parallel_api_test``."""
+    """PettingZoo's ``parallel_api_test``, and ``api_test`` on what PettingZoo makes of the environment."""
     env = case.parallel()
     parallel_api_test(env, num_cycles=50)
+    api_test(parallel_to_aec(env), num_cycles=50)
     env.close()
 
 
+def pettingzoo_state_test(case: Case) -> None:
+    """PettingZoo's ``state_test``, AEC and parallel."""
+    envs = case.aec(), case.parallel()
+    state_test(*envs)
+    for env in envs:
+        env.close()
+
+
 def pettingzoo_render_test(case: Case) -> None:
-    """PettingZoo's ``render_test``."""
+    """PettingZoo's ``render_test``, AEC and parallel."""
     render_test(case.aec)
+    render_test(lambda **more: parallel_to_aec(case.parallel(**more)))
 
 
 def sync_vector(case: Case) -> None:
@@ -136,7 +154,7 @@ def threaded_vector(case: Case) -> None:
 
 def same_seed_same_episode(case: Case) -> None:
     """A seed repeats an episode, and different seeds draw different tasks."""
-    first, again = (_play(case, SEED) for _ in range(2))
+    first, again = (play(case, SEED) for _ in range(2))
     assert comparable(first) == comparable(again), "the same seed and actions gave another episode"
     env = case.make()
     tasks = {env.reset(seed=seed)[1]["task_id"] for seed in range(20)}
@@ -147,7 +165,7 @@ def same_seed_same_episode(case: Case) -> None:
 
 def interfaces_agree(case: Case) -> None:
     """The same seed and actions give the same texts, rewards and file histories in every interface."""
-    reference = _play(case, SEED)
+    reference = play(case, SEED)
     texts = [action.action for action in reference.actions]
     aec = case.aec()
     aec.reset(seed=SEED)
@@ -201,8 +219,19 @@ def comparable(trajectory: Trajectory) -> list[Any]:
 def _action(record: ActionRecord) -> list[Any]:
     tool = record.tool
     ran = None if tool is None else (tool.status, tool.exit_code, tool.stdout, tool.stderr, tool.files)
+    called = [(call.tool, call.arguments, call.status, call.text, call.facts) for call in record.calls]
     verdict, earned = record.verdict, (record.reward, record.reward_valid)
-    return [record.agent, record.turn, record.messages, record.action, ran, verdict, earned, record.seed]
+    return [
+        record.agent,
+        record.turn,
+        record.messages,
+        record.action,
+        ran,
+        called,
+        verdict,
+        earned,
+        record.seed,
+    ]
 
 
 def _actions(env: gym.Env[Any, str]) -> Iterator[str]:
@@ -218,7 +247,8 @@ def _actions(env: gym.Env[Any, str]) -> Iterator[str]:
         yield team.act(team_env(env).episode)
 
 
-def _play(case: Case, seed: int) -> Trajectory:
+def play(case: Case, seed: int) -> Trajectory:
+    """An episode of the self-play interface, played by the scripted expert team or with ``TEXTS``."""
     env = case.make()
     env.reset(seed=seed)
     for text in _actions(env):

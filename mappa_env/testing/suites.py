@@ -18,13 +18,15 @@ from typing import Any
 import mappa_env.testing.conformance as suites
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import card_of, id_of
-from mappa_env.testing import card_files
+from mappa_env.testing import card_files, parallel
 from mappa_env.testing.conformance import Case
 
 KNOWN_WARNINGS = (
     "Observation is not a NumPy array",
     "Observation space for each agent probably should be",
     "Action space for each agent probably should be",
+    "State space for each environment probably should be",
+    "State is not NumPy array",
 )
 """Warnings of pettingzoo about any environment whose observations and actions are not arrays."""
 
@@ -37,12 +39,14 @@ SUITES: tuple[Callable[[Case], None], ...] = (
     suites.pettingzoo_api_test,
     suites.pettingzoo_seed_test,
     suites.pettingzoo_parallel_api_test,
+    suites.pettingzoo_state_test,
     suites.pettingzoo_render_test,
     suites.async_vector,
     suites.sync_vector,
     suites.threaded_vector,
     suites.same_seed_same_episode,
     suites.interfaces_agree,
+    parallel.parallel_agrees,
     suites.any_text_is_legal,
 )
 

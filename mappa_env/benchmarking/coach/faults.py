@@ -81,11 +81,16 @@ def faults(card: Card, task: Task, seed: int, good: Sequence[ActionRecord]) -> l
 
 
 def need_script(card: Card) -> str:
-    """The name of the card's script. Raises OptionError if it has none."""
+    """The name of the card's script. Raises OptionError if it has none, or a team that is no chain."""
     if card.scripted is None:
         raise OptionError(
             f"the benchmark needs a scripted team, and the card {card.id} has none: set scripted: in its "
             "card.yaml."
+        )
+    if not card.order.is_chain:
+        raise OptionError(
+            f"the benchmark repeats single turns of teams whose agents act once each; the card {card.id} has "
+            "an order of its own. Use 'mappa-env why' on recorded episodes instead."
         )
     return card.scripted
 

@@ -92,7 +92,7 @@ def played(episode: Episode, again: Sequence[Sequence[Verdict]] = ()) -> Play:
     repeats = again or [()] * len(actions)
     rows = tuple(judged(action, more) for action, more in zip(actions, repeats, strict=True))
     step = culprit_step(actions, episode.card.team)
-    traced = None if outcome.success else attribute(episode.trajectory, episode.card.team).culprit
+    traced = None if outcome.success else attribute(episode.trajectory, episode.card).culprit
     return Play(outcome.success, outcome.score, culprit(actions), step, traced, rows)
 
 

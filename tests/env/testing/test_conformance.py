@@ -20,7 +20,7 @@ from mappa_env.data.adding import add
 from mappa_env.envs.aec import raw_env
 from mappa_env.envs.team_env import TeamEnv
 from mappa_env.errors import CardError, DataMissingError, OptionError
-from mappa_env.testing import SUITES, check_environment, conformance
+from mappa_env.testing import SUITES, card_files, check_environment, conformance, suites
 from mappa_env.testing.conformance import Case
 
 CONTEST = [
@@ -33,7 +33,7 @@ def contest_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAPPA_DATA", str(tmp_path / "store"))
     path = tmp_path / "problems.json"
     path.write_text(json.dumps(CONTEST))
-    for name in ("aime", "amc"):
+    for name in ("aime", "amc", "math"):
         add(name, path)
 
 
@@ -51,13 +51,14 @@ def own_card(tmp_path: Path) -> Path:
     yield folder
     gym.registry.pop("mappa/Counting-v2", None)
     pettingzoo.aec_registry.pop("mappa/Counting-v2", None)
+    pettingzoo.parallel_registry.pop("mappa/Counting-v2", None)
 
 
 @pytest.mark.slow
 def test_mathchat_conforms_with_real_code_and_coach() -> None:
     report = check_environment("mappa/MathChat-v0")
     report.raise_on_failure()
-    assert len(report.results) == len(SUITES) == 15
+    assert len(report.results) == len(SUITES) == 17
 
 
 @pytest.mark.slow
@@ -76,8 +77,41 @@ def test_dsbench_conforms_with_real_code_and_coach() -> None:
     check_environment("mappa/DSBench-v0").raise_on_failure()
 
 
+CHECKERS = (
+    card_files.prompts_of_every_length,
+    conformance.gymnasium_check_env,
+    conformance.gymnasium_single_agent,
+    conformance.pettingzoo_api_test,
+    conformance.pettingzoo_parallel_api_test,
+    conformance.pettingzoo_seed_test,
+    conformance.interfaces_agree,
+)
+"""The suites that differ most between orders; the others take longer."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MathSingle",
+        "MathDebate",
+        "MathMixture",
+        "MathManager",
+        "MathRefine",
+        "DSBenchSingle",
+        "DSBenchManager",
+    ],
+)
+def test_every_topology_passes_the_checkers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(CHECKERS) < set(SUITES)
+    monkeypatch.setattr(suites, "SUITES", CHECKERS)
+    report = check_environment(f"mappa/{name}-v0", sandbox="null")
+    report.raise_on_failure()
+    assert len(report.results) == len(CHECKERS)
+
+
 @pytest.mark.usefixtures("contest_data")
-@pytest.mark.parametrize("env_id", ["mappa/AIME-v0", "mappa/AMC-v0"])
+@pytest.mark.parametrize("env_id", ["mappa/AIME-v0", "mappa/AMC-v0", "mappa/MATH-v0"])
 def test_contests_conform_once_their_texts_are_added(env_id: str) -> None:
     check_environment(env_id, sandbox="null").raise_on_failure()
 
@@ -182,9 +216,11 @@ def test_a_report_lists_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_ids_are_registered_on_import() -> None:
-    ids = {f"mappa/{name}-v0" for name in ("MathChat", "AIME", "AMC", "DSBench")}
+    names = ("MathChat", "AIME", "AMC", "MATH", "DSBench", "MathDebate", "MathManager", "DSBenchManager")
+    ids = {f"mappa/{name}-v0" for name in names}
     assert ids <= set(gym.registry)
     assert ids <= set(pettingzoo.aec_registry)
+    assert ids <= set(pettingzoo.parallel_registry)
     assert gym.spec("mappa/MathChat-v0").nondeterministic is False
 
 

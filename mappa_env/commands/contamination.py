@@ -1,0 +1,169 @@
+"""``mappa-env contamination``: whether older contests are easier for a model than newer ones."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mappa_env.commands._shared import at_least, command, write_json
+from mappa_env.errors import EvaluationError, OptionError
+
+if TYPE_CHECKING:
+    from mappa_env.evaluation.contamination import Contamination
+    from mappa_env.statistics.intervals import Interval
+
+SUCCESS, PROBE = "success", "verbatim continuations"
+PROBE_TOKENS = 512
+"""Tokens of a continuation, unless the evaluation has a lower limit."""
+
+
+def add(commands: Any) -> None:
+    """Add ``contamination`` to ``commands``."""
+    parser = command(
+        commands,
+        "contamination",
+        run,
+        "compare a model on older and newer contests, by an evaluation's folder",
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="of 'mappa-env eval'")
+    parser.add_argument(
+        "--cutoff",
+        type=at_least(1950),
+        metavar="YEAR",
+        help="the last year whose contests the model may have been trained on",
+    )
+    parser.add_argument(
+        "--reference",
+        type=Path,
+        metavar="FOLDER",
+        help="evaluation on the same tasks of a model whose training ended earlier: compare the lead over it",
+    )
+    parser.add_argument(
+        "--years", type=Path, metavar="PATH", help="JSON object: task id -> year, for ids that do not tell"
+    )
+    parser.add_argument(
+        "--probe",
+        action="store_true",
+        help="also ask the evaluation's model to continue every task's text: one call a task",
+    )
+    parser.add_argument(
+        "--concurrency", type=at_least(1), default=16, metavar="N", help="calls at once (default: 16)"
+    )
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a table for each environment. Returns 0. Raises EvaluationError, OptionError, DataError."""
+    from mappa_env.evaluation.contamination import LIMITS, contamination, success_by_task
+    from mappa_env.evaluation.episodes import load
+    from mappa_env.evaluation.folder import read
+    from mappa_env.evaluation.years import read_years
+
+    known, evaluation = read_years(args.years), read(args.folder)
+    played, base = load(args.folder), None
+    if args.reference is not None:
+        read(args.reference)
+        base = load(args.reference)
+    found = []
+    for each in evaluation.figures:
+        values, what = success_by_task(played, each.env), SUCCESS
+        if base is not None:
+            theirs = success_by_task(base, each.env)
+            values = {task: value - theirs[task] for task, value in values.items() if task in theirs}
+            what = f"{SUCCESS} minus that of {args.reference.name}"
+            if not values:
+                raise EvaluationError(f"--reference {args.reference} has no task of {each.env} in common.")
+        found.append(contamination(each.env, what, values, known, args.cutoff))
+        if args.probe:
+            values = _probed(each.env, evaluation.settings, args.concurrency, list(values))
+            found.append(contamination(each.env, PROBE, values, known, args.cutoff))
+    console = Console()
+    for report in found:
+        console.print(_table(report))
+        for line in _lines(report, args.cutoff):
+            console.print(line, markup=False, soft_wrap=True)
+    for line in LIMITS:
+        console.print(line, markup=False, style="dim")
+    if args.json:
+        write_json(args.json, {"reports": [_document(report) for report in found], "limits": list(LIMITS)})
+    return 0
+
+
+def _probed(env: str, settings: Mapping[str, Any], threads: int, tasks: Sequence[str]) -> dict[str, float]:
+    """Task id -> 1.0 if the evaluation's model continued its text verbatim, else 0.0."""
+    from mappa_env.envs.team_env import TeamEnv
+    from mappa_env.evaluation.chat import Chat
+    from mappa_env.evaluation.completion import probe
+    from mappa_env.evaluation.participants import SERVED, kind_of
+    from mappa_env.registration import card_of
+
+    specs = {str(spec["name"]): spec for spec in settings["models"].values()}
+    if len(specs) != 1 or kind_of(next(iter(specs))) != SERVED:
+        raise OptionError(f"--probe asks one model behind a server, and here {', '.join(specs)} played.")
+    name, spec = next(iter(specs.items()))
+    options = {key: value for key, value in spec.items() if key != "name"} | {"temperature": 0.0}
+    options["max_output_tokens"] = min(options.get("max_output_tokens", PROBE_TOKENS), PROBE_TOKENS)
+    team = TeamEnv(card_of(env), tasks=settings["tasks"], coach="off", sandbox="null")
+    texts = [(task, team.episode.tasks.get(task).prompt) for task in tasks]
+    team.close()
+    chat = Chat(name, options)
+    try:
+        answered = probe(chat.speak, texts, threads=threads)
+    finally:
+        chat.close()
+    if not answered:
+        raise OptionError(f"no text of {env} is long enough to be continued: leave out --probe.")
+    return {each.task_id: float(each.verbatim) for each in answered}
+
+
+def _table(report: Contamination) -> Table:
+    table = Table(
+        "year", "tasks", escape(f"{report.what} %"), title=f"{escape(report.env)}: {escape(report.what)}"
+    )
+    for year, value in report.years.items():
+        table.add_row(str(year), str(value.n), _percent(value))
+    return table
+
+
+def _lines(report: Contamination, cutoff: int | None) -> list[str]:
+    held = ", with problem numbers held equal" if report.strata else ""
+    test = f"permutation test over {report.tasks} tasks, one-sided{held}"
+    lines = [f"older years easier: p = {_shown(report.p)} ({test})"]
+    if report.unknown:
+        lines.append(f"{report.unknown} tasks are left out: their year is unknown; --years names it.")
+    gap = report.gap
+    if gap is not None:
+        lines += [
+            f"up to {gap.cutoff}: {_percent(gap.before)} of {gap.before.n} tasks",
+            f"later: {_percent(gap.after)} of {gap.after.n} tasks",
+            f"difference: {_percent(gap.difference)}, p = {_shown(gap.p)}",
+        ]
+    elif cutoff is not None:
+        lines.append(f"all tasks are on one side of --cutoff {cutoff}: there is nothing to compare.")
+    return lines
+
+
+def _document(report: Contamination) -> dict[str, Any]:
+    found = dataclasses.asdict(report)
+    found["years"] = {str(year): value._asdict() for year, value in report.years.items()}
+    if report.gap is not None:
+        for name in ("before", "after", "difference"):
+            found["gap"][name] = getattr(report.gap, name)._asdict()
+    return found
+
+
+def _percent(value: Interval) -> str:
+    from mappa_env.evaluation.leaderboard import percent
+
+    return percent(value)
+
+
+def _shown(p: float | None) -> str:
+    return "none, for all are alike" if p is None else f"{p:.4f}"

@@ -1,0 +1,31 @@
+"""``mappa-env leaderboard``: evaluations side by side."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mappa_env.commands._shared import command, write_json
+
+
+def add(commands: Any) -> None:
+    """Add ``leaderboard`` to ``commands``."""
+    parser = command(commands, "leaderboard", run, "rank the evaluations in folders of 'mappa-env eval'")
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    parser.add_argument("--html", type=Path, metavar="PATH", help="write one page here")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the rows here")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a table for each environment. Returns 0. Raises EvaluationError, DataError."""
+    from mappa_env.evaluation.folder import read
+    from mappa_env.evaluation.leaderboard import boards, page, show
+
+    found = boards([read(folder) for folder in args.folders])
+    show(found)
+    if args.html:
+        args.html.write_text(page(found), encoding="utf-8")
+    if args.json:
+        write_json(args.json, {env: [row.document for row in rows] for env, rows in found.items()})
+    return 0

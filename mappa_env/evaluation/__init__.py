@@ -1,0 +1,1 @@
+"""Plays models, scripted teams and baselines on environments, and ranks them."""

@@ -1,0 +1,153 @@
+"""A model behind an OpenAI-compatible server as the one who acts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mappa_env.cards import Card
+from mappa_env.coach.llm.breaker import Breaker
+from mappa_env.coach.llm.buckets import Buckets
+from mappa_env.coach.llm.budget import Budget
+from mappa_env.coach.llm.client import Client
+from mappa_env.coach.llm.completions import Completed, Completions
+from mappa_env.coach.llm.models import Model, model
+from mappa_env.coach.llm.settings import Calls, validated
+from mappa_env.coach.llm.wire import Reply, Request
+from mappa_env.episode.episode import Episode
+from mappa_env.errors import OptionError
+from mappa_env.evaluation.episodes import Tokens
+from mappa_env.evaluation.participant import Act, Said
+from mappa_env.types import Message
+
+TRUNCATED, REFUSED = "truncated", "refused"
+_ROOM = 64
+"""Bytes of a message's frame in a chat template, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Request):
+    """A conversation to continue. ``sample``: the seed of the answer."""
+
+    messages: tuple[Message, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the messages, an upper bound of their tokens."""
+        return sum(len(each["content"].encode("utf-8", "replace")) + _ROOM for each in self.messages)
+
+
+class ChatBackend:
+    """Continues conversations. A refusal is an answer without content, a cut answer is one as it is."""
+
+    name = "openai"
+
+    def __init__(self, asked: Model, settings: Calls, base_url: str) -> None:
+        self._model = asked
+        self._server = Completions(asked.name, base_url, settings)
+        self._sampling = {} if settings.temperature is None else {"temperature": settings.temperature}
+        self._extra = dict(settings.extra)
+
+    def complete(self, request: Request, timeout_s: float) -> Reply:
+        """See ``Backend.complete``."""
+        assert isinstance(request, Turn)
+        answered = self._server.post(self._body(request), time.monotonic() + timeout_s)
+        if answered.status != 200:
+            raise self._server.failure(answered)
+        found = self._server.read(answered.body)
+        return Spoken(said(found), found.usage, found.version, found.number, _flaw(found))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._server.close()
+
+    def _body(self, turn: Turn) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self._model.name,
+            "messages": [dict(message) for message in turn.messages],
+            "max_completion_tokens": turn.max_output_tokens,
+        }
+        if self._model.sampling:
+            body |= {"seed": turn.sample, **self._sampling}
+        return body | self._extra
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken(Reply):
+    """A reply as an action. ``flaw``: ``truncated``, ``refused`` or empty."""
+
+    flaw: str = ""
+
+
+class Chat:
+    """A model by its specification: ``openai:<model>@<base_url>`` with the options of ``Calls``. Thread-safe.
+
+    Raises OptionError for an invalid specification.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        kind, _, rest = name.partition(":")
+        self.model, _, self.base_url = rest.partition("@")
+        if kind != "openai" or not self.model or not self.base_url:
+            raise OptionError(f"model {name!r} must look like openai:<model>@http://localhost:8000/v1.")
+        self.name = name
+        self.settings = validated(Calls, options, f"model {name!r}")
+        chosen = self.settings
+        asked = model(
+            self.model,
+            price=chosen.price,
+            limits=chosen.limits,
+            thinking=chosen.thinking,
+            temperature=chosen.temperature,
+        )
+        self.price = asked.price
+        self._client = Client(
+            ChatBackend(asked, chosen, self.base_url),
+            Buckets(asked.rates),
+            Budget(chosen.budget, asked.price, chosen.ledger),
+            Breaker(chosen.breaker_failures, chosen.breaker_pause_s),
+            chosen,
+        )
+
+    def check(self, card: Card, agent: str) -> None:
+        """A model can be asked for anything."""
+
+    def sit(self, episode: Episode) -> Act:
+        """See ``Participant.sit``."""
+        return lambda seed: self.speak(episode.messages(), seed)
+
+    def speak(self, messages: Sequence[Message], seed: int) -> Said:
+        """Continue a conversation. Raises Passing at the deadline, CoachStopped for good."""
+        turn = Turn("", (), {}, self.settings.max_output_tokens, seed, tuple(messages))
+        answer = self._client.ask(turn)
+        reply = answer.reply
+        assert isinstance(reply, Spoken)
+        usage = reply.usage
+        spent = Tokens(
+            answer.attempts,
+            answer.attempts - 1,
+            usage.prompt,
+            usage.cached,
+            usage.output,
+            usage.thoughts,
+            self.price.of(usage) if self.price else None,
+        )
+        return Said(reply.text, reply.model_version, spent, reply.flaw)
+
+    def close(self) -> None:
+        """Close the connections; waiting threads get CoachStopped."""
+        self._client.close()
+
+
+def said(found: Completed) -> str:
+    """The action: thoughts that the server keeps apart come first, in the form of chat templates."""
+    text = found.text or found.refusal
+    return f"<think>\n{found.thoughts}\n</think>\n\n{text}" if found.thoughts else text
+
+
+def _flaw(found: Completed) -> str:
+    if found.finish == "content_filter" or found.refusal:
+        return REFUSED
+    return TRUNCATED if found.finish == "length" else ""

@@ -1,0 +1,138 @@
+"""The episodes of an evaluation on disk: one JSON line each, written when it is over."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mappa_env.errors import DataError
+from mappa_env.evaluation.plan import Job
+from mappa_env.types import Trajectory
+
+FILE = "episodes.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What one agent's calls took. ``dollars`` is None if the price is unknown."""
+
+    calls: int = 0
+    retries: int = 0
+    prompt: int = 0
+    cached: int = 0
+    output: int = 0
+    thoughts: int = 0
+    dollars: float | None = None
+
+    def __add__(self, other: Tokens) -> Tokens:
+        known = self.dollars is not None and other.dollars is not None
+        return Tokens(
+            self.calls + other.calls,
+            self.retries + other.retries,
+            self.prompt + other.prompt,
+            self.cached + other.cached,
+            self.output + other.output,
+            self.thoughts + other.thoughts,
+            (self.dollars or 0.0) + (other.dollars or 0.0) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How one episode ended. ``score`` is the outcome's, in [0, 1].
+
+    ``rewards``: agent -> sum of its valid rewards. ``flaws``: actions that were ``truncated`` or ``refused``.
+    ``versions``: agent -> the model that answered, by its server's name. ``seconds``: of wall time.
+    """
+
+    env: str
+    task_id: str
+    sample: int
+    topic: str
+    success: bool
+    score: float
+    answer: str | None
+    actions: int
+    rewards: Mapping[str, float]
+    metrics: Mapping[str, float]
+    tokens: Mapping[str, Tokens]
+    flaws: Mapping[str, int]
+    versions: Mapping[str, str]
+    seconds: float
+
+    @property
+    def job(self) -> Job:
+        """The job that it was."""
+        return Job(self.env, self.task_id, self.sample)
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        trajectory: Trajectory,
+        answer: str | None,
+        tokens: Mapping[str, Tokens],
+        versions: Mapping[str, str],
+        **more: Any,
+    ) -> Played:
+        """The episode of ``job`` that is over; ``more``: ``flaws`` and ``seconds``."""
+        outcome, rewards = trajectory.outcome, dict[str, float]()
+        assert outcome is not None, "the episode is over"
+        for action in trajectory.actions:
+            if action.reward_valid:
+                rewards[action.agent] = rewards.get(action.agent, 0.0) + action.reward
+        return cls(
+            env=job.env,
+            task_id=job.task_id,
+            sample=job.sample,
+            topic=trajectory.task.topic or trajectory.task.family,
+            success=outcome.success,
+            score=outcome.score,
+            answer=answer,
+            actions=len(trajectory.actions),
+            rewards=rewards,
+            metrics=dict(outcome.metrics),
+            tokens=tokens,
+            versions=versions,
+            **more,
+        )
+
+
+def append(folder: Path, played: Played) -> None:
+    """Write one line at once, so that a crash can cut only the line that was being written."""
+    line = json.dumps(dataclasses.asdict(played)) + "\n"
+    file = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)
+
+
+def load(folder: Path) -> list[Played]:
+    """The episodes so far; a last line that a crash cut short is removed. Raises DataError for others."""
+    path = folder / FILE
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    if data and not data.endswith(b"\n"):
+        data = data[: data.rfind(b"\n") + 1]
+        os.truncate(path, len(data))
+    return list(_parsed(data.decode("utf-8", "replace").splitlines(), path))
+
+
+def _parsed(lines: Iterable[str], path: Path) -> Iterator[Played]:
+    for number, line in enumerate(lines, 1):
+        try:
+            row: dict[str, Any] = json.loads(line)
+            row["tokens"] = {agent: Tokens(**each) for agent, each in row["tokens"].items()}
+            yield Played(**row)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DataError(
+                f"{path} line {number} is no episode of an evaluation ({error}): remove the line, and the "
+                "same command plays that episode again."
+            ) from None

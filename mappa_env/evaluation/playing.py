@@ -1,0 +1,164 @@
+"""Plays the episodes of an evaluation, many at once."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mappa_env.cards import Card
+from mappa_env.coach.llm.wire import Passing
+from mappa_env.envs.team_env import TeamEnv
+from mappa_env.errors import CoachStopped, EvaluationError
+from mappa_env.evaluation.episodes import Played, Tokens
+from mappa_env.evaluation.participant import Act, Participant
+from mappa_env.evaluation.participants import make_participant
+from mappa_env.evaluation.plan import Job, Plan
+from mappa_env.registration import card_of
+from mappa_env.seeds import derived_seed
+
+TRIES = 3
+"""How often an episode is played whose sandbox is unavailable."""
+
+
+@dataclass(slots=True)
+class Company:
+    """The participants of a plan: one for each distinct specification. Raises OptionError."""
+
+    plan: Plan
+    participants: dict[str, Participant] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for spec in self.plan.models.values():
+            if _key(spec) not in self.participants:
+                options = {name: value for name, value in spec.items() if name != "name"}
+                self.participants[_key(spec)] = make_participant(str(spec["name"]), options)
+
+    def of(self, agent: str) -> Participant:
+        """Who plays ``agent``."""
+        return self.participants[_key(self.plan.model(agent))]
+
+    def check(self, cards: Iterable[Card]) -> None:
+        """Raises OptionError if a participant cannot play an agent of a card."""
+        for card in cards:
+            for agent in card.team.names:
+                self.of(agent).check(card, agent)
+
+    def close(self) -> None:
+        """Close all participants; waiting threads get CoachStopped."""
+        for participant in self.participants.values():
+            participant.close()
+
+
+def _key(spec: Mapping[str, Any]) -> str:
+    return repr(sorted(spec.items()))
+
+
+def play_all(
+    plan: Plan,
+    jobs: Sequence[Job],
+    company: Company,
+    done: Callable[[Played], None],
+    *,
+    threads: int,
+    record: Path | None = None,
+) -> list[str]:
+    """Play ``jobs`` in ``threads`` threads; ``done`` gets each result, one at a time.
+
+    Returns why episodes could not be played, one line each. Raises CoachStopped if a model will not answer
+    any more, and what an environment raises; episodes that are over are ``done`` before.
+    """
+    todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    for job in jobs:
+        todo.put(job)
+    lock, stop = threading.Lock(), threading.Event()
+    failed: list[str] = []
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        envs: dict[str, TeamEnv] = {}
+        try:
+            while not stop.is_set():
+                try:
+                    job = todo.get_nowait()
+                except queue.Empty:
+                    return
+                if job.env not in envs:
+                    trace = None if record is None else str(record / f"{number}.jsonl")
+                    envs[job.env] = TeamEnv(
+                        card_of(job.env), tasks=plan.tasks, record=trace, **dict(plan.options)
+                    )
+                try:
+                    played = play(plan, job, envs[job.env], company)
+                except (Passing, EvaluationError) as error:
+                    with lock:
+                        failed.append(f"{job.env}, task {job.task_id}, sample {job.sample}: {error}")
+                    continue
+                with lock:
+                    done(played)
+        except BaseException as error:  # noqa: BLE001  (raised below, in the caller's thread)
+            errors.append(error)
+            stop.set()
+        finally:
+            for env in envs.values():
+                env.close()
+
+    workers = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(min(threads, len(jobs)))]
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:  # Ctrl-C: waiting calls end at once, and what is over is kept
+        stop.set()
+        if any(worker.is_alive() for worker in workers):
+            company.close()
+    if errors:
+        raise next((each for each in errors if not isinstance(each, CoachStopped)), errors[0])
+    return failed
+
+
+def play(plan: Plan, job: Job, env: TeamEnv, company: Company) -> Played:
+    """Play one episode. Raises Passing, CoachStopped; EvaluationError if the sandbox stays unavailable."""
+    for _ in range(TRIES):
+        found = _once(plan, job, env, company)
+        outcome = env.episode.outcome
+        if outcome is not None and outcome.status != "unavailable":
+            return found
+    raise EvaluationError(f"the sandbox was unavailable {TRIES} times: see 'mappa-env doctor'.")
+
+
+def _once(plan: Plan, job: Job, env: TeamEnv, company: Company) -> Played:
+    began, seed = time.monotonic(), job.seed(plan.seed)
+    env.reset(np.random.default_rng(seed), {"task_id": job.task_id})
+    episode = env.episode
+    seats: dict[int, Act] = {}
+    tokens: dict[str, Tokens] = {}
+    flaws: Counter[str] = Counter()
+    versions: dict[str, str] = {}
+    while episode.agent is not None:
+        agent = episode.agent
+        participant = company.of(agent)
+        if id(participant) not in seats:
+            seats[id(participant)] = participant.sit(episode)
+        said = seats[id(participant)](derived_seed(seed, len(episode.actions), bits=31))
+        tokens[agent] = tokens[agent] + said.spent if agent in tokens else said.spent
+        versions[agent] = said.version
+        flaws.update([said.flaw] if said.flaw else [])
+        env.act(said.text)
+    return Played.of(
+        job,
+        episode.trajectory,
+        episode.answer,
+        tokens,
+        versions,
+        flaws=dict(flaws),
+        seconds=time.monotonic() - began,
+    )

@@ -1,0 +1,1 @@
+"""An environment over HTTP, for trainers elsewhere. The server needs the extra ``serve``."""
