@@ -63,9 +63,9 @@ def evaluate(run: str | Path, overrides: Sequence[str] = (), checkpoint: str = "
 
 
 def _result(folder: Path) -> RunResult:
-    from mappa_rl.report.html import REPORT, build_report
+    from mappa_rl.report.html import build_report
 
-    build_report([folder], folder / REPORT)
+    build_report(folder)
     summary = read_summary(folder)
     if summary is None:
         raise RunError(f"{folder} has no summary: the run did not finish.")

@@ -1,4 +1,4 @@
-"""``mappa-rl train | shape | eval | play | export | generate | replay | report | recipes``."""
+"""``mappa-rl train | shape | eval | play | export | generate | replay | report | compare | recipes``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rich.console import Console
 
 from mappa_env import __version__
 from mappa_env.errors import MappaError, nearest
+from mappa_rl.commands import compare, export, generate, play, recipes, replay, report, shape, train
 from mappa_rl.commands import eval as evaluate
-from mappa_rl.commands import export, generate, play, recipes, replay, report, shape, train
 from mappa_rl.commands.console import REFUSED, Interrupted, say
 from mappa_rl.errors import ConfigError, MappaRLError
 from mappa_rl.training.stopping import exit_status, signal_of
@@ -27,6 +27,7 @@ COMMANDS = {
     "generate": generate,
     "replay": replay,
     "report": report,
+    "compare": compare,
     "recipes": recipes,
 }
 WIDTH = 130

@@ -41,7 +41,3 @@ class LearnerError(MappaRLError, RuntimeError):
 
 class CheckpointError(MappaRLError, RuntimeError):
     """A checkpoint is missing or incomplete, or belongs to another run or format."""
-
-
-class StatsError(MappaRLError, ValueError):
-    """A statistic cannot be computed from the given data."""

@@ -66,7 +66,8 @@ class ActionAlgorithm(Returns):
                 part = slice(span.start, span.end)
                 advantages[i][part] = advantage + (returns[i][part] - plain[i][part])
         stats = describe(samples, selected(returns, masks), kl)
-        return Advantages(advantages, [mask.astype(np.float32) for mask in masks], stats)
+        weights = [mask.astype(np.float32) for mask in masks]
+        return Advantages(advantages, weights, stats, [own.astype(np.float32) for own in returns])
 
     def _checked(self, found: Values, count: int) -> Values:
         """Return ``found`` if it is one finite number per action; raise ConfigError otherwise."""

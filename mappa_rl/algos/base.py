@@ -14,7 +14,8 @@ class Advantages:
     """What one policy learns from in one step.
 
     Per sample, in order: ``advantages`` [T]; ``weights`` [T] in the loss, 0 on tokens without training;
-    ``returns`` [T], the targets of a critic. ``stats`` are metrics of the whole batch.
+    ``returns`` [T], what rewards sum to: the targets of a critic, and part of a run's traces; None: unknown.
+    ``stats`` are metrics of the whole batch.
     """
 
     advantages: list[Floats]

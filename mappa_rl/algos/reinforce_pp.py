@@ -37,4 +37,5 @@ class ReinforcePP(Returns):
         for out, own, mask in zip(advantages, returns, masks, strict=True):
             out[mask] = ((own - mean) / np.sqrt(max(var, MIN_VAR)))[mask]
         stats = describe(samples, valid, kl)
-        return Advantages(advantages, [mask.astype(np.float32) for mask in masks], stats)
+        weights = [mask.astype(np.float32) for mask in masks]
+        return Advantages(advantages, weights, stats, [own.astype(np.float32) for own in returns])

@@ -115,7 +115,7 @@ class Anchors:
             episode.reset(seed=seed, task_id=ids[index % len(ids)])
             team.reset(episode.task, seed)
             while episode.agent is not None:
-                episode.act(team.act(episode.agent, episode.turn, episode.actions))
+                episode.act(team.act(episode.agent, episode.turn, episode.seen))
             yield _line(episode)
 
     def _read(self, row: AnchorRow) -> Anchor:
@@ -136,6 +136,7 @@ class Anchors:
                     present=more.present,
                     missing=action.missing,
                     probe=action.probe,
+                    calls=action.calls,
                     outcome=more.outcome,
                     provisional_outcome=more.provisional_outcome,
                     truth=task.truth if more.truth else None,

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mappa_rl.errors import RunError
+from mappa_rl.report.groups import Group, group_runs
 from mappa_rl.report.runs import find_runs, read_run
 
 REFUSED = 2
@@ -35,24 +36,29 @@ def one_run(folder: Path, verb: str) -> Path:
 
 
 def finish(folders: Sequence[Path], out: Path, console: Console) -> int:
-    """Write the report of finished runs, print their tables, and their folder on the last line."""
+    """Write the page of finished runs in ``out``, print their tables, and ``out`` on the last line.
+
+    The page is a report, or a comparison if the settings of the runs differ.
+    """
     from mappa_rl.evaluation.summary import read_summary
-    from mappa_rl.report.html import REPORT, build_report
+    from mappa_rl.report.html import build_comparison, build_report
     from mappa_rl.report.tables import work_table
 
-    build_report(list(folders), out / REPORT)
-    tables(folders, console)
+    groups = group_runs([read_run(folder) for folder in folders])
+    differ = len(groups) > 1
+    page = build_comparison([out]) if differ else build_report(out)
+    tables(groups, console)
     summary = read_summary(out)
     if summary is not None and summary.work:
         console.print(work_table(summary))
-    say(console, f"report: {out / REPORT}")
+    say(console, f"{'comparison' if differ else 'report'}: {page}")
     say(console, str(out))
     return 0
 
 
-def tables(folders: Sequence[Path], console: Console) -> None:
-    """Print the results of these runs, their comparison, and warnings."""
+def tables(groups: Sequence[Group], console: Console) -> None:
+    """Print the results of these groups of runs, their comparison, and warnings."""
     from mappa_rl.report.tables import report_tables
 
-    for table in report_tables([read_run(folder) for folder in folders]):
+    for table in report_tables(groups):
         console.print(table)

@@ -1,4 +1,4 @@
-"""``mappa-rl eval``: evaluate the warm start and the trained team of a run again, with other settings."""
+"""``mappa-rl eval``: evaluate the warm start and the trained team of a run again, or on benchmarks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from mappa_rl.coach.files import with_coach_files
 from mappa_rl.commands.checkpoint import checkpoint_of
 from mappa_rl.commands.console import REFUSED, finish, one_run
+from mappa_rl.commands.on_benchmarks import FOLDER, Wanted, add_benchmarks, evaluate_on, report
 from mappa_rl.commands.options import add_checkpoint, add_dry_run, add_overrides
 from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import CONFIG, next_folder, write_config
@@ -20,7 +21,7 @@ from mappa_rl.evaluation.summary import read_summary
 from mappa_rl.telemetry.progress import Progress
 from mappa_rl.training.preflight import require
 
-HELP = "evaluate a finished run again, with other settings"
+HELP = "evaluate a finished run again, with other settings, or on benchmarks"
 ALLOWED = ("env.", "eval.", "rollout.")
 """Sections that an evaluation may change."""
 
@@ -30,6 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="RUN", help="folder of a run")
     add_checkpoint(parser)
     add_overrides(parser, "env.*, eval.* and rollout.* settings to change, for example eval.episodes=100")
+    add_benchmarks(parser)
     add_dry_run(parser)
     parser.set_defaults(run=run)
 
@@ -37,8 +39,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     """Carry out the command; returns the exit status."""
     folder = one_run(args.folder, "evaluate")
-    out = next_folder(folder / "again")
     config = changed(folder, args.overrides)
+    wanted = Wanted.of(args)
+    if wanted is not None:
+        if args.dry_run:
+            raise ConfigError("--dry-run does not go with --benchmark: try it with --limit 1.")
+        benchmarks = args.out or folder / FOLDER
+        report(evaluate_on(wanted, config, folder, benchmarks, args.checkpoint), benchmarks, console)
+        return 0
+    out = next_folder(folder / "again")
     if args.dry_run:
         from mappa_rl.commands.dry_run import preview_play
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mappa_env.envs.rendering import encodable, printable
-from mappa_env.types import ActionRecord, Trajectory
+from mappa_env.envs.colours import Painter
+from mappa_env.envs.rendering import FULL_HELP, render_deed
+from mappa_env.types import Trajectory
 from mappa_rl.commands.checkpoint import checkpoint_of
-from mappa_rl.commands.console import one_run, say
+from mappa_rl.commands.console import one_run
 from mappa_rl.commands.options import add_checkpoint
 from mappa_rl.config import load_config
 from mappa_rl.config.environment import env_card
@@ -34,6 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="default: the first of eval.temperatures; 0: greedy"
     )
+    parser.add_argument("--full", action="store_true", help=FULL_HELP)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="default: %(default)s")
     parser.set_defaults(run=run)
 
@@ -48,8 +50,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     folder = one_run(args.folder, "play")
     played = play(folder, problem, args.seed, checkpoint=args.checkpoint, temperature=args.temperature)
     titles = {agent.name: agent.title for agent in env_card(played.env_id).team.agents}
+    painter = Painter(console)
     for action in played.actions:
-        say(console, encodable(printable(_shown(action, titles[action.agent]))))
+        painter.print(f"== {titles[action.agent]}\n{render_deed(action, args.full)}\n")
     return 0
 
 
@@ -92,14 +95,3 @@ def play(
     if done.reasons and done.reasons[0]:
         raise RunError(f"the episode could not be played: {done.reasons[0]}")
     return done.trajectories[0]
-
-
-def _shown(action: ActionRecord, title: str) -> str:
-    lines = [f"{title}:", *_indented(action.action)]
-    if action.tool is not None:
-        lines += [f"  [{action.tool.status}]", *_indented(action.tool.stdout), *_indented(action.tool.stderr)]
-    return "\n".join(lines)
-
-
-def _indented(text: str) -> list[str]:
-    return [f"  {line}" for line in text.rstrip().splitlines()]

@@ -123,7 +123,7 @@ def scripted_s(config: Config, card: Card, judged: bool) -> float:
                 team.reset(episode.task, own)
                 over = False
                 while not over:
-                    reply = team.act(info["agent"], episode.turn, episode.actions)
+                    reply = team.act(info["agent"], episode.turn, episode.seen)
                     _, _, over, _, info = env.step(reply)
             return began
 
@@ -138,6 +138,7 @@ def _quiet(config: Config, card: Card) -> list[str]:
         "run.tensorboard=false",
         "run.wandb=''",
         "run.weave=''",
+        "run.trace_every=0",
         "run.record_rollouts=false",
         "optim.schedule=constant",  # few steps have no room for another
         "optim.warmup_steps=0",

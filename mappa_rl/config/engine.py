@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mappa_rl.config.base import Count, Section
+from mappa_rl.config.bf16 import fast_bf16
 
 
 class Engine(Section):
@@ -17,7 +18,8 @@ class Engine(Section):
     """``hf``: transformers, in the learner's process; ``vllm``: vLLM, in separate processes; ``auto``: vllm
     where it is installed, else hf, which ignores the other keys. A run's config names the chosen one."""
     dtype: Literal["learner", "fp32", "bf16"] = "learner"
-    """Precision of the engine's weights; ``learner``: the same as ``optim.dtype``."""
+    """Precision of the engine's weights; ``learner``: the same as ``optim.dtype``; ``auto``: ``bf16`` where
+    the machine has instructions for it, else ``learner``. A run's config names the chosen one."""
     tensor_parallel: Count = 1
     """Number of workers, each on its own GPU, over which a model is split."""
     devices: list[Annotated[int, Field(ge=0)]] = []
@@ -37,3 +39,8 @@ class Engine(Section):
         if not isinstance(data, dict) or data.get("name") != "auto":
             return data
         return {**data, "name": "vllm"} if importlib.util.find_spec("vllm") else {"name": "hf"}
+
+    @field_validator("dtype", mode="before")
+    @classmethod
+    def _precision(cls, value: Any) -> Any:
+        return ("bf16" if fast_bf16() else "learner") if value == "auto" else value

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mappa_rl.config.base import Count, Fraction, NotNegative, Positive, Section
+from mappa_rl.config.bf16 import fast_bf16
 
 
 class Optim(Section):
@@ -39,6 +40,9 @@ class Optim(Section):
     """Maximum tokens in one forward pass; changes memory and speed, never the gradient."""
     dtype: Literal["fp32", "bf16"] = "fp32"
     """Precision of weights and gradients; ``bf16`` keeps fp32 weights for the optimizer (ZeRO 1 or 2)."""
+    autocast: bool = False
+    """Keep weights in fp32, compute products in bf16: twice as fast on processors with bf16 instructions, and
+    far slower on others. ``auto``: true where it is fast; a run's config names what was chosen."""
     attention: Literal["auto", "sdpa", "flash"] = "auto"
     """Attention kernel of the learner: ``sdpa`` runs everywhere, ``flash`` needs ``dtype: bf16`` and a GPU;
     ``auto`` uses flash if it runs."""
@@ -52,6 +56,11 @@ class Optim(Section):
     def warmup(self, updates: int) -> int:
         """Optimizer steps of warmup, out of ``updates``."""
         return self.warmup_steps or math.ceil(self.warmup_ratio * updates)
+
+    @field_validator("autocast", mode="before")
+    @classmethod
+    def _chosen(cls, value: Any) -> Any:
+        return fast_bf16() if value == "auto" else value
 
     @model_validator(mode="after")
     def _once(self) -> Self:
@@ -75,6 +84,11 @@ class Optim(Section):
                     f"optim.{key} needs optim.zero_stage of 1 or 2: at stage 0 the optimizer's state has the "
                     "precision and the device of the weights."
                 )
+        if self.autocast and self.dtype == "bf16":
+            raise ValueError(
+                "optim.autocast=true is for fp32 weights, and with optim.dtype=bf16 all is in bf16 already: "
+                "set one of them back."
+            )
         if self.attention == "flash" and self.dtype == "fp32":
             raise ValueError(
                 "optim.attention=flash does not support fp32: use optim.attention=auto, or optim.dtype=bf16 "

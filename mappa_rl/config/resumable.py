@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from mappa_rl.errors import ConfigError
 
-RESUMABLE = (
-    "run.steps",
-    "run.processes",
+BOOKKEEPING = (
     "run.checkpoint_every",
     "run.keep_checkpoints",
     "run.checkpoints_mb",
@@ -16,7 +14,14 @@ RESUMABLE = (
     "run.tensorboard",
     "run.wandb",
     "run.weave",
+    "run.trace_every",
     "run.record_rollouts",
+)
+"""Keys that say how a run is kept, not what it does."""
+RESUMABLE = (
+    "run.steps",
+    "run.processes",
+    *BOOKKEEPING,
     "optim.lr",
     "optim.min_lr_ratio",
     "optim.max_skipped_updates",

@@ -35,5 +35,7 @@ class Run(Section):
     """Weights & Biases project for the metrics; empty: none. The key is read from WANDB_API_KEY or netrc."""
     weave: str = ""
     """Weave project for traces of the training episodes; empty: none. The key is that of W&B."""
+    trace_every: Annotated[int, Field(ge=0)] = 1
+    """Training steps between those whose episodes are kept as traces, in ``traces/train``; 0: none."""
     record_rollouts: bool = False
     """Keep every step's episodes as ``rollouts/step-….jsonl.gz``, for ``mappa-rl replay``."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mappa_env.grading.fair import KEYS as FAIR
+from mappa_env.statistics import intervals as stats
 from mappa_rl.errors import RunError
-from mappa_rl.evaluation import stats
 from mappa_rl.evaluation.repeats import by_problem, repeated
 from mappa_rl.evaluation.results import Result
 from mappa_rl.evaluation.summary import Arm, Interval, Measure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mappa_env.types import Trajectory
 from mappa_rl.errors import RunError
@@ -57,25 +57,39 @@ def evaluate(
     evaluation must be complete.
     """
     jobs = [Job(numbered(seed, i), task_id) for i, task_id in enumerate(task_ids)]
-    done = worker.collect(jobs, sampling, on_done=on_done)
-    rollouts, trajectories = list(done.rollouts), list(done.trajectories)
+    done = complete(worker, jobs, sampling, on_done=on_done)
+    return Evaluation(sampling.temperature, tuple(done.rollouts), tuple(done.trajectories))
+
+
+def complete(
+    worker: RolloutWorker,
+    jobs: Sequence[Job],
+    sampling: Sampling,
+    *,
+    on_done: Callable[[int], None] | None = None,
+) -> Collected:
+    """Play every job to its end, again if its sandbox was unavailable. Raises RunError: see ``evaluate``."""
+    first = done = worker.collect(jobs, sampling, on_done=on_done)
+    seconds, rollouts, trajectories = done.seconds, list(done.rollouts), list(done.trajectories)
     failed = _failures(done)
     for _ in range(TRIES - 1):
         again = [i for i in failed if rollouts[i].ended != "failed"]
         if not again:
             break
         done = worker.collect([jobs[i] for i in again], sampling)
+        seconds += done.seconds
         for i, rollout, trajectory in zip(again, done.rollouts, done.trajectories, strict=True):
             rollouts[i], trajectories[i] = rollout, trajectory
             del failed[i]
-        failed |= {again[n]: why for n, why in _failures(done).items()}
+        failed |= {again[n]: reason for n, reason in _failures(done).items()}
     if failed:
-        first = failed[min(failed)].rstrip(". ")
+        why = failed[min(failed)].rstrip(". ")
         raise RunError(
             f"{len(failed)} of {len(jobs)} evaluation episodes failed; an evaluation must be "
-            f"complete. The first failure: {first}. Fix the cause, then resume the run with --resume."
+            f"complete. The first failure: {why}. Fix the cause, then resume the training with "
+            "--resume, or repeat the command."
         )
-    return Evaluation(sampling.temperature, tuple(rollouts), tuple(trajectories))
+    return replace(first, rollouts=rollouts, trajectories=trajectories, seconds=seconds)
 
 
 def _failures(done: Collected) -> dict[int, str]:
@@ -86,7 +100,6 @@ def _failures(done: Collected) -> dict[int, str]:
         if rollout.ended == "failed":
             found[i] = done.reasons[i]
         elif outcome is not None and outcome.status == "unavailable":
-            tools = [action.tool for action in trajectory.actions if action.tool is not None]
-            words = next((tool.stderr.strip() for tool in tools if tool.status == "unavailable"), "")
-            found[i] = f"sandbox: {words or outcome.reason}"
+            words = (action.unavailable for action in trajectory.actions)
+            found[i] = next((text for text in words if text), outcome.reason)
     return found

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mappa_env.trace.record import TraceStore
+from mappa_env.trace.appending import Appender
+from mappa_env.trace.source import described
 from mappa_rl import seeds
 from mappa_rl.atomic import replacing
 from mappa_rl.config import Config
+from mappa_rl.config.environment import env_card
 from mappa_rl.errors import ConfigError
 from mappa_rl.evaluation.calibration import Calibration, read_calibration
 from mappa_rl.evaluation.evaluate import Evaluation, evaluate
 from mappa_rl.evaluation.results import load_results, save_evaluation
 from mappa_rl.rollout.jobs import validation_tasks
+from mappa_rl.rollout.learned import learned
 from mappa_rl.rollout.sampling import Sampling, evaluation_sampling
 from mappa_rl.rollout.types import RolloutWorker
 from mappa_rl.telemetry.progress import Progress
@@ -122,8 +125,10 @@ class HeldOut:
         return evaluation_sampling(self.config, temperature)
 
     def _trace(self, phase: str, done: Evaluation) -> None:
-        with replacing(self.out / "traces" / f"{phase}.jsonl") as draft:
-            store = TraceStore(draft)
-            for trajectory in done.trajectories:
-                store.append(trajectory)
-            store.close()
+        about = {"phase": phase, "temperature": done.temperature}
+        card = described(env_card(self.config.env.id))
+        with replacing(self.out / "traces" / f"{phase}.jsonl.gz") as draft:
+            writer = Appender(draft, card=card, about=about, packs=True, writer=phase)
+            for rollout, trajectory in zip(done.rollouts, done.trajectories, strict=True):
+                writer.learned(writer.append(trajectory), learned(rollout, {}))
+            writer.close()

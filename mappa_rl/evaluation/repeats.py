@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 
-from mappa_rl.errors import StatsError
+from mappa_env.errors import StatsError
+from mappa_env.statistics.repeats import majority, pass_at_k
 from mappa_rl.evaluation.results import Result
-from mappa_rl.evaluation.stats import pass_at_k
 
 Problem = tuple[int, str]
 """(run seed, task id)"""
@@ -45,17 +45,3 @@ def repeated(rows: Sequence[Result]) -> dict[str, list[float]]:
         values[f"maj@{n}"] = [right for right, _ in votes]
         values[f"ties@{n}"] = [float(tied) for _, tied in votes]
     return values
-
-
-def majority(answers: Sequence[tuple[str | None, bool]]) -> tuple[float, bool]:
-    """(answer, is it right) of one task's episodes -> the majority's expected success, and whether it tied.
-
-    If one answer was graded both right and wrong (a grader timed out), its success is the mean of its grades.
-    """
-    counts = Counter(answer for answer, _ in answers if answer is not None)
-    if not counts:
-        return 0.0, False
-    most = max(counts.values())
-    first = [answer for answer, count in counts.items() if count == most]
-    rates = [sum(right for a, right in answers if a == answer) / most for answer in first]
-    return sum(rates) / len(rates), len(first) > 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from mappa_env.trace.traces import existing
 from mappa_rl.atomic import replacing
 from mappa_rl.config import Config
 from mappa_rl.evaluation.calibration import read_calibration
@@ -30,7 +31,7 @@ def reuse_stored(run: Path, trained: Config, out: Path, wanted: Config) -> list[
     if calibration.rates and trained.eval.calibration_episodes == wanted.eval.calibration_episodes:
         calibration.write(out)
         reused.append("calibration: reused from the run")
-    trace = run / "traces" / "before.jsonl"
+    trace = existing(run / "traces" / "before.jsonl")
     for (phase, temperature), rows in load_results(run).items():
         if phase != "before":
             continue
@@ -38,7 +39,7 @@ def reuse_stored(run: Path, trained: Config, out: Path, wanted: Config) -> list[
         if traced:
             if temperature != trained.eval.temperatures[0] or not trace.is_file():
                 continue  # the wanted trace is not on record: play these episodes again
-            with replacing(out / "traces" / "before.jsonl") as draft:
+            with replacing(out / "traces" / trace.name) as draft:
                 shutil.copyfile(trace, draft)
         save_results(out, rows)
         reused.append(f"before, T={temperature:g}: reused from the run")

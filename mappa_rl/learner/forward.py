@@ -39,8 +39,8 @@ class Scorer(nn.Module):
 
     Only scored rows get logits, and at most ``chunk`` numbers (rows times vocabulary) exist at once. A larger
     batch computes its hidden states first, then logits and softmax chunk by chunk, and recomputes them in the
-    backward pass. The softmax is in fp32 for every model dtype. Of ``optim`` it reads ``attention`` and
-    ``gradient_checkpointing``, which keeps only the inputs of decoder layers for the backward pass.
+    backward pass. The softmax is in fp32 for every model dtype. Of ``optim`` it reads ``attention``,
+    ``autocast`` and ``gradient_checkpointing``, which keeps only the inputs of decoder layers.
     ``critic`` adds a value head on the last hidden states.
     """
 
@@ -56,7 +56,7 @@ class Scorer(nn.Module):
         super().__init__()
         self.model: Any = model
         self.temperature = temperature
-        self._recompute = optim.gradient_checkpointing
+        self._recompute, self._autocast = optim.gradient_checkpointing, optim.autocast
         self._head = Head(model)
         self._chunk = chunk
         self._attention: Kernel = optim.attention
@@ -85,11 +85,11 @@ class Scorer(nn.Module):
         layers = recomputed(self.model, kernel) if recompute else nullcontext()
         with packed_attention(self.model, kernel):
             if chunks == 1 and self.critic is None:
-                with layers:
+                with layers, self._precision(device):
                     logits = self.model(**inputs, logits_to_keep=rows).logits.squeeze(0)
                 return Scores(*score_logits(logits, targets, self.temperature))
             self._head.check(ids)
-            with layers:
+            with layers, self._precision(device):
                 hidden = self._head.hidden(**inputs).squeeze(0)[rows]
         values = None if self.critic is None else self.critic(hidden)
         if chunks == 1:
@@ -103,7 +103,12 @@ class Scorer(nn.Module):
         return Scores(logprobs, entropy, values)
 
     def _part(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        return score_logits(self._head.logits(hidden), targets, self.temperature)
+        with self._precision(hidden.device):
+            logits = self._head.logits(hidden)
+        return score_logits(logits, targets, self.temperature)
+
+    def _precision(self, device: torch.device) -> torch.autocast:
+        return torch.autocast(device.type, torch.bfloat16, enabled=self._autocast)
 
 
 class Reference:

@@ -116,7 +116,8 @@ class Learner:
 
         Raises:
             LearnerError: More than ``optim.max_skipped_updates`` gradients in a row were not finite, or only
-                one of learner and batch has a critic, or several processes draw minibatches.
+                one of learner and batch has a critic, or several processes draw minibatches, or the objective
+                weighs tokens in several updates.
         """
         if minibatches is None:
             if world()[1] > 1:
@@ -128,6 +129,11 @@ class Learner:
         )
         if total == 0:
             return StepStats(skipped=1.0)
+        if objective.weighs and len(minibatches.chosen) > 1:
+            raise LearnerError(
+                "An objective that weighs tokens is for the only update of a step, "
+                f"but there are {len(minibatches.chosen)}."
+            )
         loss = self._policy_loss(batch, objective)
         terms = [
             Term(

@@ -10,7 +10,7 @@ In all losses, ``s_t = exp(clamp(logprobs_t - old_t, -20, 20))`` is the probabil
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from mappa_env import plugins
 from mappa_rl.algos.choice import declared, make
+from mappa_rl.algos.importance import importance
 from mappa_rl.config import Algo
 
 _LOG_RATIO = 20.0  # bound on |log ratio|, so that no token overflows exp()
@@ -174,9 +175,13 @@ class Objective:
     1602.01783). The penalty is ``kl_coef`` times the mean of ``k_t``, with ``x = logprobs_t - reference_t``
     and one of k2 ``x^2 / 2``: on policy its gradient is that of KL(new | reference), like that of k1 in the
     reward; k3 ``exp(-x) - 1 + x``: on policy its gradient is that of KL(reference | new) (arXiv 2510.01555).
+
+    ``weighs``: in the only update of a step, take the learner's own log-probs as the old policy's, and
+    multiply advantages by the importance weights (``mappa_rl.algos.importance``).
     """
 
     algo: Algo
+    weighs: bool = False
     token_loss: Callable[[Tokens], TokenLoss] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -187,7 +192,7 @@ class Objective:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name: a class from a user's file cannot be pickled for other processes."""
-        return Objective, (self.algo,)
+        return Objective, (self.algo, self.weighs)
 
     @property
     def kl_coef(self) -> float:
@@ -206,7 +211,15 @@ class Objective:
         Returns:
             Sums over tokens by weight: ``clip_fraction`` (tokens where the clip binds), ``kl`` (estimate k3
             of KL(old | new) in nats, never negative), ``entropy``, and with a KL penalty ``kl_loss`` (nats).
+            If it weighs, ``importance_weight`` and ``importance_outside_fraction``.
         """
+        weighing = {}
+        if self.weighs:
+            own = tokens.logprobs.detach()
+            factor, outside = importance(own - tokens.old, self.algo)
+            tokens = replace(tokens, old=own, advantages=tokens.advantages * factor)
+            weighing["importance_weight"] = (factor * mass.weights).sum()
+            weighing["importance_outside_fraction"] = (outside * mass.weights).sum()
         values, clipped = self.token_loss(tokens)
         value, weights = mass.mean(values), mass.weights
         with torch.no_grad():
@@ -215,6 +228,7 @@ class Objective:
                 "clip_fraction": (clipped * weights).sum(),
                 "kl": ((ratio - 1 - change) * weights).sum(),
                 "entropy": (entropy * weights).sum(),
+                **weighing,
             }
         if self.algo.entropy_coef:
             value = value - self.algo.entropy_coef * mass.mean(entropy)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mappa_env.statistics.intervals import wilson
 from mappa_rl.evaluation.results import Result
-from mappa_rl.evaluation.stats import wilson
 from mappa_rl.report.figures import Bands, Chart, Curve, Marks, Point, TopicRate, bands, curves
 from mappa_rl.report.groups import Group
 from mappa_rl.report.runs import RunData, metric_names
@@ -34,8 +35,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class ChartBlock:
-    """A chart as markup: its caption, its legend (empty for one line) and its panels."""
+    """A chart as markup: its name, its caption, its legend (empty for one line) and its panels."""
 
+    name: str
     caption: str
     keys: Sequence[Key]
     panels: Sequence[str]
@@ -49,7 +51,7 @@ def chart_blocks(groups: Sequence[Group]) -> list[ChartBlock]:
         if chart is not None:
             keys = [Key(label, variable_of(i)) for i, label in enumerate(chart.labels)]
             panels = [svg(figure, f"{name}-{i}") for i, figure in enumerate(chart.figures)]
-            found.append(ChartBlock(caption, keys if len(keys) > 1 else (), panels))
+            found.append(ChartBlock(name, caption, keys if len(keys) > 1 else (), panels))
     return found
 
 
@@ -99,20 +101,25 @@ def _line_label(group: Group) -> str:
 
 def _success(groups: Sequence[Group]) -> Chart | None:
     lines = _lines(groups, {"success": "training success; diamonds: held-out"})
-    return curves(lines, limits=(0, 1), marks=evaluations(groups)) if lines else None
+    return curves(lines, limits=(0, 1), marks=evaluations(groups), banded=len(groups) > 1) if lines else None
 
 
 def _rewards(groups: Sequence[Group]) -> Chart | None:
     lines = _lines(groups, _titles(groups, "reward/"))
-    return curves(lines, limits=(0, _top(lines))) if lines else None
+    return curves(lines, limits=(0, _top(lines)), banded=len(groups) > 1) if lines else None
 
 
 def _strata(groups: Sequence[Group]) -> Chart | None:
-    """Only where strata say more than agents do: several families, or several turns."""
-    lines = _lines(groups, _titles(groups, "stratum/"))
-    if len(lines) <= len(_titles(groups, "reward/")):
-        return None
-    return curves(lines, limits=(0, _top(lines)))
+    """Only strata that say more than agents do: of roles with several families, or several turns."""
+    titles = _titles(groups, "stratum/")
+    roles = Counter(_role(title) for title in titles.values())
+    lines = _lines(groups, {name: title for name, title in titles.items() if roles[_role(title)] > 1})
+    return curves(lines, limits=(0, _top(lines)), banded=len(groups) > 1) if lines else None
+
+
+def _role(stratum: str) -> str:
+    """The role of ``family/role/turn``."""
+    return stratum.split("/")[1]
 
 
 def _scores(groups: Sequence[Group]) -> Chart | None:
@@ -128,7 +135,7 @@ def _scores(groups: Sequence[Group]) -> Chart | None:
                     found.setdefault(role, {}).setdefault(label, []).extend(curves_)
     if not any(len(lines) > len(groups) for lines in found.values()):
         return None
-    return curves(found, limits=(0, _top(found)))
+    return curves(found, limits=(0, _top(found)), banded=len(groups) > 1)
 
 
 def _bias(groups: Sequence[Group]) -> Chart | None:
@@ -142,8 +149,9 @@ def _anchors(groups: Sequence[Group]) -> Chart | None:
 
 
 def _topics(groups: Sequence[Group]) -> Chart | None:
+    """Only for several topics: the curve of an only one is that of success."""
     lines = _lines(groups, _titles(groups, "success/"))
-    return curves(lines, limits=(0, 1)) if lines else None
+    return curves(lines, limits=(0, 1), banded=len(groups) > 1) if len(lines) > 1 else None
 
 
 def _health(groups: Sequence[Group]) -> Chart | None:
@@ -161,8 +169,8 @@ _CHARTS: Sequence[tuple[str, Callable[[Sequence[Group]], Chart | None], str]] = 
     (
         "success",
         _success,
-        "Success. Thin lines: training episodes by seed; thick: their running mean. Diamonds: held-out "
-        "evaluations at the highest fixed temperature, with 95 % intervals.",
+        "Lines: success of training episodes, averaged over neighbouring steps. Diamonds: success on "
+        "held-out tasks at the highest fixed temperature, with 95 % intervals.",
     ),
     (
         "rewards",

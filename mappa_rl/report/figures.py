@@ -10,11 +10,14 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mappa_env.statistics.intervals import student
 from mappa_rl.report.style import AFTER, BEFORE, FAINT, STYLE, colour_of, literal
 
 PANEL_INCHES = (3.3, 2.1)
-WIDE_INCHES = (5.0, 2.1)
-"""Size of an only panel."""
+WIDE_INCHES = (4.7, 2.5)
+"""Size of an only panel. The page draws all panels to about the same scale."""
+_BESIDE = 0.012
+"""How far marks of several lines at one step stand beside each other, as a fraction of the steps."""
 Curve = Sequence[tuple[int, float]]
 """(step, value) of one run."""
 Panels = Mapping[str, Mapping[str, Sequence[Curve]]]
@@ -57,9 +60,16 @@ class TopicRate:
 
 
 @rc_context(STYLE)
-def curves(panels: Panels, *, limits: tuple[float, float] | None = None, marks: Marks | None = None) -> Chart:
+def curves(
+    panels: Panels,
+    *,
+    limits: tuple[float, float] | None = None,
+    marks: Marks | None = None,
+    banded: bool = False,
+) -> Chart:
     """One figure per panel: thin lines are seeds, thick lines their running mean.
 
+    ``banded``: instead of thin lines, the 95 % interval of the mean over seeds, where there are several.
     ``marks`` adds evaluations as diamonds. ``limits`` is the y range of all panels; with None each finds its
     own.
     """
@@ -67,13 +77,23 @@ def curves(panels: Panels, *, limits: tuple[float, float] | None = None, marks: 
     figures = []
     for title, lines in panels.items():
         figure, axis = _panel(title, WIDE_INCHES if len(panels) == 1 else PANEL_INCHES)
-        for label, runs in lines.items():
+        for place, (label, runs) in enumerate(lines.items()):
             colour = colour_of(labels.index(label))
-            _line(axis, runs, colour)
+            _line(axis, runs, colour, banded)
+            aside = (
+                _BESIDE * (place - (len(lines) - 1) / 2) * max((x for run in runs for x, _ in run), default=1)
+            )
             for point in (marks or {}).get(label, ()):
                 size = [[point.mean - point.low], [point.high - point.mean]]
                 axis.errorbar(
-                    [point.step], [point.mean], size, fmt="D", markersize=4, color=colour, capsize=2
+                    [point.step + aside],
+                    [point.mean],
+                    size,
+                    fmt="D",
+                    markersize=5.5,
+                    color=colour,
+                    capsize=3,
+                    zorder=4,
                 )
         axis.margins(x=0.03)
         if limits is not None:
@@ -141,16 +161,23 @@ def _panel(title: str, inches: tuple[float, float]) -> tuple[Figure, Axes]:
     return figure, axis
 
 
-def _line(axis: Axes, runs: Sequence[Curve], colour: str) -> None:
+def _line(axis: Axes, runs: Sequence[Curve], colour: str, banded: bool) -> None:
     clean = [[(x, y) for x, y in run if math.isfinite(y)] for run in runs]
-    for run in clean:
-        axis.plot(*_columns(run), color=colour, linewidth=0.7, alpha=0.3)
+    if banded:  # the interval belongs to the smoothed curves that are drawn
+        clean = [smooth(run) for run in clean]
     points: dict[int, list[float]] = {}
     for run in clean:
         for x, y in run:
             points.setdefault(x, []).append(y)
     mean = [(x, sum(ys) / len(ys)) for x, ys in sorted(points.items())]
-    axis.plot(*_columns(smooth(mean)), color=colour, linewidth=1.9)
+    if not banded:
+        for run in clean:
+            axis.plot(*_columns(run), color=colour, linewidth=0.7, alpha=0.35)
+    elif len(runs) > 1:
+        spread = [(x, student(ys)) for x, ys in sorted(points.items()) if len(ys) > 1]
+        lows, highs = [found.low for _, found in spread], [found.high for _, found in spread]
+        axis.fill_between([x for x, _ in spread], lows, highs, color=colour, alpha=0.15, linewidth=0)
+    axis.plot(*_columns(mean if banded else smooth(mean)), color=colour, linewidth=1.9)
 
 
 def _columns(curve: Curve) -> tuple[list[int], list[float]]:

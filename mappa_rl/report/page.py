@@ -7,45 +7,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mappa_rl.config.command_lines import CommandLine, read_commands
+from mappa_env.viewer.page import VIEWER
 from mappa_rl.evaluation.summary import Fault
 from mappa_rl.report.charts import ChartBlock, chart_blocks, topic_rates
-from mappa_rl.report.culprits import Blame, blame
+from mappa_rl.report.culprits import PHASES, Blame, blame
 from mappa_rl.report.figures import before_after
 from mappa_rl.report.groups import Group
-from mappa_rl.report.rows import Comparison, Row, cautions, comparisons, headline, pooled
+from mappa_rl.report.links import to_file
+from mappa_rl.report.made import Made, duration, made
+from mappa_rl.report.quality import Quality, qualities
+from mappa_rl.report.rows import Row, cautions, headline, pooled
 from mappa_rl.report.runs import RunData
 from mappa_rl.report.showcase import ShownPair, showcase
 from mappa_rl.report.style import svg
-from mappa_rl.report.tables import measure, measured, measures_caption
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """One measure of one row, formatted."""
-
-    row: Row
-    name: str
-    before: str
-    after: str
-    delta: str
+from mappa_rl.report.tables import measures_caption
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The headline numbers, the tables under them, and what to know about them."""
+    """The headline number, the tables under it, and what to know about them."""
 
-    headline: Sequence[Row]
-    """The pooled lines at the highest fixed temperature, one per group."""
+    headline: Row | None
+    """The pooled line at the highest fixed temperature; None before the evaluation after training."""
     rows: Sequence[Row]
     quality: Sequence[Quality]
     quality_caption: str
-    comparisons: Sequence[Comparison]
     cautions: Sequence[str]
     calibration: Mapping[int, Mapping[str, float]]
     """Seed -> temperature -> success of the warm start on training tasks."""
     topics: str
-    """Figure of the first group's success by topic, as markup."""
+    """Figure of success by topic, as markup; empty for less than two topics."""
     topics_caption: str
 
 
@@ -60,81 +51,49 @@ class Habits:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeRun:
-    """How one run was made; figures are formatted, ``-`` while it is unfinished."""
-
-    label: str
-    folder: str
-    seed: int
-    group: str
-    episodes: str
-    wall: str
-    phases: Mapping[str, str]
-    fractions: Mapping[str, float]
-    commands: Sequence[CommandLine]
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
-    """The whole report."""
+    """The whole report of one group of runs, which differ in their seeds only."""
 
     title: str
     subtitle: str
-    heading: str
-    """Column head over the groups' labels; empty for one group."""
     unfinished: Sequence[str]
     results: Results
     habits: Habits
+    curve: ChartBlock | None
+    """Success over training with the evaluations, which stands beside the headline."""
     charts: Sequence[ChartBlock]
     blame: Blame | None
     pairs: Sequence[ShownPair]
-    runs: Sequence[MadeRun]
-    versions: Mapping[str, str]
-    config: str
-
-    @property
-    def phases(self) -> list[str]:
-        """Names of all runs' phases, in order."""
-        return list(dict.fromkeys(name for run in self.runs for name in run.phases))
+    made: Made
+    viewer: str
+    """Where the links to episodes of the first run lead."""
+    folder: str
 
 
-def make_page(groups: Sequence[Group]) -> Page:
-    """Gather what the report of these groups shows."""
-    runs = [run for group in groups for run in group.runs]
-    first = runs[0]
-    done = [run.summary for run in runs if run.summary is not None]
-    seeds = list(dict.fromkeys(str(run.seed) for run in runs))
-    wall = sum(summary.wall_seconds for summary in done)
-    several = len(groups) > 1
+def make_page(group: Group, page: Path) -> Page:
+    """Gather what the report of a group shows. ``page``: the file that it will be written to."""
+    runs, first = group.runs, group.runs[0]
+    charts = chart_blocks([group])
+    wall = sum(run.summary.wall_seconds for run in runs if run.summary is not None)
     facts = [
-        f"{len(groups)} groups by {groups[0].heading}" if several else _made_with(first),
-        f"seed{'' if len(seeds) == 1 else 's'} {', '.join(seeds)}",
+        _made_with(first),
+        f"seed{'' if len(runs) == 1 else 's'} {', '.join(str(run.seed) for run in runs)}",
         f"{duration(wall)} of work",
     ]
     return Page(
         title=f"{first.config.env.id}: a team before and after training",
         subtitle=" · ".join(facts),
-        heading=groups[0].heading if several else "",
         unfinished=[str(run.folder) for run in runs if run.summary is None],
-        results=_results(groups),
+        results=_results(group),
         habits=_habits(runs),
-        charts=chart_blocks(groups),
-        blame=blame([run.folder for run in groups[0].runs]),
-        pairs=showcase(first.folder),
-        runs=[_made(run, group) for group in groups for run in group.runs],
-        versions=done[0].versions if done else {},
-        config=first.config.dump(),
+        curve=next((chart for chart in charts if chart.name == "success"), None),
+        charts=[chart for chart in charts if chart.name != "success"],
+        blame=blame([(phase, phase, runs) for phase in PHASES], page),
+        pairs=showcase(first.folder, page),
+        made=made([group], page),
+        viewer=to_file(page, first.folder / VIEWER),
+        folder=str(first.folder),
     )
-
-
-def duration(seconds: float) -> str:
-    """Format seconds as ``75 s``, ``12 min 30 s`` or ``3 h 05 min``."""
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    if whole < 7200:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
 def _made_with(run: RunData) -> str:
@@ -143,30 +102,20 @@ def _made_with(run: RunData) -> str:
     return f"{name} rewards · {run.config.algo.name} ({run.config.algo.mode})"
 
 
-def _results(groups: Sequence[Group]) -> Results:
-    runs = [run for group in groups for run in group.runs]
-    rows, against = headline(groups), comparisons(groups)
-    rates, temperature = topic_rates(groups[0])
-    of_group = f", {groups[0].label}" if groups[0].label else ""
-    fixed = [row for row in pooled(rows) if not row.best]
-    top: dict[str, Row] = {}
-    for row in fixed:
-        top.setdefault(row.label, row)
+def _results(group: Group) -> Results:
+    rows = headline([group])
+    rates, temperature = topic_rates(group)
     return Results(
-        headline=list(top.values()),
+        headline=next((row for row in pooled(rows) if not row.best), None),
         rows=rows,
-        quality=[
-            Quality(row, name, measure(m.before), measure(m.after), measure(m.delta, signed=True))
-            for row, name, m in measured(rows)
-        ],
+        quality=qualities(rows),
         quality_caption=measures_caption(rows),
-        comparisons=against,
-        cautions=cautions([*rows, *(row for comparison in against for row in comparison.rows)]),
+        cautions=cautions(rows),
         calibration={
-            run.seed: run.summary.calibration for run in runs if run.summary and run.summary.calibration
+            run.seed: run.summary.calibration for run in group.runs if run.summary and run.summary.calibration
         },
-        topics=svg(before_after(rates), "held-out") if rates else "",
-        topics_caption=f"Held-out success by topic at T={temperature}{of_group}, all seeds.",
+        topics=svg(before_after(rates), "held-out") if len(rates) > 1 else "",
+        topics_caption=f"Held-out success by topic at T={temperature}, all seeds.",
     )
 
 
@@ -186,18 +135,3 @@ def _demonstrated(run: RunData) -> float | None:
     folder = Path(run.config.warmstart.path) if run.config.warmstart.path else run.folder / "warmstart"
     path = folder / "demonstrations.json"
     return float(json.loads(path.read_bytes())["success"]) if path.is_file() else None
-
-
-def _made(run: RunData, group: Group) -> MadeRun:
-    summary = run.summary
-    return MadeRun(
-        label=", ".join(part for part in (group.label, f"seed {run.seed}") if part),
-        folder=run.folder.name,
-        seed=run.seed,
-        group=group.label,
-        episodes=f"{summary.episodes:,}" if summary else "-",
-        wall=duration(summary.wall_seconds) if summary else "-",
-        phases={name: duration(spent) for name, spent in summary.phases.items()} if summary else {},
-        fractions=summary.fractions if summary else {},
-        commands=read_commands(run.folder),
-    )

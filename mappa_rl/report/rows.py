@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mappa_env.statistics.intervals import student
 from mappa_rl.evaluation.arms import compare
 from mappa_rl.evaluation.results import Result
 from mappa_rl.evaluation.summary import Interval, Measure
@@ -17,8 +18,20 @@ FEW = 50
 
 
 @dataclass(frozen=True, slots=True)
+class OverSeeds:
+    """Means of the seeds' own rates, with Student's t intervals over seeds; ``n`` counts seeds."""
+
+    before: Interval
+    after: Interval
+    delta: Interval
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table: an arm of one seed, or of all seeds of a group (``seed`` None)."""
+    """One line of a table: an arm of one seed, or of all seeds of a group (``seed`` None).
+
+    Its intervals are over episodes; ``over_seeds`` has those over seeds, None for a single one.
+    """
 
     label: str
     arm: str
@@ -29,6 +42,7 @@ class Row:
     temperature: float
     best: bool
     measures: Mapping[str, Measure]
+    over_seeds: OverSeeds | None = None
 
     @property
     def block(self) -> tuple[str, str]:
@@ -159,4 +173,20 @@ def _rows(label: str, fixed: float | None, pairs: Sequence[_Pair]) -> list[Row]:
         )
 
     single = [row([pair], pair.run.seed) for pair in pairs]
-    return [row(pairs, None), *single] if len(pairs) > 1 else single
+    if len(single) < 2:
+        return single
+    return [replace(row(pairs, None), over_seeds=_over_seeds(single)), *single]
+
+
+def _over_seeds(rows: Sequence[Row]) -> OverSeeds:
+    return OverSeeds(
+        before=_student([row.before.mean for row in rows], 0.0),
+        after=_student([row.after.mean for row in rows], 0.0),
+        delta=_student([row.delta.mean for row in rows], -1.0),
+    )
+
+
+def _student(values: Sequence[float], least: float) -> Interval:
+    """An interval that does not leave the possible values, ``least`` to 1."""
+    found = student(values)
+    return Interval(mean=found.mean, low=max(least, found.low), high=min(1.0, found.high), n=found.n)

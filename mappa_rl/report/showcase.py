@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mappa_env.trace.record import read
+from mappa_env.trace import Recorded
 from mappa_env.types import ActionRecord, Trajectory
+from mappa_rl.report.culprits import recorded
+from mappa_rl.report.links import to_episode
+from mappa_rl.report.plain import cut
 
-LONGEST = 4000
-"""Characters of one text that are shown."""
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 PICKS = (
     ("failed before, succeeds after", False, True, 3),
     ("succeeded before, fails after", True, False, 1),
@@ -24,7 +23,7 @@ PICKS = (
 
 @dataclass(frozen=True, slots=True)
 class ShownAction:
-    """An action as the page prints it; ``tool`` and ``output`` are empty if no code ran."""
+    """An action as the page prints it; ``tool`` and ``output`` are empty if it used no tool."""
 
     agent: str
     turn: int
@@ -37,9 +36,10 @@ class ShownAction:
 
 @dataclass(frozen=True, slots=True)
 class ShownEpisode:
-    """One episode, before or after training."""
+    """One episode, before or after training; ``link``: to it in the viewer."""
 
     name: str
+    link: str
     success: bool
     reason: str
     actions: Sequence[ShownAction]
@@ -55,60 +55,61 @@ class ShownPair:
     sides: tuple[ShownEpisode, ShownEpisode]
 
 
-def showcase(run: Path) -> list[ShownPair]:
-    """Pairs of episodes on the same task and seed, from ``traces/before.jsonl`` and ``traces/after.jsonl``.
+def showcase(run: Path, page: Path) -> list[ShownPair]:
+    """Pairs of episodes on the same task and seed, from the traces before and after training.
 
-    At most three gains, one loss, one lasting failure and one lasting success.
+    At most three gains, one loss, one lasting failure and one lasting success. ``page``: the file from which
+    links start.
     """
-    before, after = (_episodes(run / "traces" / f"{name}.jsonl") for name in ("before", "after"))
+    before, after = (_episodes(run, phase) for phase in ("before", "after"))
     pairs = []
     for change, old, new, most in PICKS:
         keys = [k for k in before if k in after and (_won(before[k]), _won(after[k])) == (old, new)]
         for key in keys[:most]:
-            task = before[key].task
+            task = before[key].trajectory.task
             pairs.append(
                 ShownPair(
-                    title=f"{task.topic or 'task'}: {task.id}",
+                    title=cut(f"{task.topic or 'task'}: {task.id}"),
                     change=change,
-                    prompt=_cut(task.compact or task.prompt),
-                    sides=(_side("before", before[key]), _side("after", after[key])),
+                    prompt=cut(task.compact or task.prompt),
+                    sides=(_side("before", before[key], run, page), _side("after", after[key], run, page)),
                 )
             )
     return pairs
 
 
-def _episodes(path: Path) -> dict[tuple[str, int], Trajectory]:
-    return {(t.task.id, t.seed): t for t in read(path)} if path.is_file() else {}
+def _episodes(run: Path, phase: str) -> dict[tuple[str, int], Recorded]:
+    return {(each.trajectory.task.id, each.trajectory.seed): each for each in recorded(run, phase)}
 
 
-def _won(trajectory: Trajectory) -> bool:
-    return trajectory.outcome is not None and trajectory.outcome.success
+def _won(recorded: Recorded) -> bool:
+    outcome = recorded.trajectory.outcome
+    return outcome is not None and outcome.success
 
 
-def _side(name: str, trajectory: Trajectory) -> ShownEpisode:
+def _side(name: str, recorded: Recorded, run: Path, page: Path) -> ShownEpisode:
+    trajectory: Trajectory = recorded.trajectory
     return ShownEpisode(
         name=name,
-        success=_won(trajectory),
-        reason=_cut(trajectory.outcome.reason if trajectory.outcome else "unfinished"),
+        link=to_episode(page, run, recorded.key),
+        success=_won(recorded),
+        reason=cut(trajectory.outcome.reason if trajectory.outcome else "unfinished"),
         actions=[_action(action) for action in trajectory.actions],
     )
 
 
 def _action(action: ActionRecord) -> ShownAction:
     verdict, tool = action.verdict, action.tool
-    output = "\n".join(text for text in (tool.stdout, tool.stderr) if text) if tool is not None else ""
+    texts = [] if tool is None else [tool.stdout, tool.stderr]
+    used = [] if tool is None else [f"its code ran: {tool.status}"]
+    texts += [call.text for call in action.calls]
+    used += [f"it called {call.tool or 'nothing'}: {call.status}" for call in action.calls]
     return ShownAction(
         agent=action.agent,
         turn=action.turn,
-        action=_cut(action.action),
-        tool="" if tool is None else f"its code ran: {tool.status}",
-        output=_cut(output.strip()),
+        action=cut(action.action),
+        tool=cut("; ".join(used)),
+        output=cut("\n".join(text for text in texts if text).strip()),
         score=f"coach: {verdict.status}" if verdict.score is None else f"coach {verdict.score:.1f} / 10",
-        reasoning=_cut(verdict.reasoning),
+        reasoning=cut(verdict.reasoning),
     )
-
-
-def _cut(text: str) -> str:
-    """The head of a text, with control characters and those that turn the writing direction spelled out."""
-    shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n[{len(text) - LONGEST:,} more characters]"
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", shown.replace("\r\n", "\n"))

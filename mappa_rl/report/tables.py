@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from mappa_rl.evaluation.summary import Interval, Measure, Summary
-from mappa_rl.report.groups import group_runs
+from mappa_rl.report.groups import Group
 from mappa_rl.report.rows import Comparison, Row, cautions, comparisons, headline, pooled
-from mappa_rl.report.runs import RunData
 from mappa_rl.telemetry.stopwatch import KINDS
 
 CAPTION = (
-    "in brackets: 95 % intervals; best T: the warm start's best temperature, calibrated on training tasks"
+    "in brackets: 95 % intervals, over episodes, or over so many seeds (Student's t); "
+    "best T: the warm start's best temperature, calibrated on training tasks"
 )
 
 MANY = "Each interval holds with 95 % alone; of several comparisons, one in twenty excludes 0 by chance."
@@ -31,12 +31,14 @@ def points(value: Interval) -> str:
     return f"{100 * value.mean:+.1f} [{100 * value.low:+.1f}, {100 * value.high:+.1f}]"
 
 
-def report_tables(runs: Sequence[RunData]) -> list[Table | Text]:
-    """Everything that ends a command on the terminal: results, other measures, comparisons, cautions."""
-    groups = group_runs(runs)
+def report_tables(groups: Sequence[Group]) -> list[Table | Text]:
+    """Everything that ends a command on the terminal: results, other measures, comparisons, cautions.
+
+    One group is shown seed by seed; several, pooled.
+    """
     heading = groups[0].heading if len(groups) > 1 else ""
     rows, against = headline(groups), comparisons(groups)
-    shown: list[Table | Text] = [headline_table(rows, heading)]
+    shown: list[Table | Text] = [headline_table(pooled(rows) if heading else rows, heading)]
     quality = measures_table(rows, heading)
     if quality is not None:
         shown.append(quality)
@@ -75,9 +77,13 @@ def _success_table(rows: Sequence[Row], title: str, heading: str, columns: tuple
         if last is not None and row.block != last:
             table.add_section()
         last = row.block
+        label = [row.label] if heading else []
         cells = [row.arm, "all" if row.seed is None else str(row.seed), f"{row.delta.n:,}"]
         cells += [rate(row.before), rate(row.after), points(row.delta)]
-        table.add_row(*([row.label] if heading else []), *cells, style="bold" if row.seed is None else "")
+        table.add_row(*label, *cells, style="bold" if row.seed is None else "")
+        if (over := row.over_seeds) is not None:
+            cells = [row.arm, f"over {over.delta.n}", ""]
+            table.add_row(*label, *cells, rate(over.before), rate(over.after), points(over.delta))
     return table
 
 

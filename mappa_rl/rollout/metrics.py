@@ -58,9 +58,9 @@ def check_masked(collected: Collected, most: float, step: int) -> None:
 
 
 def service_stats(trajectories: Iterable[Trajectory]) -> dict[str, float]:
-    """Metrics ``sandbox/...`` and ``coach/...``; docs/metrics.md defines them."""
+    """Metrics ``sandbox/...``, ``tools/...`` and ``coach/...``; docs/metrics.md defines them."""
     actions = [action for trajectory in trajectories for action in trajectory.actions]
-    return sandbox_stats(actions) | coach_stats(actions)
+    return sandbox_stats(actions) | tool_stats(actions) | coach_stats(actions)
 
 
 def sandbox_stats(actions: Iterable[ActionRecord]) -> dict[str, float]:
@@ -82,6 +82,22 @@ def sandbox_stats(actions: Iterable[ActionRecord]) -> dict[str, float]:
         if name.startswith("sandbox/errors/")
     }
     return counts | _means(runs)
+
+
+def tool_stats(actions: Iterable[ActionRecord]) -> dict[str, float]:
+    """Metrics of the calls of tools other than Python, by agent."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for action in actions:
+        for call in action.calls:
+            found[f"tools/refused/{action.agent}"].append(float(call.status == "refused"))
+            found[f"tools/failures/{action.agent}"].append(float(call.status not in ("ok", "refused")))
+            found[f"time/tools/{action.agent}"].append(call.seconds)
+    counts = {
+        name.replace("/refused/", "/calls/"): float(len(values))
+        for name, values in found.items()
+        if name.startswith("tools/refused/")
+    }
+    return counts | _means(found)
 
 
 def coach_stats(actions: Iterable[ActionRecord]) -> dict[str, float]:

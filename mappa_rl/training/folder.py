@@ -22,5 +22,6 @@ def adopt(config: Config, out: Path) -> Config:
 
 def drop_results(out: Path) -> None:
     """Remove what was measured at the end of a run."""
-    for path in (*out.glob(f"{FOLDER}/after-T*.jsonl"), out / "traces" / "after.jsonl", out / SUMMARY):
+    traces = (out / "traces").glob("after.jsonl*")
+    for path in (*out.glob(f"{FOLDER}/after-T*.jsonl"), *traces, out / SUMMARY):
         path.unlink(missing_ok=True)

@@ -20,8 +20,9 @@ from mappa_rl.telemetry.progress import Progress
 from mappa_rl.telemetry.sinks import Sinks
 from mappa_rl.training.build import Parts
 from mappa_rl.training.saver import Saver
-from mappa_rl.training.step import train_step
+from mappa_rl.training.step import Listeners, train_step
 from mappa_rl.training.stopping import Stopping
+from mappa_rl.training.traces import StepTraces
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class Loop:
     progress: Progress
     saver: Saver
     stopping: Stopping
+    traces: StepTraces
 
     def run(self, state: Mapping[str, Any]) -> None:
         """All steps after that of ``state``, a checkpoint's, or from the first if it is empty.
@@ -54,7 +56,7 @@ class Loop:
                 self._complete(step, self._learn(step))
         except KeyboardInterrupt:
             self.stopping.hold(patient=True)
-            done_so_far = self.saver.rescue()
+            done_so_far = self._rescue()
             with suppress(SystemExit, OSError):  # Ctrl-C also ends what the output is piped to
                 self.progress.note(f"interrupted: {done_so_far}")
             raise
@@ -62,8 +64,13 @@ class Loop:
             raise
         except Exception:  # memory that ran out, an engine or a coach that failed for good
             self.stopping.hold(patient=True)
-            self.progress.note(f"stopped: {self.saver.rescue()}")
+            self.progress.note(f"stopped: {self._rescue()}")
             raise
+
+    def _rescue(self) -> str:
+        with suppress(OSError):  # a trace that cannot be written is reported when the traces are closed
+            self.traces.settle()
+        return self.saver.rescue()
 
     def _resume(self, done: int, unlogged: Mapping[str, float] | None) -> None:
         """What was left to do after the last step."""
@@ -80,9 +87,19 @@ class Loop:
             self.stopping.hold()  # from here on weights change
             if self.config.run.record_rollouts:
                 write_step(self.out, recorded)
+            self.traces.begin(step, recorded.rollouts, trajectories)
             self.sinks.episodes(recorded.step, trajectories)
 
-        values = train_step(self.config, self.parts, self.batches, step, self.progress, self.bias, record)
+        values = train_step(
+            self.config,
+            self.parts,
+            self.batches,
+            step,
+            self.progress,
+            self.bias,
+            Listeners(record, self.traces.weighed),
+        )
+        self.traces.end()
         self.saver.mark(step, values)
         self.stopping.release()
         return values
@@ -96,6 +113,7 @@ class Loop:
         self.sinks.log(step, values)
         self.progress.update(step, values)
         if due:
+            self.traces.settle()  # what a checkpoint includes is on record
             self.stopping.hold(patient=True)
         self.saver.mark(step, score=score)
         if due:

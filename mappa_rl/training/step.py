@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from mappa_env.types import Trajectory
 from mappa_rl.algos import Advantages, Algorithm, CriticAlgorithm
 from mappa_rl.algos.aggregation import shares_of
 from mappa_rl.algos.filters import choose
-from mappa_rl.algos.importance import apply_importance_weights
+from mappa_rl.algos.importance import apply_importance_weights, in_the_update
 from mappa_rl.coach.bias import CoachBias
 from mappa_rl.coach.corrections import corrected_action_stats, corrected_turns, demonstrations
 from mappa_rl.config import Config
@@ -32,6 +33,19 @@ from mappa_rl.telemetry.progress import Progress
 from mappa_rl.training.build import Parts
 from mappa_rl.types import Floats, Sample
 
+Weighed = Callable[[Sequence[Sample], Advantages, Sequence[Floats]], None]
+
+
+class Listeners(NamedTuple):
+    """Who hears of a step. ``record`` receives its episodes before they are learned from.
+
+    ``weighed`` receives, for every policy, its samples, what the algorithm found, and the advantages that the
+    loss weighs.
+    """
+
+    record: Callable[[Recorded, Sequence[Trajectory]], None]
+    weighed: Weighed | None = None
+
 
 def train_step(
     config: Config,
@@ -40,12 +54,12 @@ def train_step(
     step: int,
     progress: Progress,
     bias: CoachBias,
-    record: Callable[[Recorded, Sequence[Trajectory]], None],
+    listeners: Listeners,
 ) -> dict[str, float]:
     """One training step; on policy everything random in it follows from (run seed, step).
 
-    ``record`` receives the episodes before they are learned from. Returns metrics. Raises RunError if more
-    actions than ``rollout.max_masked_fraction`` have no valid reward.
+    Returns metrics. Raises RunError if more actions than ``rollout.max_masked_fraction`` have no valid
+    reward.
     """
     started = time.perf_counter()
     collected = batches.take(step)
@@ -56,12 +70,12 @@ def train_step(
     check_masked(played, config.rollout.max_masked_fraction, step)
     collected, bias_stats = bias.step(step, collected)
     recorded = as_recorded(config, parts.policies, step, collected)
-    record(recorded, collected.trajectories)
+    listeners.record(recorded, collected.trajectories)
     rolled_out = time.perf_counter()
     with progress.watch.at("learner"):
         if config.engine.sleep:
             parts.policies.sleep()
-        learner_stats = learn(config, parts, recorded)
+        learner_stats = learn(config, parts, recorded, listeners.weighed)
         if config.engine.sleep:
             parts.policies.wake()
     learned = time.perf_counter()
@@ -85,22 +99,27 @@ def as_recorded(config: Config, policies: Policies, step: int, collected: Collec
     return Recorded(step, collected.rollouts, corrected, collected.tokens)
 
 
-def learn(config: Config, parts: Parts, recorded: Recorded) -> dict[str, float]:
+def learn(
+    config: Config, parts: Parts, recorded: Recorded, weighed: Weighed | None = None
+) -> dict[str, float]:
     """Update every trainable policy on its own samples; advantages are normalised within the policy.
 
-    Returns metrics named ``<stat>/<policy>``. Raises ConfigError for an algorithm that breaks its contract.
+    ``weighed``: see ``Listeners``. Returns metrics named ``<stat>/<policy>``. Raises ConfigError for an
+    algorithm that breaks its contract.
     """
     values: dict[str, float] = {}
-    algo = config.algo
-    objective = Objective(algo)
+    algo, weighs = config.algo, in_the_update(config)
+    objective = Objective(algo, weighs)
     corrected_actions = demonstrations(recorded.corrected, config.sft.corrections_coef)
     for policy, all_samples in training_samples(parts.policies.map, recorded.rollouts).items():
         learner = parts.learners[policy]
         samples, filter_stats = choose(all_samples, algo, config.rollout)
         reference = parts.references[policy].logprobs(samples) if parts.references else None
-        weighted = apply_importance_weights(samples, learner, algo)
+        weighted = apply_importance_weights(samples, None if weighs else learner, algo)
         found, value_targets = _advantages(parts.algorithm, learner, weighted.samples, reference)
         advantages = weighted.weigh(found.advantages)
+        if weighed is not None:
+            weighed(samples, found, advantages)
         shares = shares_of(algo.aggregation, samples, found.weights, config.rollout.max_new_tokens)
         batch = Batch(weighted.samples, advantages, found.weights, reference, value_targets, shares)
         update_stats = learner.step(batch, objective, corrected_actions.get(policy))

@@ -12,6 +12,7 @@ from mappa_rl.coach.bias import CoachBias
 from mappa_rl.coach.bias_state import BiasState
 from mappa_rl.coach.files import with_coach_files
 from mappa_rl.config import Config
+from mappa_rl.config.environment import env_card
 from mappa_rl.evaluation.faults import demonstrated_faults
 from mappa_rl.evaluation.held_out import HeldOut
 from mappa_rl.evaluation.summarise import summarise
@@ -28,6 +29,7 @@ from mappa_rl.training.preflight import require
 from mappa_rl.training.saver import Saver
 from mappa_rl.training.start import starting_model
 from mappa_rl.training.stopping import Stopping
+from mappa_rl.training.traces import StepTraces
 
 
 def train(
@@ -79,6 +81,9 @@ def train(
                 with (
                     CoachBias(config, out, progress, bias_state) as bias,
                     sinks_of(config, out, progress.note, resumed_at=done - unlogged) as sinks,
+                    StepTraces(
+                        out, env_card(config.env.id), config.run.trace_every, resumed_at=done
+                    ) as traces,
                 ):
 
                     def rest() -> dict[str, Any]:
@@ -100,6 +105,7 @@ def train(
                         progress,
                         Saver(checkpoints, parts, rest),
                         stopping,
+                        traces,
                     )
                     loop.run(state)
                 evaluation.measure("after", evaluation.temperatures, trace=True)

@@ -114,7 +114,7 @@ def _played(
         actions, over = [], False
         while not over:
             agent, turn = info["agent"], episode.turn
-            text = team.act(agent, turn, episode.actions)
+            text = team.act(agent, turn, episode.seen)
             actions.append(Demonstration(agent, turn, tuple(info["messages"]), text))
             _, _, over, _, info = env.step(text)
         played.append(

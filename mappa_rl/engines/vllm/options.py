@@ -38,6 +38,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM offers
 _MIN_TEMPERATURE = 0.01  # vLLM samples at this where less is asked for
 _STARTING = threading.Lock()  # what processes inherit is set for one engine at a time
+_BLOCK = 32  # tokens, the least on a CPU: prompts share whole blocks, of which short ones have none of 128
 _POLL_S = 0.02  # there is no hook for "vLLM has started its process"
 _LAUNCHED = re.compile(
     r"TORCHELASTIC_.*|(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|(TORCH_)?NCCL_ASYNC_ERROR_HANDLING"
@@ -181,9 +182,18 @@ class VLLMOptions:
     def _arguments(self) -> dict[str, Any]:
         from vllm.config.weight_transfer import WeightTransferConfig
 
-        from mappa_rl.engines.vllm.worker import BACKENDS, EXTENSION, IN_PLACE, IN_PLACE_EXTENSION
+        from mappa_rl.engines.vllm.worker import (
+            ADAPTERS_EXTENSION,
+            BACKENDS,
+            EXTENSION,
+            IN_PLACE,
+            IN_PLACE_EXTENSION,
+        )
 
         engine = self.engine
+        extension = IN_PLACE_EXTENSION if self.in_place else EXTENSION
+        if self.adapters and on_cpu():
+            extension = ADAPTERS_EXTENSION
         arguments: dict[str, Any] = {
             "model": str(self.folder),
             "dtype": str(self.torch_dtype).removeprefix("torch."),
@@ -197,7 +207,7 @@ class VLLMOptions:
             "seed": secrets.randbits(31),  # of requests without one: no two engines, or starts, draw alike
             "disable_log_stats": True,
             "use_tqdm_on_load": False,
-            "worker_extension_cls": IN_PLACE_EXTENSION if self.in_place else EXTENSION,
+            "worker_extension_cls": extension,
             "weight_transfer_config": WeightTransferConfig(
                 backend=IN_PLACE if self.in_place else BACKENDS[self.backend]
             ),
@@ -210,6 +220,7 @@ class VLLMOptions:
                 "enforce_eager": True,
                 "kv_cache_memory_bytes": engine.kv_cache_mb * 2**20,
                 "enable_chunked_prefill": False,
+                "block_size": _BLOCK,
             }
             if engine.tensor_parallel == 1:
                 arguments["distributed_executor_backend"] = "uni"

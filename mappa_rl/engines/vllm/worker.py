@@ -31,6 +31,7 @@ from mappa_rl.engines.weights.digest import digest
 
 EXTENSION = f"{__name__}.WorkerExtension"
 IN_PLACE_EXTENSION = "mappa_rl.engines.vllm.in_place.InPlaceExtension"
+ADAPTERS_EXTENSION = "mappa_rl.engines.vllm.adapters.AdaptersExtension"
 watch_owner()
 
 

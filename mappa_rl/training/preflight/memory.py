@@ -161,19 +161,25 @@ def activations(config: Config, shape: Shape, w: int, adapters: bool) -> int:
     (feed-forward): 6 h + 3 a + 2 k + 4 m, and 2 (a + k) more where heads have norms of their own. bf16 adds
     2 h, and a + k of these norms, which keep fp32 copies. Adapters keep each layer's ``rank`` numbers, but
     neither the 2 h nor the a + k that only the gradients of the norms' weights need.
+    With autocast, all but 4 h and the norms' inputs is in bf16, and so is a copy of the weights.
     Counted in what torch saves for Llama and Qwen3 of transformers with SDPA attention, whose memory is
     linear in tokens (arXiv 2205.14135). With checkpointing h per layer, and one layer's whole (arXiv
     1604.06174).
     """
+    optim = config.optim
     h, a, k, m = shape.hidden, shape.attention, shape.keys, shape.mlp
     normed = a + k if shape.head_norms else 0
-    layer = 6 * h + 3 * a + 2 * k + 4 * m + 2 * normed
-    layer += 2 * h + normed if w == 2 else 0
+    layer = w * (6 * h + 3 * a + 2 * k + 4 * m + 2 * normed + (2 * h + normed if w == 2 else 0))
+    copies = 0
+    if optim.autocast:
+        layer = 2 * (6 * h + 3 * a + 2 * k + 4 * m + normed) + 4 * (4 * h + normed)
+        copies = 2 * shape.parameters // (shape.layers if adapters and optim.gradient_checkpointing else 1)
     if adapters:
-        layer += config.lora.rank * sum(target in shape.sides for target in config.lora.targets)
-        layer -= 2 * h + normed
-    kept = shape.layers * h + layer if config.optim.gradient_checkpointing else shape.layers * layer
-    return config.optim.tokens_per_micro_batch * w * kept
+        own = 2 if optim.autocast else w
+        layer += own * config.lora.rank * sum(target in shape.sides for target in config.lora.targets)
+        layer -= w * 2 * h + own * normed
+    kept = shape.layers * w * h + layer if optim.gradient_checkpointing else shape.layers * layer
+    return optim.tokens_per_micro_batch * kept + copies
 
 
 def logits(config: Config, shape: Shape, w: int, adapters: bool, device: str) -> int:
@@ -184,7 +190,8 @@ def logits(config: Config, shape: Shape, w: int, adapters: bool, device: str) ->
 
 def fragments(config: Config, shape: Shape, w: int, adapters: bool) -> int:
     """Bytes of a CPU's heap that are free in a pass, but of no use; see ``measured``."""
-    block = min(config.optim.tokens_per_micro_batch * shape.mlp * w, FROM_HEAP)
+    wide = 2 if config.optim.autocast else w
+    block = min(config.optim.tokens_per_micro_batch * shape.mlp * wide, FROM_HEAP)
     layers = 1 if config.optim.gradient_checkpointing else shape.layers
     return SCRATCH + int(HOLES[adapters] * block * sqrt(layers))
 

@@ -299,13 +299,24 @@ def test_eval_needs_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "has no checkpoint yet" in capsys.readouterr().err
 
 
-def test_report_of_several_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    make_run(tmp_path / "a", seed=0)
-    make_run(tmp_path / "b", seed=1)
-    target = tmp_path / "both.html"
-    assert main(["report", str(tmp_path / "a"), str(tmp_path / "b"), "--to", str(target)]) == 0
+def test_report_shows_the_seeds_in_a_folder_and_compare_any_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "runs"
+    make_run(runs / "a", seed=0)
+    make_run(runs / "b", seed=1)
+    target = tmp_path / "page.html"
+    assert main(["report", str(runs), "--to", str(target)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == str(target)
     assert "seeds 0, 1" in target.read_text()
+    make_run(tmp_path / "ema", seed=0, more=("algo.name=ema",))
+    assert main(["compare", str(runs), str(tmp_path / "ema"), "--to", str(target)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[-1] == str(target)
+    assert "algo.name" in shown
+    assert "3 runs in 2 groups by algo.name" in target.read_text()
+    assert main(["compare", str(runs / "a")]) == 1
+    assert f"`mappa-rl report {runs / 'a'}`" in capsys.readouterr().err
 
 
 def test_recipes_and_keys_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,10 +26,11 @@ def test_every_agent_speaks_in_its_turn_about_the_given_problem(
 ) -> None:
     assert main(["play", str(trained), "97 mod 11?"]) == 0
     shown = capsys.readouterr().out
-    titles = ("Problem Solver:", "Code Executor:", "Verifier:")
+    titles = ("== Problem Solver", "== Code Executor", "== Verifier")
     speakers = [line for line in shown.splitlines() if line in titles]
-    assert (speakers[0], speakers[-1]) == ("Problem Solver:", "Verifier:")
-    assert "Code Executor:" in speakers
+    assert (speakers[0], speakers[-1]) == ("== Problem Solver", "== Verifier")
+    assert "== Code Executor" in speakers
+    assert "-- verdict" not in shown  # the coach is off
 
 
 def test_the_same_seed_plays_the_same_and_the_prompt_holds_the_problem(trained: Path) -> None:
@@ -43,7 +44,7 @@ def test_a_problem_can_come_from_standard_input(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("7 mod 3?\n"))
     assert main(["play", str(trained), "-", "--temperature", "0"]) == 0
-    assert "Verifier:" in capsys.readouterr().out
+    assert "== Verifier" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ VALUES: dict[str, Any] = {
     "optim.minibatches": 4,
     "optim.tokens_per_micro_batch": 4096,
     "optim.dtype": "bf16",
+    "optim.autocast": True,
     "optim.attention": "sdpa",
     "optim.gradient_checkpointing": True,
     "optim.zero_stage": 2,
@@ -144,6 +145,7 @@ VALUES: dict[str, Any] = {
     "optim.max_skipped_updates": 0,
     "run.wandb": "project",
     "run.weave": "project",
+    "run.trace_every": 2,
     "run.record_rollouts": True,
 }
 """A value other than the default for every key."""

@@ -101,7 +101,7 @@ def _settings(name: str) -> dict[str, Any]:
 def test_recipes_in_bf16_on_vllm_correct_the_mismatch_of_sampler_and_learner(name: str) -> None:
     written = read_yaml((RECIPES / f"{name}.yaml").read_text(), name)  # not resolved: auto may mean vLLM
     engine, optim, algo = (written.get(section, {}) for section in ("engine", "optim", "algo"))
-    bf16 = "bf16" in (engine.get("dtype"), optim.get("dtype"))
+    bf16 = {"bf16", "auto"} & {engine.get("dtype"), optim.get("dtype")}
     if engine.get("name", "hf") != "hf" and bf16:
         assert algo.get("importance_sampling") in ("tis", "icepop")
     else:

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mappa_env.errors import StatsError
 from mappa_env.grading.math import MathGrader
-from mappa_rl.errors import StatsError
+from mappa_env.statistics.intervals import mean_ci
+from mappa_env.statistics.repeats import majority, pass_at_k
 from mappa_rl.evaluation.arms import compare
-from mappa_rl.evaluation.repeats import majority, repeated
+from mappa_rl.evaluation.repeats import repeated
 from mappa_rl.evaluation.results import Result, load_results, save_results
-from mappa_rl.evaluation.stats import mean_ci, pass_at_k
 from mappa_rl.report.tables import REPEATS_CAPTION, measures_caption
 from recorded import recorded
 

@@ -32,6 +32,11 @@ BF16 = {
     "bf16 ZeRO 1": Variant(zero_stage=1, budget=60, dtype="bfloat16"),
     "bf16 ZeRO 2 offload": Variant(zero_stage=2, budget=60, offload=True, dtype="bfloat16"),
     "bf16 ZeRO 3 chunked": Variant(zero_stage=3, budget=60, chunk=640, dtype="bfloat16"),
+    "autocast": Variant(budget=60, autocast=True),
+    "autocast ZeRO 2, recomputed": Variant(
+        zero_stage=2, budget=60, autocast=True, gradient_checkpointing=True
+    ),
+    "autocast ZeRO 3 chunked": Variant(zero_stage=3, budget=60, chunk=640, autocast=True),
 }
 CRITIC = {
     "critic": Variant(critic=True),

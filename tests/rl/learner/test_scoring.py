@@ -82,6 +82,20 @@ def test_chunks_and_recomputed_layers_change_no_number(name: str, recompute: boo
     assert not any(module.training for module in model.modules())
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_autocast_computes_in_bf16_and_keeps_weights_and_gradients_in_fp32(name: str) -> None:
+    model = build(name)
+    (right, *_), *_ = run(model)
+    found, _, _ = run(model, autocast=True)
+    assert not torch.equal(found[0], right)
+    torch.testing.assert_close(found[0], right, atol=0.1, rtol=0.02)
+    assert {t.dtype for t in (*found, *model.parameters())} == {torch.float32}
+    for options in ({"chunk": 7 * VOCAB}, {"gradient_checkpointing": True}, {"chunk": 1}):
+        again, _, _ = run(model, autocast=True, **options)
+        for a, b in zip(again, found, strict=True):
+            assert (a - b).norm() <= 0.02 * b.norm()
+
+
 def test_no_result_is_as_large_as_all_logits() -> None:
     model = build("untied")
     _, scored, whole = run(model)

@@ -24,7 +24,7 @@ def made(out: Path, *more: str, seed: int = 0, gain: float = 0.5, episodes: int 
 
 def printed(runs: list[RunData]) -> str:
     console = Console(width=130, file=io.StringIO(), record=True)
-    for table in report_tables(runs):
+    for table in report_tables(group_runs(runs)):
         console.print(table)
     return " ".join(console.export_text().split())
 
@@ -56,10 +56,37 @@ def test_two_algorithms_with_the_same_seeds_are_two_groups_and_are_compared(tmp_
     assert "episodes reinforce_pp ema difference (points)" in text
 
 
+def test_intervals_over_seeds_stand_beside_those_over_episodes(tmp_path: Path) -> None:
+    runs = [made(tmp_path / f"r{seed}", seed=seed, gain=0.2) for seed in (0, 1, 2)]
+    runs += [made(tmp_path / f"e{seed}", "algo.name=ema", seed=seed) for seed in (0, 1, 2)]
+    (found,) = comparisons(group_runs(runs))
+    over = found.rows[0].over_seeds
+    assert over is not None
+    assert over.delta.n == 3
+    assert over.delta.mean == pytest.approx(found.rows[0].delta.mean)
+    assert 0 <= over.before.low <= over.before.mean <= over.before.high <= 1
+    assert all(row.over_seeds is None for row in headline(group_runs(runs[:1])))
+    assert "T=1.0 over 3" in printed(runs)
+
+
+def test_runs_of_one_setting_are_compared_run_by_run_where_that_is_asked_for(tmp_path: Path) -> None:
+    runs = [made(tmp_path / f"r{seed}", seed=seed) for seed in (0, 1)]
+    groups = group_runs(runs, apart=True)
+    assert [(group.label, group.values) for group in groups] == [
+        ("r0", {"folder": "r0"}),
+        ("r1", {"folder": "r1"}),
+    ]
+
+
 def test_settings_that_differ_together_are_named_together(tmp_path: Path) -> None:
     runs = [made(tmp_path / "a"), made(tmp_path / "b", *GRPO), made(tmp_path / "c", "algo.kl_coef=0.02")]
     groups = group_runs(runs)
     assert groups[1].heading == "settings"
+    assert groups[1].values == {
+        "rollout.group_size": "4",
+        "algo.name": "grpo",
+        "algo.kl_coef": "0.01",
+    }
     assert groups[1].label == "rollout.group_size=4, algo.name=grpo, algo.kl_coef=0.01"
     assert len(comparisons(groups)) == 3
     assert "one in twenty excludes 0 by chance" in printed(runs)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mappa_env.trace.record import TraceStore
-from mappa_rl.config import load_config
+from mappa_rl.config import Config, load_config
 from mappa_rl.errors import RunError
 from mappa_rl.evaluation.arms import compare
 from mappa_rl.evaluation.faults import demonstrated_faults
@@ -20,10 +20,11 @@ from mappa_rl.evaluation.summary import Summary, read_summary
 from mappa_rl.report.combine import combine
 from mappa_rl.report.figures import TopicRate, before_after, curves, smooth
 from mappa_rl.report.groups import group_runs
-from mappa_rl.report.html import build_report
-from mappa_rl.report.page import duration
+from mappa_rl.report.html import build_comparison, build_report
+from mappa_rl.report.made import duration
 from mappa_rl.report.rows import comparisons, headline
 from mappa_rl.report.runs import find_runs, read_run
+from mappa_rl.report.settings import changed
 from mappa_rl.report.showcase import showcase
 from mappa_rl.report.style import svg
 from synthetic_run import AGENTS, HOSTILE, TOPICS, make_run, results, summary, trajectory
@@ -76,9 +77,9 @@ def page(three_seeds: Path) -> str:
 def test_the_page_is_whole_and_reaches_for_nothing_outside(page: str) -> None:
     parsed = Page(page)
     assert not {"script", "link", "iframe", "object", "img"} & set(parsed.tags)
-    assert not [
-        value for name, value in parsed.attributes if name in ("src", "href") and not value.startswith("#")
-    ]
+    links = [value for name, value in parsed.attributes if name in ("src", "href")]
+    local = re.compile(r"#|seed-\d/(viewer\.html(#/episode\?key=[\w-]+)?|report\.html)$")
+    assert [value for value in links if not local.match(value)] == []
     assert not [name for name, _ in parsed.attributes if name.startswith("on")]
     assert "default-src 'none'" in page
     assert page.count("<svg") == 1 + 3 + 4 + 4 + 1  # success, agents, topics, health, held-out topics
@@ -114,6 +115,12 @@ def test_the_page_says_what_it_must(page: str) -> None:
         "torch",
         "kl_coef: 0.01",
         "Which agent caused the failures",
+        "Change in held-out success, T=1.0",
+        "on 240 paired episodes",
+        "over the 3 seeds:",
+        "before (6 of 12 failed)",
+        "settings that differ from their defaults, first run",
+        "commit",
     ):
         assert said in shown, said
     for name in (*TOPICS, *AGENTS):
@@ -232,8 +239,16 @@ def test_shapings_against_each_other(tmp_path: Path) -> None:
     assert (found.first, found.second) == ("process", "outcome")
     assert [(row.arm, row.seed) for row in found.rows] == [("T=1.0", None), ("best T=0.4", None)]
     assert found.rows[0].delta.mean < 0
-    shown = " ".join(Page(build_report(tmp_path).read_text()).text.split())
-    assert "After training, compared by env.shaping" in shown
+    with pytest.raises(RunError, match=r"differ in env\.shaping.*`mappa-rl compare"):
+        build_report(tmp_path)
+    path = build_comparison([tmp_path])
+    assert path == tmp_path / "comparison.html"
+    page = path.read_text()
+    shown = " ".join(Page(page).text.split())
+    assert "4 runs in 2 groups by env.shaping" in shown
+    assert "over seeds" in shown
+    assert "process (4 of 8 failed)" in shown
+    assert 'href="outcome-seed-0/viewer.html#/episode?key=' in page
     assert "mappa/MathChat-v0 outcome T=1.0" in combine(runs).arms
 
 
@@ -242,7 +257,9 @@ def test_a_comparison_leaves_the_reports_of_its_runs_alone(tmp_path: Path) -> No
     for name, shaping in (("a", "process"), ("b", "outcome")):
         make_run(tmp_path / name, shaping=shaping)
     own = build_report(tmp_path / "a").read_text()
-    assert build_report([tmp_path / "a", tmp_path / "b"]) == tmp_path / "comparison.html"
+    with pytest.raises(RunError, match="needs two runs or more"):
+        build_comparison([tmp_path / "a"])
+    assert build_comparison([tmp_path / "a", tmp_path / "b"]) == tmp_path / "comparison.html"
     assert (tmp_path / "a" / "report.html").read_text() == own
 
 
@@ -286,7 +303,7 @@ def test_showcase_picks_gains_losses_and_what_stayed(tmp_path: Path) -> None:
         for index, success in enumerate(won):
             store.append(trajectory(index, bool(success)))
         store.close()
-    changes = [pair.change for pair in showcase(tmp_path)]
+    changes = [pair.change for pair in showcase(tmp_path, tmp_path / "report.html")]
     assert changes == [
         "failed before, succeeds after",
         "failed before, succeeds after",
@@ -295,7 +312,17 @@ def test_showcase_picks_gains_losses_and_what_stayed(tmp_path: Path) -> None:
         "failed before, fails after",
         "succeeded before, succeeds after",
     ]
-    assert showcase(tmp_path / "nowhere") == []
+    assert showcase(tmp_path / "nowhere", tmp_path / "report.html") == []
+
+
+def test_settings_that_differ_from_their_defaults_say_who_set_them() -> None:
+    config = load_config("demo", ["algo.kl_coef=0.5", "out=runs/x"])
+    found = {each.key: each for each in changed(config, ["mappa-rl train demo algo.kl_coef=0.5 out=runs/x"])}
+    assert (found["algo.kl_coef"].value, found["algo.kl_coef"].given) == ("0.5", True)
+    assert found["algo.kl_coef"].default == str(Config().algo.kl_coef)
+    assert found["run.out"].given
+    assert not found["warmstart.batch_size"].given
+    assert "run.seed" not in found
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(75, "75 s"), (750, "12 min 30 s"), (11100.4, "3 h 05 min")])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mappa_env.types import CallInfo, Outcome, Task, ToolResult, Trajectory, Verdict
+from mappa_env.types import CallInfo, Outcome, Task, ToolCall, ToolResult, Trajectory, Verdict
 from mappa_rl.config import load_config
 from mappa_rl.rollout.metrics import service_stats
 from mappa_rl.telemetry.sinks import read_metrics
@@ -109,7 +109,8 @@ def services() -> dict[str, float]:
     ]
     verdicts = [asked(2, 4.0, 0.02), asked(0, 0.0, 0.0), Verdict("error", None), Verdict("ok", 2.0)]
     actions = [recorded("coder_0", tool=t, verdict=v) for t, v in zip(tools, verdicts, strict=True)]
-    actions.append(recorded(verdict=Verdict("abstain", None)))
+    calls = [ToolCall("search", {}, status, seconds=2.0) for status in ("ok", "timeout", "refused", "ok")]
+    actions.append(recorded(verdict=Verdict("abstain", None), calls=tuple(calls)))
     return service_stats(
         [Trajectory("x", Task("t", "p", "exact_match"), 0, tuple(actions), Outcome(0.0, False, "ok", ""))]
     )
@@ -123,6 +124,8 @@ def test_sandbox_and_coach_are_reported_by_agent_and_stratum() -> None:
     assert found["sandbox/not_ok/math/coder/0"] == 0.75
     assert (found["time/sandbox/coder_0"], found["time/sandbox_queue/coder_0"]) == (3.0, 0.5)
     assert "sandbox/runs/solver_0" not in found
+    assert (found["tools/calls/solver_0"], found["time/tools/solver_0"]) == (4, 2.0)
+    assert found["tools/refused/solver_0"] == found["tools/failures/solver_0"] == 0.25
     assert (found["coach/ok/coder_0"], found["coach/error/coder_0"]) == (0.75, 0.25)
     assert (found["coach/abstain/solver_0"], found["coach/ok/solver_0"]) == (1.0, 0.0)
     assert found["coach/score/math/coder/0"] == pytest.approx(14 / 3)

@@ -52,7 +52,8 @@ def test_adapters_on_every_linear_layer_of_any_architecture_learn(architecture: 
     model, targets = write_model(tmp_path / "model", architecture), ARCHITECTURES[architecture][1]
     layers = f"lora.targets=[{', '.join(targets)}]"
     run = tmp_path / "run"
-    assert main(command("smollm2_lora", model, run, *NOT_WARMED, *ON_HF, layers, "run.steps=2")) == 0
+    exact = "optim.autocast=false"  # the hf engine computes in fp32
+    assert main(command("smollm2_lora", model, run, *NOT_WARMED, *ON_HF, layers, exact, "run.steps=2")) == 0
     rows = read_metrics(run)
     assert len(rows) == 2
     assert all(row[f"grad_norm/{agent}"] > 0 for row in rows for agent in AGENTS)
@@ -127,5 +128,5 @@ def test_a_recipe_warms_up_learns_stops_resumes_is_evaluated_and_plays(
     capsys.readouterr()
     assert main(["eval", str(run), "eval.episodes=4"]) == 0
     assert main(["play", str(run), "97 mod 11?"]) == 0
-    assert "Verifier:" in capsys.readouterr().out
+    assert "== Verifier" in capsys.readouterr().out
     assert (run / "report.html").is_file()

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from killing import ASYNC, PHASES, STEPS, Moment, draw, outcome, resume, run_killed, run_whole
+from mappa_env.trace import Traces
 from mappa_rl.telemetry.sinks import read_metrics
+
+
+def traced(out: Path) -> list[tuple[object, ...]]:
+    """What the traces of the training steps say: every episode, and what was learned of it."""
+    return [
+        (recorded.about["step"], recorded.trajectory.seed, recorded.trajectory.actions, recorded.learned)
+        for recorded in Traces(out / "traces" / "train")
+    ]
 
 
 @pytest.mark.slow
@@ -19,6 +28,11 @@ def test_a_killed_and_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -
     expected = outcome(tmp_path / "whole")
     assert len(expected[0]) == STEPS
     assert all(row[f"grad_norm/{policy}"] > 0 for row in expected[0] for policy in expected[1])
+    episodes = traced(tmp_path / "whole")
+    assert [step for step, *_ in episodes] == [step for step in range(1, STEPS + 1) for _ in range(8)]
+    made = [each for *_, learned in episodes for each in learned.values()]
+    assert any(each.advantage for each in made)
+    assert all(len(each.action_ids) == len(each.logprobs) > 0 for each in made)
     rng = random.SystemRandom()
     for phase in ("checkpoint", rng.choice(PHASES[:3])):
         moment = draw(times, phase, rng)
@@ -30,6 +44,8 @@ def test_a_killed_and_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -
         assert found[1] == expected[1], moment
         assert (out / "summary.json").is_file()
         assert (out / "report.html").is_file()
+        assert [row[:2] for row in traced(out)] == [row[:2] for row in episodes], moment
+        assert [row[3] for row in traced(out)] == [row[3] for row in episodes], moment
 
 
 @pytest.mark.slow
@@ -42,5 +58,7 @@ def test_a_killed_asynchronous_run_loses_no_episode_and_learns_from_none_twice(t
     assert [row["step"] for row in rows] == list(range(1, STEPS + 1)), moment
     assert {row["episodes"] for row in rows} == {8}
     assert max(row["staleness_max"] for row in rows) <= 1
+    seeds = [seed for _, seed, *_ in traced(tmp_path)]
+    assert len(seeds) == len(set(seeds)) == 8 * STEPS, moment
     state = json.loads((tmp_path / "checkpoints" / f"step-{STEPS:06}" / "state.json").read_text())
     assert state["rollouts"] == {"first": 8 * STEPS, "beyond": []}

@@ -110,20 +110,21 @@ def test_weights_optimizer_and_disk_are_as_estimated(stage: int, dtype: str, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "autocast"])
 @pytest.mark.parametrize("checkpointing", [False, True])
 @pytest.mark.parametrize("family", ["qwen3", "llama"])
 @pytest.mark.parametrize("adapters", [False, True])
 def test_activations_are_as_estimated(dtype: str, checkpointing: bool, family: str, adapters: bool) -> None:
     """What autograd saves, each storage once, without weights and without the logits."""
     length, w = 256, 2 if dtype == "bf16" else 4
-    switch = f"optim.gradient_checkpointing={str(checkpointing).lower()}"
-    config = small(f"optim.tokens_per_micro_batch={length}", switch)
+    chosen = {"gradient_checkpointing": checkpointing, "autocast": dtype == "autocast"}
+    switches = [f"optim.{key}={str(value).lower()}" for key, value in chosen.items()]
+    config = small(f"optim.tokens_per_micro_batch={length}", *switches)
     shape = replace(shape_of(config.model), head_norms=family == "qwen3")
     model = model_of(config, torch.bfloat16 if dtype == "bf16" else torch.float32, family)
     if adapters:
         model = adapted(model, config.lora, 0)
-    scorer = make_scorer(model, gradient_checkpointing=checkpointing)
+    scorer = make_scorer(model, **chosen)
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     saved: dict[int, Any] = {}
 
@@ -237,11 +238,16 @@ def test_an_engine_of_a_language_model_is_near_what_was_measured(
     assert engine_bytes(config, SMOLLM2, policies) == pytest.approx(measured, rel=0.1)
 
 
-def test_a_pass_over_smollm2_keeps_what_was_measured() -> None:
-    """Bytes that torch saved of 256 tokens of SmolLM2-135M-Instruct in fp32, its logits aside."""
-    config = load_config("smollm2_lora", ["optim.tokens_per_micro_batch=256"])
-    assert activations(config, SMOLLM2, 4, False) == pytest.approx(361_740_000, rel=0.02)
-    assert activations(config, SMOLLM2, 4, True) == pytest.approx(328_320_000, rel=0.02)
+@pytest.mark.parametrize(
+    ("autocast", "whole", "adapters"),
+    [("false", 361_740_000, 328_320_000), ("true", 512_640_000, 486_390_000)],
+)
+def test_a_pass_over_smollm2_keeps_what_was_measured(autocast: str, whole: int, adapters: int) -> None:
+    """Bytes that torch saved of 256 tokens of SmolLM2-135M-Instruct with fp32 weights, its logits aside."""
+    tokens = "optim.tokens_per_micro_batch=256"
+    config = load_config("smollm2_lora", [tokens, f"optim.autocast={autocast}"])
+    assert activations(config, SMOLLM2, 4, False) == pytest.approx(whole, rel=0.02)
+    assert activations(config, SMOLLM2, 4, True) == pytest.approx(adapters, rel=0.02)
 
 
 def test_the_warm_start_counts_in_the_first_process_before_engines_start() -> None:

@@ -174,7 +174,7 @@ def test_a_coach_that_is_down_is_said_at_once_in_one_sentence(url: str, said: st
     ("status", "words", "remedy"),
     [
         (401, "no such key: {key}, sk-se***word", "the key is missing or wrong; check OPENAI_API_KEY."),
-        (404, "The model `m` does not exist. {key}", "check both in the coach's name."),
+        (404, "The model `m` does not exist. {key}", "check its name and its URL."),
     ],
 )
 def test_a_coach_that_refuses_is_quoted_in_one_bounded_sentence(
