@@ -9,7 +9,7 @@ LLM     := models/SmolLM2-135M-Instruct
 DIST    := .venv-dist
 FORMATS := .venv-formats
 
-.PHONY: train test quick test-all coverage lint docs bench install science vllm llm test-vllm formats dist
+.PHONY: train test quick test-all coverage lint docs bench install science vllm llm test-vllm formats dist viewer viewer-check
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -64,7 +64,7 @@ test-vllm: $(VLLM)/.installed
 	$(VLLM)/bin/python -m pytest tests/rl/engines/test_engine_contract.py tests/rl/engines/vllm \
 		"tests/rl/training/test_any_model.py::test_a_recipe_warms_up_learns_stops_resumes_is_evaluated_and_plays[smollm2_lora-2]" \
 		tests/rl/training/test_run_vllm.py tests/rl/coach/test_coach_vllm.py \
-		tests/env/coach/llm/test_wire.py tests/rl/telemetry/test_tracking_real.py \
+		tests/env/coach/llm/test_wire.py tests/env/evaluation/test_evaluate_vllm.py tests/rl/telemetry/test_tracking_real.py \
 		tests/rl/benchmarks/test_gpu_all_vllm.py
 
 # An interpreter for agents' code with all that data science asks for: sandbox={"name": "local", "python": ...}
@@ -87,6 +87,16 @@ $(FORMATS)/.installed: pyproject.toml constraints.txt constraints-science.txt
 	$(FORMATS)/bin/python -m pip install --quiet -c $(FORMATS)/constraints.txt -c constraints-science.txt -e ".[dev]" \
 		pyarrow polars lightgbm xgboost-cpu "pandas<3"
 	touch $@
+
+# The viewer's page, from viewer/ into mappa_env/viewer/static. Needs Node.js 20 or newer.
+viewer:
+	cd viewer && npm ci --no-audit --no-fund && npm run build
+
+# Whether the built page in the package is the one that the sources give.
+viewer-check:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory viewer && \
+		git diff --exit-code --stat -- mappa_env/viewer/static; \
+	else echo "viewer-check is skipped: there is no npm"; fi
 
 # Build the wheel and the sdist, and try the wheel as a user would: installed alone, outside of the checkout.
 dist: $(STAMP)

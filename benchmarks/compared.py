@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mappa_env.statistics.intervals import Interval, paired_delta, wilson
 from mappa_rl.evaluation.results import Result
-from mappa_rl.evaluation.stats import Interval, paired_delta, wilson
 from mappa_rl.report.runs import RunData
 
 WINDOW = 5

@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.table import Table
 from runs import begins, finished
 
+from mappa_env.statistics.intervals import Interval, paired_delta, wilson
 from mappa_rl.config import load_config
 from mappa_rl.evaluation.results import Result, load_results
-from mappa_rl.evaluation.stats import Interval, paired_delta, wilson
 
 ARMS = {"reinforcement": "demo_dsbench", "hybrid": "demo_dsbench_hybrid"}
 TEMPERATURE = 1.0

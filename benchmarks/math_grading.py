@@ -18,7 +18,15 @@ from collections.abc import Callable
 from mappa_env.grading.math import grade_answer
 
 CAP = 30.0
-HONEST = {"integer": ("23", "23"), "fraction": ("46/2", "23"), "root": (r"\sqrt{529}", "23")}
+HONEST = {
+    "integer": ("23", "23"),
+    "fraction": (r"\frac{1}{2}", "0.5"),
+    "point": ("(2, 1)", "(1, 2)"),
+    "root": (r"\sqrt{8}", r"2\sqrt{2}"),
+    "polynomial": ("(x+1)^2", "x^2+2x+1"),
+}
+GOLD = "x+1"
+"""Against a number, a hostile box is refused at once; against an expression, it must be evaluated."""
 HOSTILE = ["10^{10^{10}}", "999999999!", "9^{9^9}", r"\prod_{i=1}^{10^9} i"]
 
 
@@ -52,7 +60,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="PATH", help="write the figures to a file")
     args = parser.parse_args()
     repeats = 5 if args.quick else 25
-    grade_answer(r"\boxed{46/2}", "23")  # starts a worker
+    grade_answer(r"\boxed{1+x}", GOLD)  # starts the workers
     plain("46/2", "23")
     figures = {}
     print(f"{'answer':24} {'ours, ms':>10} {'in process, ms':>16}   ours says")
@@ -63,9 +71,9 @@ def main() -> None:
         grade = grade_answer(rf"\boxed{{{box}}}", gold)
         print(f"{name:24} {ours:10.2f} {base:16.2f}   {grade.status}, correct={grade.correct}")
     for box in HOSTILE[: 2 if args.quick else None]:
-        ours = median_ms(lambda b=box: grade_answer(rf"\boxed{{{b}}}", "23"), 1 if args.quick else 3)
-        base = median_ms(lambda b=box: capped(b, "23"), 1)
-        grade = grade_answer(rf"\boxed{{{box}}}", "23")
+        ours = median_ms(lambda b=box: grade_answer(rf"\boxed{{{b}}}", GOLD), 1 if args.quick else 3)
+        base = median_ms(lambda b=box: capped(b, GOLD), 1)
+        grade = grade_answer(rf"\boxed{{{box}}}", GOLD)
         figures[box] = {"ours_ms": ours, "baseline_ms": base, "repeats": 1 if args.quick else 3}
         print(f"{box:24} {ours:10.0f} {base:16.0f}   {grade.status}, correct={grade.correct}")
     if args.json:

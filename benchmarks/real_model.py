@@ -2,7 +2,8 @@
 
     make llm
     .venv-vllm/bin/python benchmarks/real_model.py [--recipe smollm2_lora] [--seeds 0,1,2]
-                          [--arms process,outcome,raft,imitation] [--quick] [--out FOLDER] [--json PATH]
+                          [--arms process,outcome,raft,imitation] [--quick] [--out FOLDER]
+                          [--json PATH] [--add PATH ...]
 
 ``process`` is the recipe as it is. The others begin with its warm start:
 
@@ -13,7 +14,8 @@
   level of the tasks, so its rates do not compare with the others'.
 
 Rates are those of held-out tasks at the warm start's best temperature, which was chosen on training tasks. An
-interrupted benchmark continues where it stopped: finished runs in --out are kept.
+interrupted benchmark continues where it stopped: finished runs in --out are kept. Several machines or days
+can share the work: ``--json`` keeps each one's runs, and ``--add`` reports them together.
 """
 
 from __future__ import annotations
@@ -89,61 +91,74 @@ def imitated(run: RunData) -> int:
     return next((step for step, rate in facts["checks"] if rate >= start.until), start.steps)
 
 
-def rows(run: RunData, phase: str, temperature: float | None) -> Sequence[Result]:
-    """Its held-out episodes; a run without calibration has one temperature."""
-    found = [mine for (when, at), mine in run.results.items() if when == phase and temperature in (None, at)]
-    return found[0]
+def rows(run: RunData, phase: str) -> Sequence[Result]:
+    """Its held-out episodes at the warm start's best temperature."""
+    return next(mine for (when, at), mine in run.results.items() if when == phase and run.best in (None, at))
 
 
-def report(found: Mapping[str, Sequence[RunData]]) -> dict[str, Any]:
-    """The tables, and their figures by arm."""
+def record_of(arm: str, run: RunData, base: RunData | None) -> dict[str, Any]:
+    """What is kept of a run: enough for every table here, without its folder.
+
+    ``before`` and ``after``: a digit for each held-out episode, 1 if it succeeded.
+    """
+    assert run.summary is not None
+    # The warm start's result is the run's that made it; more imitation is compared with that too.
+    first = base if arm == "imitation" and base is not None else run
+    ends = {"before": rows(first, "before"), "after": rows(run, "after")}
+    return {
+        "arm": arm,
+        "seed": run.seed,
+        "temperature": run.config.eval.temperatures[0] if run.best is None else run.best,
+        "imitated": imitated(run) if (run.folder / "warmstart").is_dir() else 0,
+        "minutes": {name: round(spent / 60, 2) for name, spent in run.summary.phases.items()},
+        "fractions": run.summary.fractions,
+        "reached": {f"{level:.0%}": reached(run, level) for level in LEVELS},
+        "curve": [round(value, 4) for _, value in run.curve("success")],
+        **{phase: "".join(str(int(row.success)) for row in found) for phase, found in ends.items()},
+    }
+
+
+def successes(records: Sequence[Mapping[str, Any]], phase: str) -> list[Result]:
+    """The held-out episodes of ``records``, in one order."""
+    return [
+        Result(phase, each["temperature"], each["seed"], i, str(i), "", digit == "1", 0.0, {})
+        for each in records
+        for i, digit in enumerate(each[phase])
+    ]
+
+
+def report(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print the tables."""
     table = Table(
         "arm", "seeds", "before", "after", "change, 95 %", f"against {BASE}", title="held-out success"
     )
     times = Table("arm", "seed", "T", "minutes by phase", "training reaches 50, 60, 70 % at step")
-    figures: dict[str, Any] = {}
-    ends: dict[str, dict[str, list[Result]]] = {}
-    for arm, runs in found.items():
-        ends[arm] = {"before": [], "after": []}
-        for run in runs:
-            base = next((each for each in found.get(BASE, ()) if each.seed == run.seed), None)
-            # The warm start's result is the run's that made it; more imitation is compared with that too.
-            first = base if arm == "imitation" and base is not None else run
-            ends[arm]["before"] += rows(first, "before", first.best)
-            ends[arm]["after"] += rows(run, "after", run.best)
-    for arm, runs in found.items():
-        before, after = (success(mine) for mine in ends[arm].values())
-        compared = {"before": before, "after": after, "change": difference(*ends[arm].values())}
+    for arm in ARMS:
+        mine = [each for each in records if each["arm"] == arm]
+        if not mine:
+            continue
+        before, after = (successes(mine, phase) for phase in ("before", "after"))
+        seeds = [each["seed"] for each in mine]
+        same = [each for each in records if each["arm"] == BASE and each["seed"] in seeds]
         against = "-"
-        seeds = {run.seed for run in runs}
-        if arm not in (BASE, "few_shot") and BASE in found:
-            same = [row for row in ends[BASE]["after"] if row.run_seed in seeds]
-            compared["against"] = difference(same, ends[arm]["after"])
-            against = signed(compared["against"])
-        table.add_row(arm, str(len(runs)), rate(before), rate(after), signed(compared["change"]), against)
-        figures[arm] = {name: each._asdict() for name, each in compared.items()}
-        figures[arm]["runs"] = [_run(run) for run in runs]
-        for each in figures[arm]["runs"]:
+        if arm not in (BASE, "few_shot") and len(same) == len(mine):
+            same.sort(key=lambda each: seeds.index(each["seed"]))
+            against = signed(difference(successes(same, "after"), after))
+        table.add_row(
+            arm,
+            str(len(mine)),
+            rate(success(before)),
+            rate(success(after)),
+            signed(difference(before, after)),
+            against,
+        )
+        for each in mine:
             minutes = ", ".join(f"{name} {value:.1f}" for name, value in each["minutes"].items())
             steps = ", ".join(str(step or "-") for step in each["reached"].values())
             times.add_row(arm, str(each["seed"]), str(each["temperature"]), minutes, steps)
     console = Console(width=140)
     console.print(table)
     console.print(times)
-    return figures
-
-
-def _run(run: RunData) -> dict[str, Any]:
-    assert run.summary is not None
-    return {
-        "seed": run.seed,
-        "temperature": run.config.eval.temperatures[0] if run.best is None else run.best,
-        "imitated": imitated(run) if (run.folder / "warmstart").is_dir() else 0,
-        "minutes": {name: spent / 60 for name, spent in run.summary.phases.items()},
-        "fractions": run.summary.fractions,
-        "reached": {level: reached(run, level) for level in LEVELS},
-        "curve": run.curve("success"),
-    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -152,13 +167,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings of all arms")
     parser.add_argument("--recipe", default="smollm2_lora", help="default: %(default)s")
-    parser.add_argument("--seeds", default="0", help="default: %(default)s")
+    parser.add_argument("--seeds", default="0", help="none with --seeds '' (default: %(default)s)")
     parser.add_argument("--arms", default=BASE, help=f"of {', '.join(ARMS)}; default: %(default)s")
     parser.add_argument("--out", type=Path, help="default: runs/real_model, with --quick a folder next to it")
     parser.add_argument("--quick", action="store_true", help="a tiny version that only shows that it runs")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write what is kept of all runs here")
+    parser.add_argument(
+        "--add", type=Path, nargs="+", default=[], metavar="PATH", help="runs that --json has kept"
+    )
     args = parser.parse_args(argv)
-    arms, seeds = args.arms.split(","), [int(seed) for seed in args.seeds.split(",")]
+    arms, seeds = args.arms.split(","), [int(seed) for seed in args.seeds.split(",") if seed]
     if unknown := sorted(set(arms) - set(ARMS)):
         parser.error(f"unknown arms {unknown}; there are {', '.join(ARMS)}")
     if BASE not in arms and arms != ["few_shot"]:
@@ -166,17 +184,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = args.out or Path("runs/real_model-quick" if args.quick else "runs/real_model")
     general = [*(QUICK if args.quick else []), *args.overrides]
     load_config(args.recipe, general)  # a wrong setting is refused before any run
-    folders: dict[str, list[Path]] = {arm: [] for arm in sorted(arms, key=list(ARMS).index)}
+    records = [each for path in args.add for each in json.loads(path.read_bytes())]
     for seed in seeds:
         base = None
-        for arm, mine in folders.items():
+        for arm in sorted(arms, key=list(ARMS).index):
             settings = [*general, *settings_of(arm, seed, out, base)]
-            mine.append(finished(out, arm, seed, args.recipe, settings))
-            if arm == BASE:
-                base = read_run(mine[-1])
-    figures = report({arm: [read_run(folder) for folder in mine] for arm, mine in folders.items()})
+            run = read_run(finished(out, arm, seed, args.recipe, settings))
+            base = run if arm == BASE else base
+            records.append(record_of(arm, run, base))
+    report(records)
     if args.json:
-        args.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        lines = ",\n".join(json.dumps(each) for each in records)
+        args.json.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     return 0
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from browser import chromium
 
 settings.register_profile("shared machine", suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
@@ -22,3 +25,10 @@ def _ctrl_c_interrupts() -> Iterator[None]:
     inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, inherited)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless browser; skips the test where there is none."""
+    with chromium() as found:
+        yield found

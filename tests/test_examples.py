@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -25,8 +26,9 @@ from mappa_env.plugins import TRUST, options_of
 from mappa_env.probes import PROBES
 from mappa_env.registration import find_card
 from mappa_env.sandbox import SANDBOXES
-from mappa_env.scripted import make_team
+from mappa_env.scripted import SCRIPTS, make_team
 from mappa_env.shaping import SHAPINGS
+from mappa_env.tools import TOOLS
 from mappa_rl.algos import ALGORITHMS
 from mappa_rl.algos.actions import Actions
 from mappa_rl.algos.from_config import algorithm_of
@@ -35,6 +37,7 @@ from mappa_rl.learner.losses import LOSSES, Mass, Objective, Tokens
 from mappa_rl.training.preflight.algorithm import check_advantages
 from mappa_rl.training.preflight.loss import check_loss
 from paths import ROOT
+from tool_cards import fence, tool_card
 
 EXAMPLES = ROOT / "examples"
 FILES = sorted(path for path in EXAMPLES.rglob("*") if path.suffix in {".py", ".yaml"})
@@ -42,9 +45,24 @@ FILES = sorted(path for path in EXAMPLES.rglob("*") if path.suffix in {".py", ".
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_an_example_is_short_and_listed(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 30
     listed = str(path.relative_to(EXAMPLES))
+    most = 80 if listed.startswith("unit_tests/") else 30
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= most
     assert listed in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_tool_converts_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tool.py").write_text((EXAMPLES / "tool.py").read_text())
+    monkeypatch.setenv(TRUST, str(tmp_path))
+    tools = {"convert": {"use": "tool.py:Convert", "options": {"digits": 2}}}
+    episode = Episode(tool_card(tmp_path, tools, ["convert"]), sandbox="null")
+    episode.reset(seed=0)
+    asked = [{"value": 2, "unit": "km", "to": "mile"}, {"value": 2, "unit": "km", "to": "inch"}]
+    record = episode.act("\n".join(fence("convert", json.dumps(arguments)) for arguments in asked))
+    assert [(call.status, call.text) for call in record.calls] == [
+        ("ok", "1.24 mile"),
+        ("error", "ValueError: 'inch' is not one of m, km, mile, foot"),
+    ]
 
 
 def played(**options: Any) -> Episode:
@@ -137,9 +155,23 @@ def test_the_training_loop_learns_to_act_as_the_expert() -> None:
     assert float(found[1]) > 0.8
 
 
+def test_the_page_shows_the_files_of_the_unit_tests_as_they_are() -> None:
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    section = page.partition("\n## A task of another kind\n")[2].partition("\n## ")[0]
+    files = [
+        path for path in (EXAMPLES / "unit_tests").rglob("*") if path.suffix in {".py", ".yaml", ".jsonl"}
+    ]
+    texts = [path.read_text(encoding="utf-8") for path in files if path.is_file()]
+    blocks = re.findall(r"```(?:python|yaml|json)\n(.*?)```", section, re.DOTALL)
+    assert len(blocks) >= 8
+    for block in blocks:
+        assert any(block.strip() in text for text in texts), block
+
+
 def test_the_documented_options_are_those_there_are() -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    for kind in (COACHES, SANDBOXES, SHAPINGS, GRADERS, PROBES, LOADERS, CHECKS, ALGORITHMS, LOSSES):
+    graded = (SHAPINGS, GRADERS, PROBES, LOADERS, CHECKS, SCRIPTS, ALGORITHMS, LOSSES)
+    for kind in (COACHES, SANDBOXES, TOOLS, *graded):
         assert f"`{kind.group}`" in page
     for name in LOADERS.builtin:
         row = next(line for line in page.splitlines() if line.startswith("|") and f"`{name}`" in line)

@@ -51,3 +51,20 @@ def write_debate(folder: Path) -> Path:
     (prompts / "again.jinja").write_text(AGAIN)
     (folder / "card.yaml").write_text(yaml.safe_dump(CARD))
     return folder
+
+
+def write_judges(folder: Path) -> Path:
+    """Give the card in ``folder`` a rubric and questions for a model, and return it."""
+    answers = {"criteria": [{"name": "answer", "check": "math_solution", "weight": 1}]}
+    code = {"criteria": [{"name": "code", "check": "math_code", "weight": 1}]}
+    roles = {"pro": answers, "con": answers, "judge": answers, "coder": code}
+    (folder / "rubric.yaml").write_text(yaml.safe_dump({"version": 1, "roles": roles}))
+    row = {"name": "right", "weight": 1, "question": "is it right?", "best": "yes", "worst": "no"}
+    asked = {role: {"duty": "answer.", "criteria": [row]} for role in roles}
+    (folder / "coach.yaml").write_text(
+        yaml.safe_dump({"version": 1, "template": "coach.jinja", "roles": asked})
+    )
+    (folder / "coach.jinja").write_text("You judge the {{ role }} of {{ title }}. Its duty: {{ duty }}")
+    coach = {"rubric": "rubric.yaml", "questions": "coach.yaml", "truth": list(AGENTS)}
+    (folder / "card.yaml").write_text(yaml.safe_dump(CARD | {"coach": coach}))
+    return folder

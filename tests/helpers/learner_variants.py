@@ -34,6 +34,7 @@ class Variant(NamedTuple):
     chunk: int = 2**24
     dtype: str = "float32"
     critic: bool = False
+    autocast: bool = False
 
 
 def actions(merged: bool) -> tuple[list[Sample], list[Floats], list[Floats]]:
@@ -90,6 +91,7 @@ def measure(variant: Variant, rank: int = 0, processes: int = 1) -> tuple[float,
         zero_stage=variant.zero_stage,
         offload=variant.offload,
         gradient_checkpointing=variant.gradient_checkpointing,
+        autocast=variant.autocast,
         tokens_per_micro_batch=variant.budget,
         critic=variant.critic,
     )
