@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Two workers take whole files, in the order of collection: the slow ones first.
+SPREAD := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 SCIENCE := .venv-science
 VLLM    := .venv-vllm
 LLM     := models/SmolLM2-135M-Instruct
@@ -21,18 +23,18 @@ train: $(STAMP)
 	$(BIN)/mappa-rl train demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(SPREAD)
 
 # The tests that a change is most likely to break, in under two minutes on two cores.
 quick: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" --ignore tests/attacks --ignore tests/env/sandbox
+	$(SPREAD) -m "not slow" --ignore tests/attacks --ignore tests/env/sandbox
 
 # Everything: with vLLM, and with the sandbox's interpreter for data science.
 test-all: export MAPPA_TEST_LARGE = 1
 test-all: lint science test formats test-vllm dist
 
 coverage: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" --ignore tests/attacks \
+	$(SPREAD) -m "not slow" --ignore tests/attacks \
 		--cov mappa_env --cov mappa_rl --cov-report term:skip-covered
 
 lint: $(STAMP)

@@ -2,11 +2,11 @@
 
 Job ``i`` of a run (from 0) is number ``i mod n`` of step ``i div n + 1``, with ``n`` episodes per step. On
 policy a step runs exactly its own. With ``rollout.staleness`` k > 0 episodes run while the learner is busy:
-after ``v`` updates, (v + k + 1) n episodes have been started and v n were learned from. A step first takes
-all that were started k or more updates ago (at most n by that bound, so there is always room for them), then
-those that finished first. So no action is ever older than k updates, and no episode is dropped. Episodes of
-one task (``group_size``) stay together. With ``rollout.refill_rounds``, a group that teaches nothing is
-played again with another task as soon as it has finished, and keeps its place.
+after ``v`` updates, (v + k + 1) n episodes have been started and v n were learned from. A step takes those
+that were started first, of equals those that finished first, and leaves a slow one to a later step only where
+all that are left can still be learned from in time. So no action is ever older than k updates, and no episode
+is dropped. Episodes of one task (``group_size``) stay together. With ``rollout.refill_rounds``, a group that
+teaches nothing is played again with another task as soon as it has finished, and keeps its place.
 """
 
 from __future__ import annotations
@@ -220,12 +220,14 @@ class AsyncBatches:
             for episode in self._open[index].episodes:
                 if (defect := episode.exception()) is not None:
                     raise defect
-        oldest = self._version - self._rollout.staleness
-        due = [index for index, group in self._open.items() if group.version <= oldest]
-        if len(self._done) < self._groups_per_step or not set(due) <= set(self._done):
-            return None
-        others = [index for index in self._done if index not in due]
-        return sorted([*due, *others][: self._groups_per_step])
+        count = self._groups_per_step
+        chosen = sorted(self._done, key=lambda index: self._open[index].version)[:count]
+        left = sorted(group.version for index, group in self._open.items() if index not in chosen)
+        late = any(
+            self._version + 1 + place // count > version + self._rollout.staleness
+            for place, version in enumerate(left)
+        )
+        return None if late or len(chosen) < count else sorted(chosen)
 
 
 def on_policy_batches(config: Config, policies: Policies, worker: RolloutWorker) -> OnPolicyBatches:

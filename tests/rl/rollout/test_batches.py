@@ -112,6 +112,28 @@ def test_a_step_does_not_wait_for_a_slow_episode_that_may_be_learned_from_later(
     assert sorted(seeds) == list(range(8))
 
 
+def test_a_quick_episode_does_not_overtake_slow_ones_that_would_then_be_too_old() -> None:
+    """With k = 2 and one episode a step, two slow ones of the start fill steps 2 and 3."""
+    release = threading.Event()
+
+    def faults(kind: str, seed: int, step: int) -> None:
+        assert seed not in (1, 2) or kind == "coach" or release.wait(120)
+
+    played = policies(SimulatedEngine())
+    jobs, section = Run(5, 1, 0).jobs_of, RolloutSection(episodes_per_step=1, staleness=2)
+    with async_rollout(lambda: SimulatedEnv(faults=faults), played, in_flight=8) as stream:
+        batches = AsyncBatches(stream, played, jobs, SAMPLING, rollout=section, steps=5)
+        taken = []
+        for step in range(5):
+            batches.update(step)
+            if step == 1:
+                threading.Timer(0.5, release.set).start()  # episode 3 is over by then
+            taken.append(batches.take(step + 1))
+    seeds = [rollout.seed for each in taken for rollout in each.rollouts]
+    assert [seeds[0], *sorted(seeds[1:3]), *seeds[3:]] == list(range(5))
+    assert max(each.stats["staleness_max"] for each in taken) <= 2
+
+
 def test_on_policy_a_step_plays_its_own_episodes() -> None:
     played = policies(SimulatedEngine())
     with async_rollout(SimulatedEnv, played) as stream:
