@@ -36,44 +36,44 @@ READS = {
     "pathlib": "import json, pathlib\njson.loads(pathlib.Path('enc.json').read_text())['b']",
     "f-string": "import json\nname = 'enc'\njson.load(open(f'{name}.json'))['b']",
 }
-SPOILS_MODULE = {
+HARMS_MODULE = {
     "deleted": "import os\nos.remove('features.py')",
     "put together": "import pathlib\n[p.unlink() for p in pathlib.Path('.').glob('feat*.py')]",
     "renamed": "import os\nos.rename('features.py', 'mine.py')",
     "emptied": "open('features.py', 'w').close()",
     "junk": "open('features.py', 'w').write('def (')",
-    "raises": "def spoil(path):\n    with open(path, 'w') as f:\n        f.write('?')\nspoil('features.py')",
+    "raises": "def harm(path):\n    with open(path, 'w') as f:\n        f.write('?')\nharm('features.py')",
     "a folder": "import os\nos.remove('features.py')\nos.mkdir('features.py')",
     "a link": "import os\nos.remove('features.py')\nos.symlink('/nowhere', 'features.py')",
     "a package": "import os\nos.mkdir('features')\nopen('features/__init__.py', 'w').close()",
     "overwritten": "open('features.py', 'w').write('def other():\\n    pass\\n' * 9)",
 }
-SPOILS_DATA = {
+HARMS_DATA = {
     "deleted": "import os\nos.remove('enc.json')",
     "renamed": "import shutil\nshutil.move('enc.json', 'old.json')",
     "emptied": "open('enc.json', 'w').close()",
     "overwritten": "open('enc.json', 'w').write('{}' + ' ' * 200)",
 }
 CASES = [
-    *((MODULE, spoil, IMPORTS["plain"]) for spoil in SPOILS_MODULE.values()),
-    *((MODULE, SPOILS_MODULE["deleted"], use) for use in IMPORTS.values()),
-    *((DATA, spoil, READS["plain"]) for spoil in SPOILS_DATA.values()),
-    *((DATA, SPOILS_DATA["deleted"], use) for use in READS.values()),
+    *((MODULE, harm, IMPORTS["plain"]) for harm in HARMS_MODULE.values()),
+    *((MODULE, HARMS_MODULE["deleted"], use) for use in IMPORTS.values()),
+    *((DATA, harm, READS["plain"]) for harm in HARMS_DATA.values()),
+    *((DATA, HARMS_DATA["deleted"], use) for use in READS.values()),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("write", "spoil", "use"), CASES)
-def test_who_damages_a_helper_is_to_blame(write: str, spoil: str, use: str) -> None:
+@pytest.mark.parametrize(("write", "harm", "use"), CASES)
+def test_who_damages_a_helper_is_to_blame(write: str, harm: str, use: str) -> None:
     actions, traced = patched(
-        {"engineer_0": (write, ""), "modeler_0": ("", spoil), "analyst_0": (use, "")}, SEED
+        {"engineer_0": (write, ""), "modeler_0": ("", harm), "analyst_0": (use, "")}, SEED
     )
     engineer, modeler, analyst = (action.verdict for action in actions)
     assert (engineer.score, engineer.blame) == (10, None)
     assert (analyst.score, analyst.blame) == (6, "modeler_0")
     assert culprit(actions) == "modeler_0"
     assert traced == actions[1].step
-    if spoil not in (SPOILS_MODULE["overwritten"], SPOILS_DATA["overwritten"]):  # nobody could know by then
+    if harm not in (HARMS_MODULE["overwritten"], HARMS_DATA["overwritten"]):  # nobody could know by then
         assert (modeler.score, modeler.blame) == (1, "modeler_0")
         assert culprit_step(actions, CARDS["dsbench"].team) == actions[1].step
 
@@ -115,7 +115,7 @@ def test_to_work_with_helpers_costs_nothing(write: str, work: str, use: str) -> 
 
 @pytest.mark.slow
 def test_the_last_agent_may_clear_up() -> None:
-    actions, _ = patched({"engineer_0": (MODULE, ""), "analyst_0": ("", SPOILS_MODULE["deleted"])}, SEED)
+    actions, _ = patched({"engineer_0": (MODULE, ""), "analyst_0": ("", HARMS_MODULE["deleted"])}, SEED)
     assert [each.verdict.score for each in actions] == [10] * 3
 
 
@@ -131,7 +131,7 @@ def test_a_sound_helper_excuses_nothing(use: str) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_helper_excuses_no_other_crash() -> None:
-    broken = {"engineer_0": (MODULE, ""), "modeler_0": ("", SPOILS_MODULE["deleted"])}
+    broken = {"engineer_0": (MODULE, ""), "modeler_0": ("", HARMS_MODULE["deleted"])}
     for crash in ("nosuch_name", "# features.py\nimport nosuch", "1 / 0"):
         actions, _ = patched({**broken, "analyst_0": (crash, "")}, SEED)
         assert (actions[2].verdict.score, actions[2].verdict.blame) == (1, "analyst_0")
@@ -176,8 +176,8 @@ def managed() -> Iterator[Episode]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spoil", ["import os\nos.remove('wrapping.py')", "open('wrapping.py', 'w').close()"])
-def test_who_removes_a_module_that_a_model_needs_breaks_the_model(managed: Episode, spoil: str) -> None:
+@pytest.mark.parametrize("harm", ["import os\nos.remove('wrapping.py')", "open('wrapping.py', 'w').close()"])
+def test_who_removes_a_module_that_a_model_needs_breaks_the_model(managed: Episode, harm: str) -> None:
     """The author of the model is not framed when it returns."""
     game, team = managed, make_team("dsbench_manager", style="compact")
     game.reset(seed=SEED)
@@ -188,7 +188,7 @@ def test_who_removes_a_module_that_a_model_needs_breaks_the_model(managed: Episo
         if agent == "manager_0":
             game.act(f"next: {next(calls, 'done')}")
         elif agent == "analyst_0":
-            game.act(code(spoil) if game.turn == 0 else "I stop.")
+            game.act(code(harm) if game.turn == 0 else "I stop.")
         elif any(action.agent == "analyst_0" for action in game.actions):
             game.act("My model is there.")
         else:

@@ -58,8 +58,8 @@ def test_a_crash_beside_an_unknown_format_counts_as_always(save: str) -> None:
 
 
 def test_the_other_files_beside_an_unknown_format_are_judged() -> None:
-    spoilt = "import pickle\npickle.dump('words', open('y_train.pkl', 'wb'))"
-    actions, _ = patched({"engineer_0": ("", f"{UNKNOWN['json']}\n{spoilt}")}, SEED)
+    words = "import pickle\npickle.dump('words', open('y_train.pkl', 'wb'))"
+    actions, _ = patched({"engineer_0": ("", f"{UNKNOWN['json']}\n{words}")}, SEED)
     assert (actions[0].verdict.score, actions[0].verdict.blame) == (1, "engineer_0")
 
 
