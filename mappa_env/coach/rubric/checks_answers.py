@@ -32,7 +32,7 @@ def math_solution(
     wrong: float = 0.1,
     followed: float = 0.8,
     careless: float = 0.6,
-    coasted: float = 0.3,
+    coasted: float = 0.4,
     unfinished: float = 0.2,
     failed: float = 0.1,
 ) -> Finding | None:

@@ -169,7 +169,7 @@ def math_answer(
     wrong: float = 0.1,
     followed: float = 0.8,
     careless: float = 0.6,
-    coasted: float = 0.3,
+    coasted: float = 0.4,
     blocked: float = 0.6,
 ) -> Finding:
     """Check the boxed answer against the truth and against the values that this agent received.

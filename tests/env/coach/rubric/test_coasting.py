@@ -105,8 +105,8 @@ def test_who_repeats_its_own_wrong_output_does_not_repair_it(games: dict[str, Ep
 @pytest.mark.parametrize(
     ("plan", "output", "report", "box", "score"),
     [
-        ("{expr}", "{wrong}", "{wrong}", "{wrong}", 3),
-        ("{expr}", "{gold}", "{wrong}", "{wrong}", 3),
+        ("{expr}", "{wrong}", "{wrong}", "{wrong}", 4),
+        ("{expr}", "{gold}", "{wrong}", "{wrong}", 4),
         ("{expr}", "{wrong}", "{wrong}", "{gold}", 10),
         ("", "{wrong}", "{wrong}", "{wrong}", 8),
         ("{wrong}", "{wrong}", "{wrong}", "{wrong}", 8),
@@ -120,13 +120,13 @@ def test_a_judge_that_copies_what_it_could_see_to_be_wrong_coasts(
     game, solver = games["mathchat"], f"plan: {plan}" if plan else "First this, then that."
     rows = play(game, solver, code(f"print({output})"), f"result: {report}", rf"{words}\boxed{{{box}}}")
     assert rows[-1][1] == score
-    if score == 3:
+    if score == 4:
         worst = min(rows[:3], key=lambda row: row[1] or 0)
         assert (worst[0], worst[1]) == ("coder_0", 1)
         assert culprit(game.actions) == "coder_0"
 
 
-@pytest.mark.parametrize(("plan", "score"), [("{expr}", 3), ("{wrong}", 8)])
+@pytest.mark.parametrize(("plan", "score"), [("{expr}", 4), ("{wrong}", 8)])
 def test_a_manager_that_copies_coasts_too(games: dict[str, Episode], plan: str, score: float) -> None:
     game = games["math_manager"]
     rows = play(
@@ -139,7 +139,7 @@ def test_a_manager_that_copies_coasts_too(games: dict[str, Episode], plan: str, 
         "\\boxed{{wrong}}\nnext: done",
     )
     assert rows[-1][1] == score
-    assert culprit(game.actions) == ("coder_0" if score == 3 else "solver_0")
+    assert culprit(game.actions) == ("coder_0" if score == 4 else "solver_0")
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -149,13 +149,13 @@ def test_coder_without_code() -> None:
         ("3*4+2", "14", "14", r"\boxed{14}", 10, None),
         ("3*4", "12", "12", r"\boxed{12}", 8, "solver_0"),
         ("3*4", "12", "12", r"\boxed{14}", 10, None),
-        ("3*4+2", "12", "12", r"\boxed{12}", 3, "coder_0"),  # the plan that it saw is right
+        ("3*4+2", "12", "12", r"\boxed{12}", 4, "coder_0"),  # the plan that it saw is right
         ("first the product, then 2 more", "12", "12", r"\boxed{12}", 8, "coder_0"),
         ("3*4", "13", "13", r"\boxed{13}", 6, "coder_0"),
         ("3*4", "13", "13", r"\boxed{12}", 6, "solver_0"),
         ("3*4", "14", "14", r"\boxed{12}", 1, "verifier_0"),
-        ("3*4+2", "14", "41", r"\boxed{41}", 3, "coder_0"),
-        ("as usual", "14", "41", r"\boxed{41}", 3, "coder_0"),  # the output that it saw is right
+        ("3*4+2", "14", "41", r"\boxed{41}", 4, "coder_0"),
+        ("as usual", "14", "41", r"\boxed{41}", 4, "coder_0"),  # the output that it saw is right
         ("as usual", "41 (14 cases)", "14", r"\boxed{41}", 6, "coder_0"),
         ("3*4+2", "14", "41", r"\boxed{14}", 10, None),
         ("3*4+2", "14", "14", r"\boxed{41}", 1, "verifier_0"),
