@@ -88,6 +88,11 @@ def given(text: str) -> Reading | None:
     return stated(text) or Reading(line, _closing_number(line))
 
 
+def numbers_in(text: str) -> set[Number | None]:
+    """All numbers at the end of a text."""
+    return {_number(match) for match in _NUMBER.finditer(_plain(text[-_LONGEST:]))} - {None}
+
+
 def labelled(text: str, label: str, value: Callable[[str], Number | None] | None = None) -> Reading | None:
     """What follows ``label:`` at the start of a line: the last with a value, else the last.
 

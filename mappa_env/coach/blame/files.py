@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mappa_env.coach.program import exception_of
-from mappa_env.coach.rubric.artifacts import MODEL, Defect, defects, facts_of, section
+from mappa_env.coach.rubric.artifacts import (
+    MODEL,
+    Defect,
+    breaker_of,
+    defects,
+    facts_of,
+    looks_of,
+    section,
+)
 from mappa_env.coach.rubric.case import Case, deleted_by
+from mappa_env.coach.rubric.helper_files import Damage, damages, failed_over, runs_of
 from mappa_env.coach.rubric.inputs import foreign_input
 from mappa_env.coach.rubric.usage import explains
 from mappa_env.types import FileChange, Link, Outcome
@@ -21,6 +30,7 @@ class FileWalk:
     def __init__(self, cases: Sequence[Case], outcome: Outcome) -> None:
         self._cases, self._outcome = cases, outcome
         self._end = cases[-1].evidence.present
+        self._records = cases[-1].evidence.history
         self.links: list[Link] = []
 
     def run(self) -> tuple[int, ...]:
@@ -83,6 +93,9 @@ class FileWalk:
         evidence, tool = case.evidence, case.evidence.tool
         assert tool is not None
         how, defect = exception_of(tool)[1] or tool.status, self._defect(case)
+        if (damage := self._damage(case)) is not None:
+            self.links.append(Link(evidence.step, f"{why}; its code failed ({how})"))
+            return self._blamed(damage.step, f"{damage.path} was {damage.how}")
         if defect is not None and explains(defect, case.programs[-1]):
             self.links.append(Link(evidence.step, f"{why}; its code failed ({how})"))
             return self._defective(case, defect)
@@ -121,6 +134,9 @@ class FileWalk:
         what = f"{defect.path} cannot be used: {defect.reason}"
         if change is None or change.step >= reader.evidence.step:  # it has replaced or deleted it since
             return self._open(reader.evidence.step, what)
+        breaker = breaker_of(change, looks_of(self._records))
+        if breaker is not None:
+            return self._blamed(breaker.step, f"changed a module that {defect.path} needs")
         writer = self._cases[change.step]
         deeper = self._defect(writer)
         if deeper is None:
@@ -134,6 +150,13 @@ class FileWalk:
         upstream = (d for d in defects(case) if d.writer not in ("", case.me) and d.path in reads)
         earlier = (d for d in upstream if case.evidence.present[d.path].step < case.evidence.step)
         return next(earlier, None) or foreign_input(case)
+
+    def _damage(self, case: Case) -> Damage | None:
+        """What another agent did to a file that no card names, and over which this program failed."""
+        for each in damages(runs_of(case.before), case.evidence.task, case.team):
+            if each.agent != case.me and failed_over(case.programs[-1], each.path):
+                return each
+        return None
 
     def _overwritten(self, case: Case) -> FileChange | None:
         """An input that an agent not responsible for it wrote last."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from mappa_env.coach.rubric.broken_plan import stopped
 from mappa_env.coach.rubric.case import Case
 from mappa_env.coach.rubric.claims_math import (
     Statement,
@@ -94,16 +95,16 @@ class NumberWalk:
             if box is None:
                 return self._blamed(self._end, r"there is no \boxed{} answer")
             return self._stated(box)
-        tool, code, plan = self._actions[ran].tool, self._actions[ran].code or "", self._plan(ran)
+        tool, plan = self._actions[ran].tool, self._plan(ran)
         assert tool is not None
+        if plan is not None and stopped(plan.said, tool):
+            self.links.append(Link(ran, f"carried out the plan, which failed ({tool.status})"))
+            return self._blamed(plan.step, f"planned {short(plan.said)}, which has no value")
         last = max(step for step, record in self._actions.items() if record.agent == self._actions[ran].agent)
         if last != ran and report_in(self._actions[last].agent, self._actions[last].answer) is None:
             return self._blamed(last, "ended the stay with neither code that ran nor a result")
         if tool.status == "ok":
             return self._blamed(ran, "its code printed no value")
-        if plan is not None and plan.said.number is None and plan.said.text in code:
-            self.links.append(Link(ran, f"carried out the plan, which failed ({tool.status})"))
-            return self._blamed(plan.step, f"planned {short(plan.said)}, which has no value")
         return self._blamed(ran, f"its code failed ({tool.status})")
 
     def _stated(self, box: Statement) -> tuple[int, ...]:

@@ -5,12 +5,13 @@ The names of the facts come from ``mappa_env/probes/facts.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mappa_env.coach.rubric.case import Case
+from mappa_env.coach.rubric.helper_files import module_of
 from mappa_env.coach.rubric.space import FULL, filler_of
-from mappa_env.types import FileChange, Space, ToolResult
+from mappa_env.types import ActionRecord, FileChange, Space, ToolResult
 
 TABLES = ("X_train", "y_train", "X_test")
 MODEL = "model.pkl"
@@ -31,7 +32,7 @@ class Defect(NamedTuple):
     """The ``reason`` why the next agent cannot use ``path``; ``writer`` wrote it last.
 
     ``observed``: the host saw it in the file history. Otherwise it lies in contents, which the probe reports.
-    ``fills``: nothing is wrong with the file but its size.
+    ``fills``: nothing is wrong with the file but its size. ``helper``: it is a file that no card names.
     """
 
     path: str
@@ -39,6 +40,21 @@ class Defect(NamedTuple):
     reason: str
     observed: bool = False
     fills: bool = False
+    helper: bool = False
+
+
+class Look(NamedTuple):
+    """The action of ``agent`` at ``step``: its run, and what the probe found after it."""
+
+    agent: str
+    step: int
+    tool: ToolResult | None
+    probe: Mapping[str, Any] | None
+
+
+def looks_of(records: Iterable[ActionRecord]) -> list[Look]:
+    """What the actions did and what the probe found."""
+    return [Look(record.agent, record.step, record.tool, record.probe) for record in records]
 
 
 def facts_of(case: Case) -> Mapping[str, Any] | None:
@@ -51,8 +67,9 @@ def facts_of(case: Case) -> Mapping[str, Any] | None:
 
 def defects(case: Case) -> list[Defect]:
     """Every defect of the files now in the workspace: tables first, then the model."""
-    runs = [record.tool for record in case.evidence.history]
-    return defects_of(facts_of(case), case.evidence.present, space_of([*runs, case.evidence.tool]))
+    at = case.evidence
+    looks = [*looks_of(at.history), Look(case.me, at.step, at.tool, at.probe)]
+    return defects_of(facts_of(case), at.present, looks)
 
 
 def space_of(runs: Sequence[ToolResult | None]) -> Space | None:
@@ -61,9 +78,12 @@ def space_of(runs: Sequence[ToolResult | None]) -> Space | None:
 
 
 def defects_of(
-    facts: Mapping[str, Any] | None, present: Mapping[str, FileChange], space: Space | None
+    facts: Mapping[str, Any] | None, present: Mapping[str, FileChange], looks: Sequence[Look]
 ) -> list[Defect]:
-    """Every defect that ``facts`` show of the files that were ``present``: tables first, then the model."""
+    """Every defect that ``facts`` show of the files that were ``present``: tables first, then the model.
+
+    ``looks``: at all actions so far.
+    """
     if facts is None:
         return []
     if "probe_failed" in facts:  # a file that breaks the probe breaks the next agent too: blame the newest
@@ -72,16 +92,33 @@ def defects_of(
         return [Defect(newest.path, newest.agent, "opening it fails")] if newest is not None else []
     found = [*_tables(facts), *_model(facts)]
     return [
-        Defect(path, _writer(present[path], reason, space), reason)
+        Defect(path, _writer(present[path], reason, looks), reason)
         for path, reason in found
         if path in present
     ]
 
 
-def _writer(change: FileChange, reason: str, space: Space | None) -> str:
-    """Who wrote a file; if the probe had no space left to try it in, who filled the workspace."""
+def _writer(change: FileChange, reason: str, looks: Sequence[Look]) -> str:
+    """Who made a file unusable: its writer, or who filled the workspace or broke a module that it needs."""
+    space = space_of([look.tool for look in looks])
     filler = filler_of(space.quota, space.after) if space is not None and FULL in reason else None
-    return change.agent if filler is None else filler[0]
+    if filler is not None:
+        return filler[0]
+    breaker = breaker_of(change, looks)
+    return change.agent if breaker is None else breaker.agent
+
+
+def breaker_of(change: FileChange, looks: Sequence[Look]) -> Look | None:
+    """The action that made a model unusable after it was written, by changing a module that it may need."""
+    since = [look for look in looks if look.step >= change.step] if change.path == MODEL else []
+    first = next((look.probe for look in since if look.probe is not None), None)
+    if first is None or any(_model(first)):
+        return None
+    return next((look for look in since if look.agent != change.agent and _changes_module(look.tool)), None)
+
+
+def _changes_module(tool: ToolResult | None) -> bool:
+    return tool is not None and any(module_of(change.path) for change in tool.files)
 
 
 def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from mappa_env.coach.program import Program
 from mappa_env.order import Order
 from mappa_env.parsing import split_thinking
 from mappa_env.types import ActionRecord, Evidence, Team, ToolResult
+from mappa_env.types.revised import revised
 
 
 class Finding(NamedTuple):
@@ -104,6 +105,15 @@ class Case:
     def words(self) -> str:
         """What this segment has said so far, this action included, without thinking: an order reads it."""
         return "\n".join(text for text in (*(record.answer for record in self.own), self.answer) if text)
+
+    @cached_property
+    def closing(self) -> bool:
+        """Whether nobody acts after this segment, if it ends with this action."""
+        history = self.evidence.history
+        if not history:
+            return len(self.team.names) == 1
+        ended = revised(history[-1], agent=self.me, answer=self.answer, last_turn=True)
+        return self.order.over((*history, ended))
 
     def mine(self, path: str) -> bool:
         """Whether ``path`` is an existing file that this agent wrote last, be it with the same content."""

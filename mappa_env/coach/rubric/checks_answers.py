@@ -7,17 +7,18 @@ wrong answers is not, if it repeats one of them. Nobody is judged on what it cou
 from __future__ import annotations
 
 from mappa_env.coach.rubric.case import Case, Finding
-from mappa_env.coach.rubric.checks_math import box_is_right, gold_of, math_code, origin_of
+from mappa_env.coach.rubric.checks_math import box_is_right, gold_of, math_code
 from mappa_env.coach.rubric.claims_math import (
     Statement,
     answers_of,
     box_in,
-    chain_of,
     is_right,
+    output_of,
     same,
     short,
     stated_in,
 )
+from mappa_env.coach.rubric.handed_on import Points, carried_on, handed_on
 from mappa_env.order import said
 from mappa_env.order.steps import DONE, KEY
 
@@ -31,6 +32,7 @@ def math_solution(
     wrong: float = 0.1,
     followed: float = 0.8,
     careless: float = 0.6,
+    coasted: float = 0.4,
     unfinished: float = 0.2,
     failed: float = 0.1,
 ) -> Finding | None:
@@ -38,34 +40,61 @@ def math_solution(
 
     None: it hands over to another agent. ``followed``: it has not answered before, all answers that it saw
     are one and the same wrong value, and it repeats that. ``careless``: it repeats one of several, all wrong.
-    Where the grader takes its answer, only a box counts. Without the truth: it states an answer, and not
-    another one than its program printed.
+    ``coasted``: it repeats what others computed, although their plan or output is right. Where the grader
+    takes its answer, only a box counts. Without the truth: it states an answer, and not another one than its
+    program printed.
     """
     if case.offered and case.evidence.outcome is None and said(case.words, KEY) != DONE:
         return None
     box = box_in(case.me, case.answer)
     answer = box or stated_in(case.me, case.answer)
     if case.evidence.tool is not None and not (case.evidence.last_turn and answer is not None):
-        return math_code(case, wrong=wrong, followed=followed, unfinished=unfinished, failed=failed)
+        found = math_code(case, wrong=wrong, followed=followed, unfinished=unfinished, failed=failed)
+        return _computed(case, found, Points(wrong, followed, careless, coasted))
     if answer is None:
         return Finding(0.0, "it states no answer", case.me)
     if box is None and _is_graded(case):
         return Finding(0.0, r"there is no \boxed{} answer", case.me)
-    gold, seen = gold_of(case), answers_of(case.seen)
-    own = seen.pop(case.me, None)
+    gold, mine = gold_of(case), answers_of(case.own).get(case.me)
     if gold is None:
-        if own is not None and case.programs and not same(own, answer):
-            return Finding(wrong, f"the answer {short(answer)} is not the output, {short(own)}", case.me)
+        if mine is not None and case.programs and not same(mine, answer):
+            return Finding(wrong, f"the answer {short(answer)} is not the output, {short(mine)}", case.me)
         return Finding(1.0, f"it states the answer {short(answer)}")
     if box_is_right(case, gold) if box is not None else is_right(answer, gold):
         return Finding(1.0, f"the answer {short(answer)} is right")
-    repeated = [each for each in seen.values() if same(each, answer)]
-    if own is not None or not repeated or any(is_right(each, gold) for each in seen.values()):
+    if mine is not None and not same(mine, answer):
         return Finding(wrong, f"the answer {short(answer)} is wrong", case.me)
-    source = _source(case, answer, gold)
+    return _chosen(case, answer, gold, Points(wrong, followed, careless, coasted))
+
+
+def _computed(case: Case, found: Finding, points: Points) -> Finding:
+    """``found``; for code with a wrong output, whether its agent chose that among the answers it saw."""
+    gold, tool = gold_of(case), case.evidence.tool
+    output = None if tool is None else output_of(case.me, tool)
+    if gold is None or output is None or output.number is None or is_right(output, gold):
+        return found
+    return _chosen(case, output, gold, points)
+
+
+def _chosen(case: Case, answer: Statement, gold: str, points: Points) -> Finding:
+    """Judge a wrong ``answer`` by the answers of others that this agent saw."""
+    given, seen = handed_on(case, answer), answers_of(case.seen)
+    seen.pop(case.me, None)
+    worker = given.chain.ran
+    if worker not in (None, case.me):  # what was planned and computed is one answer, and may disagree
+        seen.pop(str(worker), None)
+    repeated = [each for each in seen.values() if same(each, answer)]
+    handed = any(same(answer, each) for each in given.known) and worker not in (None, case.me)
+    before = answers_of(case.earlier).get(case.me)
+    if before is not None or not (repeated or handed) or any(is_right(each, gold) for each in seen.values()):
+        return Finding(points.wrong, f"the answer {short(answer)} is wrong", case.me)
+    if handed:
+        return carried_on(case, answer, given, gold, points)
+    source = _source(case, answer)
     if len(repeated) < len(seen):
-        return Finding(careless, f"the answer {short(answer)} takes one side of several, all wrong", source)
-    return Finding(followed, f"the answer {short(answer)} repeats what all others said", source)
+        said = f"the answer {short(answer)} takes one side of several, all wrong"
+        return Finding(points.careless, said, source)
+    return Finding(points.followed, f"the answer {short(answer)} repeats what all others said", source)
 
 
 def math_review(case: Case, *, wrong: float = 0.1) -> Finding | None:
@@ -112,12 +141,11 @@ def _is_graded(case: Case) -> bool:
     return case.answerer == case.me or (case.answerer is None and case.evidence.outcome is not None)
 
 
-def _source(case: Case, answer: Statement, gold: str) -> str | None:
-    """Who brought up a wrong answer that this agent repeats: the root of an output, else who said it."""
-    chain = chain_of(case.seen)
-    if chain.output is not None and same(chain.output, answer):
-        return origin_of(chain, gold)
+def _source(case: Case, answer: Statement) -> str | None:
+    """Who of the others brought up a wrong answer that this agent repeats."""
     for record in case.seen:
+        if record.agent == case.me:
+            continue
         found = answers_of([record])
         if found and same(found[record.agent], answer):
             return record.agent

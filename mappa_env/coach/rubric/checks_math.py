@@ -6,6 +6,7 @@ With the hidden truth in the evidence, checks compare with it; without it, they 
 from __future__ import annotations
 
 from mappa_env.coach.program import exception_of
+from mappa_env.coach.rubric.broken_plan import stopped
 from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.claims_math import (
     Chain,
@@ -22,6 +23,7 @@ from mappa_env.coach.rubric.claims_math import (
     short,
     stated_in,
 )
+from mappa_env.coach.rubric.handed_on import Points, carried_on, handed_on, origin_of, stopper_of
 from mappa_env.grading.math import grade_answer
 from mappa_env.types import ToolResult
 
@@ -64,19 +66,28 @@ def math_code(
     blocked: float = 0.6,
     unfinished: float = 0.2,
     failed: float = 0.1,
-    misreported: float = 0.1,
+    repeated: float = 0.2,
 ) -> Finding:
     """Check the code's output against the truth and the plan; for a turn without code, check its report.
 
-    ``followed``: it computed a wrong plan. ``blocked``: it carried out a plan that cannot run.
-    ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
+    ``followed``: it computed a wrong plan, or reports what that gave. ``blocked``: it carried out a plan that
+    cannot run. ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
+    ``repeated``: it reports its own wrong output again.
     """
     tool, gold, chain = case.evidence.tool, gold_of(case), chain_of(case.seen)
     if tool is None:
-        return _report(case, chain, gold, misreported, unfinished)
+        return _report(
+            case,
+            chain,
+            wrong=wrong,
+            nothing=unfinished,
+            blocked=blocked,
+            followed=followed,
+            repeated=repeated,
+        )
     if tool.status != "ok":
         plan = chain.plan
-        if plan is not None and plan.number is None and plan.text in (case.evidence.code or ""):
+        if plan is not None and stopped(plan, tool):
             return Finding(blocked, f"the plan was carried out but cannot run: {_how(tool)}", plan.agent)
         return Finding(failed if case.evidence.last_turn else unfinished, f"it failed: {_how(tool)}", case.me)
     output = output_of(case.me, tool)
@@ -96,85 +107,85 @@ def math_code(
 
 
 def _unchecked_output(case: Case, chain: Chain, output: Statement, wrong: float) -> Finding:
-    plan = chain.plan
-    if plan is not None and plan.number is not None and not same(plan, output):
+    if _unlike(chain.plan, output):
         return Finding(wrong, f"the code printed {short(output)}, which is not the plan's value", case.me)
     return Finding(1.0, f"the code printed {short(output)}")
 
 
-def _report(case: Case, chain: Chain, gold: str | None, wrong: float, nothing: float) -> Finding:
+def _unlike(plan: Statement | None, output: Statement) -> bool:
+    return plan is not None and plan.number is not None and not same(plan, output)
+
+
+def _report(
+    case: Case,
+    chain: Chain,
+    *,
+    wrong: float,
+    nothing: float,
+    blocked: float,
+    followed: float,
+    repeated: float,
+) -> Finding:
     """A turn without code: 0 before the first run; after it, the report of the output counts."""
     if not case.programs and all(record.tool is None for record in case.earlier):
         return Finding(0.0, "no code was run, although this work needs it", case.me)
-    result = report_in(case.me, case.answer)
+    result, gold = report_in(case.me, case.answer), gold_of(case)
+    valued = result is not None and result.number is not None
+    if chain.output is None and not valued and (stopper := stopper_of(case)) is not None:
+        return Finding(blocked, "there is no value to report, since the plan cannot run", stopper)
     if result is None:
         return Finding(0.0, "the turn reports no result", case.me)
     right = gold is not None and is_right(result, gold)
     output = chain.output
     if output is None:
-        last = (*case.earlier, *case.own)[-1]
-        earlier = last.verdict.blame or case.me
         if right:
             return Finding(0.5, "the reported result is right, but no run printed it")
-        score = wrong if result.number is not None else nothing
-        return Finding(score, f"no run printed a result, but {short(result)} was reported", earlier)
-    if same(result, output):
-        blame = None if gold is None or right else origin_of(chain, gold)
-        return Finding(1.0, f"the report {short(result)} is what the code printed", blame)
+        return Finding(
+            wrong if valued else nothing,
+            f"no run printed a result, but {short(result)} was reported",
+            case.me,
+        )
+    if not same(result, output):
+        if right:
+            return Finding(1.0, "the report corrects a wrong output")
+        return Finding(wrong, f"the report {short(result)} is not the output, {short(output)}", case.me)
+    said = f"the report {short(result)} is what the code printed"
+    if gold is None:
+        unlike = _unlike(chain.plan, output)
+        return (
+            Finding(repeated, f"{said}, which is not the plan's value", case.me)
+            if unlike
+            else Finding(1.0, said)
+        )
     if right:
-        return Finding(1.0, "the report corrects a wrong output")
-    return Finding(wrong, f"the report {short(result)} is not the output, {short(output)}", case.me)
+        return Finding(1.0, said)
+    source = origin_of(chain, gold)
+    return Finding(repeated if source == case.me else followed, f"{said}, which is wrong", source)
 
 
 def math_answer(
-    case: Case, *, wrong: float = 0.1, followed: float = 0.8, careless: float = 0.6, blocked: float = 0.6
+    case: Case,
+    *,
+    wrong: float = 0.1,
+    followed: float = 0.8,
+    careless: float = 0.6,
+    coasted: float = 0.4,
+    blocked: float = 0.6,
 ) -> Finding:
     """Check the boxed answer against the truth and against the values that this agent received.
 
-    ``followed``: the box repeats a wrong value that all upstream agents agreed on. ``careless``: it repeats a
-    report that contradicts the printed output. ``blocked``: upstream agents passed on no value.
+    ``blocked``: upstream agents passed on no value. The other options are the ``Points`` of ``carried_on``.
     """
-    gold, chain = gold_of(case), chain_of(case.seen)
-    box = box_in(case.me, case.answer)
+    gold, box = gold_of(case), box_in(case.me, case.answer)
     if box is None:
         return Finding(0.0, r"there is no \boxed{} answer", case.me)
     if gold is not None and box_is_right(case, gold):
         return Finding(1.0, "the boxed answer is right")
-    output, result = chain.output, chain.result
-    if result is not None and result.number is None and not same(box, result):
-        result = None  # words pass no value on, unless the answer is words
-    if output is not None and output.number is None and not same(box, output):
-        output = None
-    if output is None and result is not None and result.number is None:
-        result = None  # "result: none" passes nothing on
-    reached = [said for said in (output, result) if said is not None]
-    if not reached:
-        return Finding(blocked, "no value was handed on to answer with", chain.ran or _computer(case))
-    if not any(same(box, said) for said in reached):
-        said = short(reached[-1])
-        return Finding(wrong, f"the box {short(box)} is not the value that was handed on, {said}", case.me)
-    torn = output is not None and result is not None and not same(output, result)
-    if torn:
-        assert result is not None
-        blame = origin_of(chain, gold) if gold is not None and not same(box, result) else result.agent
-        return Finding(careless, "the box takes one side where output and report differ", blame)
-    if gold is None:
-        return Finding(1.0, "the box is the value that was handed on")
-    return Finding(followed, "the box repeats the wrong value that was handed on", origin_of(chain, gold))
-
-
-def origin_of(chain: Chain, gold: str) -> str | None:
-    """The agent that introduced the wrong value.
-
-    The planner if the plan is wrong and was followed, the reporter if the output was right, else the agent
-    that ran the code.
-    """
-    plan, output = chain.plan, chain.output
-    if output is not None and chain.result is not None and is_right(output, gold):
-        return chain.result.agent
-    if output is None or plan is None or plan.number is None:
-        return chain.ran
-    return plan.agent if not is_right(plan, gold) and same(plan, output) else output.agent
+    given = handed_on(case, box)
+    if not given.computed:
+        blame = stopper_of(case) or given.chain.ran or _computer(case)
+        return Finding(blocked, "no value was handed on to answer with", blame)
+    return carried_on(case, box, given, gold, Points(wrong, followed, careless, coasted))
 
 
 def _computer(case: Case) -> str | None:

@@ -77,12 +77,12 @@ def reported(case: Case, *, wrong: float = 0.1, none: float = 0.3) -> Finding | 
 
 
 def text_answer(
-    case: Case, *, wrong: float = 0.1, followed: float = 0.8, blocked: float = 0.6
+    case: Case, *, wrong: float = 0.1, followed: float = 0.8, blocked: float = 0.6, idle: float = 0.3
 ) -> Finding | None:
     r"""Check the answer in ``\boxed{}`` against the truth and against what an agent before reported.
 
-    ``followed``: wrong, but as reported. ``blocked``: no answer where none was reported. 0: no box, although
-    there was a report.
+    ``followed``: wrong, but as reported. ``blocked``: an answer where none was reported, ``idle``: no box
+    there. 0: no box, although there was a report.
     """
     truth = case.evidence.truth
     if truth is None or not case.evidence.last_turn:
@@ -94,7 +94,7 @@ def text_answer(
     source, report = _last_report(case.before)
     if report in (None, NOTHING):
         blame = source or next((record.agent for record in reversed(case.before)), case.me)
-        return Finding(blocked, "no answer reached it", blame)
+        return Finding(blocked if said else idle, "no answer reached it", blame)
     if not said:
         return Finding(0.0, r"there is no answer in \boxed{}", case.me)
     if said == report:

@@ -17,7 +17,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mappa_env.coach.rubric.artifacts import MODEL, Defect, defects, facts_of, other_format, section
+from mappa_env.coach.rubric.artifacts import (
+    MODEL,
+    Defect,
+    defects,
+    facts_of,
+    other_format,
+    section,
+    unknown_work,
+)
 from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.checks_work import BLOCKED, unwritten, why
 from mappa_env.coach.rubric.inputs import unsound_inputs
@@ -45,7 +53,7 @@ _RANGES = {"probability": (0.02, 0.98), "nonnegative": (0.0, math.inf)}
 def tables(
     case: Case, *, id_kept: float = 0.8, poor: float = 0.4, worthless: float = LEAST
 ) -> Finding | None:
-    """Check whether the tables that this agent wrote are usable. None: it has not written all.
+    """Check whether the tables that this agent wrote are usable. None: not all are written, or can be read.
 
     ``poor``: fewer than half of the task's columns or rows are kept. ``worthless``: the tables have the right
     form, but no model learns from them what test.csv asks for; only the hidden truth tells that.
@@ -58,6 +66,8 @@ def tables(
     mine = [defect for defect in defects(case) if defect.writer == case.me]
     if mine:
         return _bad(case, "; ".join(f"{d.path} is unusable: {d.reason}" for d in mine[:3]))
+    if unknown_work(case) is not None:
+        return None
     if (bare := _worthless(case, facts)) is not None:
         return Finding(worthless, f"{bare.path}: {bare.reason}", bare.writer)
     if thin := _poor(case):
@@ -68,8 +78,8 @@ def tables(
 
 
 def model(case: Case) -> Finding | None:
-    """Check how well the model that this agent wrote predicts. None: it has written none."""
-    if unwritten(case):
+    """Check how well the model that this agent wrote predicts. None: it has written none that can be read."""
+    if unwritten(case) or unknown_work(case) is not None:
         return None
     facts = facts_of(case)
     if facts is None:

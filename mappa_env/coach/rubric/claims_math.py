@@ -137,6 +137,13 @@ def has_steps(answer: str) -> bool:
     return {"1", "2"} <= {number.lstrip("0") for number in _STEP.findall(answer[-20_000:])}
 
 
+def python_of(plan: str) -> str:
+    """The expression in ``plan``, without comment, name and result; empty if it has other characters."""
+    name, *others = _EQUALS.split(_MODULE.sub("", _COMMENT.sub("", plan)))
+    source = (others[0] if others and name.strip().isidentifier() else name).strip()
+    return source if _PYTHON.fullmatch(source) and not _GLUED.search(source) else ""
+
+
 def loops(plan: str) -> bool:
     """Whether ``plan`` is a Python expression with a loop, which only running it could evaluate."""
     plan = _COMMENT.sub("", plan)

@@ -98,17 +98,24 @@ class RubricCoach(BaseCoach):
         if infrastructure_failed(evidence):
             return Verdict("abstain", None, "the sandbox was unavailable: nothing to judge", coach=self.name)
         case = Case(evidence, self._order, self._answerer)
-        if (path := unknown_work(case)) is not None:
-            return Verdict("abstain", None, f"this coach cannot read {path}", coach=self.name)
         checks, caps = self._roles[evidence.agent.role]
         found = {row.name: (row, finding) for row, check in checks if (finding := check(case)) is not None}
         weight = sum(row.weight for row, _ in found.values())
-        if not weight:
+        limits = [
+            cap.at_most
+            for cap in caps
+            if cap.criterion in found and found[cap.criterion][1].score < cap.below
+        ]
+        unread = None if weight else unknown_work(case)
+        if unread is not None and not limits:
+            return Verdict("abstain", None, f"this coach cannot read {unread}", coach=self.name)
+        if not weight and unread is None:
             return Verdict("abstain", None, "no criterion of the rubric applies here", coach=self.name)
-        score = 10 * sum(row.weight * finding.score for row, finding in found.values()) / weight
-        for cap in caps:
-            if cap.criterion in found and found[cap.criterion][1].score < cap.below:
-                score = min(score, cap.at_most)
+        # Whatever an unread file holds, its agent answers for what else the host observed.
+        earned = (
+            sum(row.weight * finding.score for row, finding in found.values()) / weight if weight else 1.0
+        )
+        score = min(10 * earned, *limits) if limits else 10 * earned
         unseen = unknown_input(case)
         if unseen is not None and score < 10 * BLOCKED and intact(case).score == 1:
             return Verdict(

@@ -18,12 +18,20 @@ from mappa_env.coach.rubric.artifacts import (
     PATHS,
     Defect,
     defects_of,
+    looks_of,
     other_format,
     section,
-    space_of,
     unknown_files,
 )
 from mappa_env.coach.rubric.case import Case, deleted_by, start_of
+from mappa_env.coach.rubric.helper_files import (
+    LIBRARIES,
+    damages,
+    failed_over,
+    module_of,
+    runs_of,
+    stands_in,
+)
 from mappa_env.coach.rubric.obstacles import damaged, filled, obstacles
 from mappa_env.order import Order
 from mappa_env.types import ActionRecord, FileChange, Task, Team
@@ -44,7 +52,8 @@ def unsound_inputs(case: Case, writer: FileChange | None = None) -> tuple[Defect
     unwritten = [path for path in case.evidence.agent.requires if not case.mine(path)]
     harmed = damaged(unwritten, case.before, case.me)
     filler = filled(case.me, case.programs)
-    return (*found, *harmed, *(each for each in (filler, foreign_input(case)) if each is not None))
+    helpers = broken_helpers(case.team, task, case.before, case.me, case.programs)
+    return (*found, *harmed, *helpers, *(each for each in (filler, foreign_input(case)) if each is not None))
 
 
 def unknown_input(case: Case) -> str | None:
@@ -77,7 +86,7 @@ def _unsound(order: Order, task: Task, before: Sequence[ActionRecord], agent: st
             found[path] = Defect(path, change.agent, f"it is a {change.kind}, not a file", True)
         elif change.agent and path not in {name for spec in team for name in spec.requires}:
             found[path] = Defect(path, change.agent, "it was overwritten", True)
-    for defect in defects_of(facts, present, space_of([record.tool for record in before])):
+    for defect in defects_of(facts, present, looks_of(before)):
         if defect.path in team[agent].reads and defect.writer:
             found.setdefault(defect.path, defect)
     causes = (*found.values(), *obstacles(team[agent].requires, before, agent))
@@ -99,6 +108,8 @@ def _root(order: Order, task: Task, before: Sequence[ActionRecord], cause: Defec
     runs = [Program(record.code or "", record.tool) for record in segment if record.tool is not None]
     if (filler := filled(writer, runs)) is not None:
         return filler.writer
+    if helpers := broken_helpers(team, task, earlier, writer, runs):
+        return helpers[0].writer
     if (foreign := _foreign(team, task, earlier, writer, runs)) is not None:
         return foreign.writer
     return "" if _unknown(_files(team, task, earlier), earlier, writer, runs) is not None else writer
@@ -131,6 +142,31 @@ def _foreign(
         if writer not in ("", agent) and programs[-1].uses(path):
             return Defect(path, writer, OTHER_LOADER)
     return None
+
+
+def broken_helpers(
+    team: Team, task: Task, before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
+) -> list[Defect]:
+    """The files that no card names, that others damaged or put there, and that programs of ``agent`` met."""
+    runs = [run for run in programs if run.tool.status in ("ok", "error")]
+    found = [
+        Defect(each.path, each.agent, f"it was {each.how}", observed=True, helper=True)
+        for each in (damages(runs_of(before), task, team) if runs else ())
+        if each.agent != agent
+        and any(
+            failed_over(run, each.path) or (run.tool.status == "ok" and run.uses(each.path)) for run in runs
+        )
+    ]
+    others = {
+        change.path: change.agent
+        for record in before
+        for change in _changes(record)
+        if module_of(change.path) in LIBRARIES and record.agent != agent
+    }
+    for path, writer in others.items():
+        if any(stands_in(run, path) for run in runs):
+            found.append(Defect(path, writer, "it stands in for a library", observed=True, helper=True))
+    return found
 
 
 def _facts(before: Sequence[ActionRecord]) -> Mapping[str, Any] | None:

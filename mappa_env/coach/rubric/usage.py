@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mappa_env.coach.program import BLUNDERS, Program, exception_of
 from mappa_env.coach.rubric.artifacts import RUNS_CODE, Defect
+from mappa_env.coach.rubric.helper_files import failed_over, stands_in
 
 
 def tried(programs: Sequence[Program], causes: Sequence[Defect]) -> bool:
@@ -27,6 +28,8 @@ def explains(cause: Defect, run: Program) -> bool:
     """
     if cause.fills:
         return run.out_of_space
+    if cause.helper:
+        return failed_over(run, cause.path) or stands_in(run, cause.path)
     if run.tool.status == "ok" or not run.uses(cause.path):
         return False
     if run.tool.status != "error":

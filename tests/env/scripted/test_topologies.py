@@ -18,6 +18,8 @@ MATHS = ("math_single", "math_debate", "math_mixture", "math_manager", "math_ref
 DATA = ("dsbench_single", "dsbench_manager")
 HIDDEN = {("reviewer", "accepts_all")}
 """Faults that show only where another agent errs, too."""
+SHOWN = {("math_manager", "coder_0")}
+"""Whose wrong value the plan or the output shows to the agent that takes it over."""
 
 
 def faults_of(name: str) -> list[tuple[str, str]]:
@@ -92,7 +94,8 @@ def test_who_errs_earns_the_least(name: str, agent: str, fault: str, games: dict
         rewards = play(games[name], team, index)
         others = [reward for other, mine in rewards.items() if other != agent for reward in mine]
         assert min(rewards[agent]) <= 2.0, (fault, rewards)
-        assert min(others, default=10.0) >= 6.0, (fault, rewards)
+        least = 4.0 if (name, agent) in SHOWN else 6.0
+        assert min(others, default=10.0) >= least, (fault, rewards)
 
 
 def test_who_accepts_a_wrong_answer_is_to_blame_too(games: dict[str, Episode]) -> None:

@@ -94,6 +94,11 @@ def test_a_wrong_answer_that_the_solver_states_is_its_own() -> None:
         ("3*4+2", ran("", "error", "SyntaxError: invalid syntax"), 2, "coder_0"),
         ("3*4+2", ran("14\n", "timeout"), 2, "coder_0"),
         ("1+frob(2)", ran("", "error", "NameError: name 'frob' is not defined"), 6, "solver_0"),
+        ("1+frob(2)", ran("", "error", "ZeroDivisionError: division by zero"), 2, "coder_0"),
+        ("1//0", ran("", "error", "ZeroDivisionError: integer division or modulo by zero"), 6, "solver_0"),
+        ("9**9**9", ran("", "timeout"), 6, "solver_0"),
+        ("9**9**9", ran("", "error", "ZeroDivisionError: division by zero"), 2, "coder_0"),
+        ("think hard", ran("", "error", "SyntaxError: invalid syntax"), 2, "coder_0"),
     ],
 )
 def test_coder_code(plan: str, tool: ToolResult, score: float, blame: str | None) -> None:
@@ -115,7 +120,7 @@ def test_coder_code(plan: str, tool: ToolResult, score: float, blame: str | None
         ("14", "result: 14, since 3*4 = 12", 10, None),
         ("14", "The answer is 12, 13, 14 or 15.", 1, "coder_0"),
         ("14", "result: 41", 1, "coder_0"),
-        ("12", "result: 12", 10, "coder_0"),  # an honest report of what it computed wrongly before
+        ("12", "result: 12", 2, "coder_0"),  # it repeats its own error
         ("12", "result: 14", 10, None),
         ("14", "that is all", 0, "coder_0"),
         ("", "result: 14", 5, None),
@@ -144,8 +149,14 @@ def test_coder_without_code() -> None:
         ("3*4+2", "14", "14", r"\boxed{14}", 10, None),
         ("3*4", "12", "12", r"\boxed{12}", 8, "solver_0"),
         ("3*4", "12", "12", r"\boxed{14}", 10, None),
-        ("3*4+2", "12", "12", r"\boxed{12}", 8, "coder_0"),
-        ("3*4+2", "14", "41", r"\boxed{41}", 6, "coder_0"),
+        ("3*4+2", "12", "12", r"\boxed{12}", 4, "coder_0"),  # the plan that it saw is right
+        ("first the product, then 2 more", "12", "12", r"\boxed{12}", 8, "coder_0"),
+        ("3*4", "13", "13", r"\boxed{13}", 6, "coder_0"),
+        ("3*4", "13", "13", r"\boxed{12}", 6, "solver_0"),
+        ("3*4", "14", "14", r"\boxed{12}", 1, "verifier_0"),
+        ("3*4+2", "14", "41", r"\boxed{41}", 4, "coder_0"),
+        ("as usual", "14", "41", r"\boxed{41}", 4, "coder_0"),  # the output that it saw is right
+        ("as usual", "41 (14 cases)", "14", r"\boxed{41}", 6, "coder_0"),
         ("3*4+2", "14", "41", r"\boxed{14}", 10, None),
         ("3*4+2", "14", "14", r"\boxed{41}", 1, "verifier_0"),
         ("3*4+2", "14", "14", "the answer is 14", 0, "verifier_0"),

@@ -1,0 +1,110 @@
+"""The values that reach an agent that answers: of the plan, of the output, of the report on it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mappa_env.coach.rubric.broken_plan import stopped
+from mappa_env.coach.rubric.case import Case, Finding
+from mappa_env.coach.rubric.claims_math import Chain, Statement, chain_of, is_right, same, short
+from mappa_env.grading.reading import numbers_in
+
+
+class HandedOn(NamedTuple):
+    """What this agent could see; None: it has no value, or is this agent's own.
+
+    ``shown``: the program printed the report's value, so the report may be what the program means to say.
+    """
+
+    chain: Chain
+    plan: Statement | None
+    output: Statement | None
+    result: Statement | None
+    shown: bool
+
+    @property
+    def computed(self) -> list[Statement]:
+        """The output and its report."""
+        return [said for said in (self.output, self.result) if said is not None]
+
+    @property
+    def known(self) -> list[Statement]:
+        """What was computed, and the plan; empty if nothing was computed."""
+        return [*self.computed, *([self.plan] if self.plan is not None and self.computed else [])]
+
+
+def handed_on(case: Case, answer: Statement) -> HandedOn:
+    """What reached this agent. Words pass no value on, unless its ``answer`` is these words."""
+    chain = chain_of(case.seen)
+
+    def valued(said: Statement | None) -> Statement | None:
+        return said if said is not None and (said.number is not None or same(answer, said)) else None
+
+    output, result, plan = valued(chain.output), valued(chain.result), chain.plan
+    if output is None and result is not None and result.number is None:
+        result = None  # "result: none" passes nothing on
+    if plan is not None and (plan.number is None or plan.agent == case.me):
+        plan = None
+    run = next((record.tool for record in reversed(case.seen) if record.tool is not None), None)
+    shown = run is not None and result is not None and result.number in numbers_in(run.stdout)
+    return HandedOn(chain, plan, output, result, shown)
+
+
+class Points(NamedTuple):
+    """What a wrong answer earns (0-1).
+
+    ``wrong``: nothing that its agent could see has its value. ``followed``: all of that has. ``coasted``: the
+    plan or the output has another value, which is right, so a look at it would have helped. ``careless``: the
+    values differ, and it takes one.
+    """
+
+    wrong: float
+    followed: float
+    careless: float
+    coasted: float
+
+
+def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None, points: Points) -> Finding:
+    """Judge an ``answer`` that is wrong, or cannot be checked without ``gold``, by what reached its agent."""
+    chain, plan, output = given.chain, given.plan, given.output
+    said = f"the answer {short(answer)}"
+    if not any(same(answer, each) for each in given.computed):
+        last = given.computed[-1]
+        right = gold is not None and any(is_right(each, gold) for each in given.computed)
+        if plan is not None and same(answer, plan) and not right:
+            return Finding(points.careless, f"{said} is that of the plan, and not {short(last)}", plan.agent)
+        return Finding(points.wrong, f"{said} is not the value that was handed on, {short(last)}", case.me)
+    torn = "takes one side where what was handed on differs"
+    if gold is None:
+        if all(same(answer, each) for each in given.computed):
+            return Finding(1.0, f"{said} is the value that was handed on")
+        return Finding(points.careless, f"{said} {torn}", given.computed[-1].agent)
+    source = origin_of(chain, gold)
+    others = [each for each in given.known if not same(answer, each)]
+    if not others:
+        return Finding(points.followed, f"{said} repeats the wrong value that was handed on", source)
+    plain = [plan, None if given.shown else output]
+    if any(each is not None and each in others and is_right(each, gold) for each in plain):
+        return Finding(points.coasted, f"{said} {torn}, and a look at that would have shown it wrong", source)
+    return Finding(points.careless, f"{said} {torn}", source)
+
+
+def origin_of(chain: Chain, gold: str) -> str | None:
+    """The agent that introduced the wrong value.
+
+    The planner if the plan is wrong and was followed, the reporter if the output was right, else the agent
+    that ran the code.
+    """
+    plan, output = chain.plan, chain.output
+    if output is not None and chain.result is not None and is_right(output, gold):
+        return chain.result.agent
+    if output is None or plan is None or plan.number is None:
+        return chain.ran
+    return plan.agent if not is_right(plan, gold) and same(plan, output) else output.agent
+
+
+def stopper_of(case: Case) -> str | None:
+    """Who planned what the last run could not carry out; None: it failed for a reason of its own."""
+    run = next((record.tool for record in reversed(case.seen) if record.tool is not None), None)
+    plan = chain_of(case.seen).plan
+    return plan.agent if plan is not None and run is not None and stopped(plan, run) else None

@@ -1,0 +1,154 @@
+"""Agents of mathematics teams that take over what is wrong, in real episodes: the host's facts decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from mappa_env.cards import read_card
+from mappa_env.coach.blame.attribution import attribute
+from mappa_env.coach.culprit import culprit
+from mappa_env.episode.episode import Episode
+from paths import REGISTRY
+from rubric_play import code
+
+CARDS = ("mathchat", "math_manager", "math_debate")
+
+
+@pytest.fixture(scope="module")
+def games() -> Iterator[dict[str, Episode]]:
+    made = {
+        name: Episode(read_card(REGISTRY / name), prompts="compact", sandbox="calculator") for name in CARDS
+    }
+    yield made
+    for game in made.values():
+        game.close()
+
+
+def play(game: Episode, *texts: str) -> list[tuple[str, float | None, str | None]]:
+    """Act with ``texts``, in which {gold}, {wrong} and {expr} stand for values of the task."""
+    game.reset(seed=1, task_id=game.tasks.ids[1])
+    gold = str(game.task.truth["answer"])
+    values = {
+        "gold": gold,
+        "wrong": str(int(gold) + 1),
+        "other": str(int(gold) + 2),
+        "expr": game.task.meta["expr"],
+    }
+    for text in texts:
+        for name, value in values.items():
+            text = text.replace(f"{{{name}}}", value)
+        game.act(text)
+    return [(action.agent, action.verdict.score, action.verdict.blame) for action in game.actions]
+
+
+BROKEN = "1 + frob(2)"
+CARRIED_OUT = {
+    "plain": (f"print({BROKEN})",),
+    "black": ("result = 1 + frob(", "    2,", ")", "print(result)"),
+    "caught": ("try:", f"    print({BROKEN})", "except ZeroDivisionError:", "    print('?')"),
+    "helper": ("def compute():", "    return 1 + frob(2)", "print(f'{compute()}')"),
+    "put together": ("print(eval('1 + fr' + 'ob(2)'))",),
+}
+OWN = {
+    "comment": (f"# {BROKEN}", "print(1 // 0)"),
+    "string": (f"plan = '{BROKEN}'", "prnt(plan)"),
+    "docstring": (f'"""{BROKEN}"""', "import nosuch_module"),
+    "f-string": (f"print(f'plan: {BROKEN} {{missing}}')",),
+    "caught": (
+        "try:",
+        "    raise KeyError('x')",
+        "except KeyError as error:",
+        f"    raise ValueError('{BROKEN}')",
+    ),
+    "unreached": ("int('x')", f"print({BROKEN})"),
+    "syntax": (f"print({BROKEN}",),
+}
+
+
+@pytest.mark.parametrize("wording", CARRIED_OUT)
+def test_who_carries_out_a_plan_that_cannot_run_is_blocked(games: dict[str, Episode], wording: str) -> None:
+    game = games["mathchat"]
+    said = code(*CARRIED_OUT[wording])
+    rows = play(game, f"plan: {BROKEN}", said, "It cannot run.", r"\boxed{none}")
+    solver, *others = rows
+    assert solver == ("solver_0", 0.5, "solver_0")
+    assert [row[1:] for row in others] == [(6, "solver_0")] * 3
+    assert culprit(game.actions) == "solver_0"
+    assert attribute(game.trajectory, game.card).culprit == 0
+
+
+@pytest.mark.parametrize("wording", OWN)
+def test_to_quote_a_plan_excuses_no_crash(games: dict[str, Episode], wording: str) -> None:
+    game = games["mathchat"]
+    rows = play(game, f"plan: {BROKEN}", code(*OWN[wording]), "It crashed.", r"\boxed{none}")
+    assert rows[1] == ("coder_0", 2, "coder_0")
+    assert rows[2] == ("coder_0", 0, "coder_0")
+    assert attribute(game.trajectory, game.card).culprit in (1, 2)
+
+
+@pytest.mark.parametrize(
+    "report", ["result: {wrong}", "The answer is {wrong}.", r"So it is \boxed{{wrong}}."]
+)
+def test_who_repeats_its_own_wrong_output_does_not_repair_it(games: dict[str, Episode], report: str) -> None:
+    game = games["mathchat"]
+    rows = play(game, "plan: {expr}", code("print({wrong})"), report, r"\boxed{{gold}}")
+    assert [row[1] for row in rows] == [10, 1, 2, 10]
+    rows = play(game, "plan: {wrong}", code("print({wrong})"), report, r"\boxed{{gold}}")
+    assert rows[2] == ("coder_0", 8, "solver_0")
+
+
+@pytest.mark.parametrize(
+    "words", ["", "I checked the plan, the code and its output. ", "Ich habe alles geprüft: "]
+)
+@pytest.mark.parametrize(
+    ("plan", "output", "report", "box", "score"),
+    [
+        ("{expr}", "{wrong}", "{wrong}", "{wrong}", 4),
+        ("{expr}", "{gold}", "{wrong}", "{wrong}", 4),
+        ("{expr}", "{wrong}", "{wrong}", "{gold}", 10),
+        ("", "{wrong}", "{wrong}", "{wrong}", 8),
+        ("{wrong}", "{wrong}", "{wrong}", "{wrong}", 8),
+        ("{wrong}", "{other}", "{other}", "{other}", 6),
+        ("{expr}", "{wrong}", "{wrong}", "{other}", 1),
+    ],
+)
+def test_a_judge_that_copies_what_it_could_see_to_be_wrong_coasts(
+    games: dict[str, Episode], plan: str, output: str, report: str, box: str, score: float, words: str
+) -> None:
+    game, solver = games["mathchat"], f"plan: {plan}" if plan else "First this, then that."
+    rows = play(game, solver, code(f"print({output})"), f"result: {report}", rf"{words}\boxed{{{box}}}")
+    assert rows[-1][1] == score
+    if score == 4:
+        worst = min(rows[:3], key=lambda row: row[1] or 0)
+        assert (worst[0], worst[1]) == ("coder_0", 1)
+        assert culprit(game.actions) == "coder_0"
+
+
+@pytest.mark.parametrize(("plan", "score"), [("{expr}", 4), ("{wrong}", 8)])
+def test_a_manager_that_copies_coasts_too(games: dict[str, Episode], plan: str, score: float) -> None:
+    game = games["math_manager"]
+    rows = play(
+        game,
+        "next: solver_0",
+        f"plan: {plan}",
+        "next: coder_0",
+        code("print({wrong})"),
+        "result: {wrong}",
+        "\\boxed{{wrong}}\nnext: done",
+    )
+    assert rows[-1][1] == score
+    assert culprit(game.actions) == ("coder_0" if score == 4 else "solver_0")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_judge_of_a_debate_answers_for_its_choice_in_code_as_in_words(
+    games: dict[str, Episode], first: int
+) -> None:
+    said = ["answer: {expr}", "answer: {wrong}"]
+    rounds = [said[first], said[1 - first]] * 3
+    rows = play(games["math_debate"], *rounds, code("print({wrong})"), r"\boxed{{wrong}}")
+    assert [row[1:] for row in rows[-2:]] == [(1, "judge_0")] * 2
+    rows = play(games["math_debate"], *["answer: {wrong}"] * 2, code("print({wrong})"), r"\boxed{{wrong}}")
+    assert [row[1:] for row in rows[-2:]] == [(8, "debater_0")] * 2
