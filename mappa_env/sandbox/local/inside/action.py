@@ -30,8 +30,19 @@ _RUNNER.loader.exec_module(_runner)  # type: ignore[union-attr]
 """The program of a fresh interpreter, a single file: by its path, for there is no package here."""
 
 
-def run(code: bytes, seed: int, environment: dict[str, str], *, chmod: bool) -> NoReturn:
-    """Run ``code`` and exit. ``seed`` seeds ``random`` and legacy numpy.
+def read(file: int) -> tuple[bytes, Any]:
+    """The code in ``file``, and the memory in which to note what it opens.
+
+    The caller closes every descriptor, and Python's own of that memory too: nothing may free it.
+    """
+    notes = _runner.shared(file)
+    with open(file, "rb", closefd=False) as stream:
+        stream.seek(_runner.NOTES)
+        return stream.read(), notes
+
+
+def run(code: bytes, notes: Any, seed: int, environment: dict[str, str], *, chmod: bool) -> NoReturn:
+    """Run ``code`` and exit. ``seed`` seeds ``random`` and legacy numpy. ``notes``: see ``read``.
 
     ``chmod``: whether the action may change modes and times of files.
     """
@@ -52,6 +63,7 @@ def run(code: bytes, seed: int, environment: dict[str, str], *, chmod: bool) -> 
     scope = type(sys)("__main__")
     scope.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules["__main__"] = scope
+    _runner.observe(notes)
     os._exit(_execute(text, scope.__dict__) & 0xFF)
 
 
