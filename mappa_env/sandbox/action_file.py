@@ -43,7 +43,7 @@ class ActionFile:
         os.close(self.fd)
 
     def opened(self) -> tuple[str, ...] | None:
-        """The names noted so far, as in ``ToolResult.opened``. The code may have written any bytes instead."""
+        """The names noted so far, as in ``ToolResult.opened``; the code may have written anything there."""
         notes = os.pread(self.fd, NOTES, 0)
         if notes[UNSEEN]:
             return None

@@ -203,7 +203,7 @@ def observe(notes: "Any") -> None:
     # The program may replace all of these.
     cwd, clean, frame, is_a, size = os.getcwd, os.path.normpath, sys._getframe, isinstance, len
 
-    def note(path: object, opened: bool = False, listed: bool = False) -> None:
+    def note(path: "Any", opened: bool = False, listed: bool = False) -> None:
         if is_a(path, bytes):
             path = path.decode("utf-8", "surrogateescape")
         elif is_a(path, str):
@@ -252,15 +252,15 @@ def observe(notes: "Any") -> None:
     sys.addaudithook(hook)
 
 
-def _noting(real: "Any", note: "Callable[[object], None]") -> "Any":
+def _noting(real: "Any", note: "Callable[[Any], None]") -> "Any":
     """``real``, a function of ``os``, which first notes the path that it is asked about."""
 
     def asked(*args: "Any", **options: "Any") -> "Any":
-        path = args[0] if args else options.get("path")
+        path: Any = args[0] if args else options.get("path")
         try:
             note(path.__fspath__() if hasattr(type(path), "__fspath__") else path)
             return real(*args, **options)
-        except BaseException as error:  # noqa: BLE001  (raised again as if this function were not there)
+        except BaseException as error:
             error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
             raise
 

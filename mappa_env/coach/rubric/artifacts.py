@@ -79,8 +79,12 @@ def defects_of(
 
 
 def _writer(change: FileChange, reason: str, space: Space | None) -> str:
-    """Who wrote a file; if the probe had no space left to try it in, who filled the workspace."""
-    filler = filler_of(space.quota, space.after) if space is not None and FULL in reason else None
+    """Who wrote a file; if the probe had no space left to try it in, who filled the workspace.
+
+    A model can say so, too; that the workspace was full is the host's own finding.
+    """
+    full = space is not None and space.full_after and FULL in reason
+    filler = filler_of(space.quota, space.after) if space is not None and full else None
     return change.agent if filler is None else filler[0]
 
 

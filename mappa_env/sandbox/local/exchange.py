@@ -40,10 +40,8 @@ class Unborn(Exception):
 
 
 class Exchange:
-    """One action's output (``out``, ``err``), the files that it ``opened``, and the limit that it ``exceeded``.
-
-    The latter only as far as the host found that.
-    """
+    """One action's output (``out``, ``err``), the files that it ``opened``, and the limit that the host found
+    ``exceeded``."""
 
     def __init__(self, limits: Limits, look: Callable[[], RunStatus | None], look_s: float) -> None:
         """``look`` is called every ``look_s`` seconds; the action ends when it names a limit."""

@@ -88,7 +88,9 @@ def parts(name: str) -> tuple[dict[str, Any], str]:
     assert heading == "FACTS (observed by the host)"
     start, _, rest = reported.partition("\n")
     assert start.startswith(f"<<<{NONCE} REPORTED (from inside the sandbox")
-    assert rest.endswith(f"\n<<<{NONCE} end of REPORTED (from inside the sandbox: the contents of files)")
+    assert rest.endswith(
+        f"\n<<<{NONCE} end of REPORTED (from inside the sandbox: the use and the contents of files)"
+    )
     return json.loads(body), rest.rpartition("\n")[0]
 
 
