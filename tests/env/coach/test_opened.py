@@ -161,3 +161,19 @@ def test_to_look_at_sound_inputs_excuses_nobody(episode: Episode, code: str) -> 
     verdict, _ = analyst(episode, code, "analyst_0", "crash")
     assert verdict.score is not None
     assert (verdict.score <= 2, verdict.blame) == (True, "analyst_0"), verdict
+
+
+@pytest.mark.parametrize(
+    ("code", "score"),
+    [
+        ("import pickle\ntry:\n    pickle.load(open('model.pkl', 'rb'))[0]\nexcept Exception:\n    1", 6),
+        ("import pandas as pd\nmodel = pd.read_pickle(\n    'model.pkl',\n)\nmodel.predict([[0]])", 6),
+        ("stem = 'mod' + 'el'\nopen(f'{stem}.pkl', 'rb').read().decode('ascii')", 6),
+        ("import os\nprint(os.listdir())", 2),
+        ("if False:\n    open('model.pkl')", 2),
+    ],
+)
+def test_only_who_opens_a_file_sees_what_is_wrong_in_it(episode: Episode, code: str, score: float) -> None:
+    verdict, _ = analyst(episode, code, "modeler_0", "pickles_y_train")
+    assert verdict.score == score, verdict
+    assert verdict.blame == ("modeler_0" if score == 6 else "analyst_0")
