@@ -184,10 +184,19 @@ def limit(kind: int, soft: int, hard: int | None = None) -> None:
 
 
 def shared(fd: int) -> "Any":
-    """The memory for notes at the start of ``fd``, which the host reads too."""
+    """The memory for notes at the start of ``fd``, which the host reads too; it must outlive the program.
+
+    Before Python 3.13 it keeps a descriptor, which the program could use, and closes that number at its end.
+    """
     import mmap  # lazy: the host imports this file too
 
-    return mmap.mmap(fd, NOTES, **({"trackfd": False} if sys.version_info >= (3, 13) else {}))
+    if sys.version_info >= (3, 13):
+        return mmap.mmap(fd, NOTES, trackfd=False)
+    own = os.dup(fd)
+    os.close(own)
+    notes = mmap.mmap(fd, NOTES)  # takes the lowest free number, too
+    os.close(own)
+    return notes
 
 
 def observe(notes: "Any") -> None:

@@ -31,10 +31,7 @@ _RUNNER.loader.exec_module(_runner)  # type: ignore[union-attr]
 
 
 def read(file: int) -> tuple[bytes, Any]:
-    """The code in ``file``, and the memory in which to note what it opens.
-
-    The caller closes every descriptor, and Python's own of that memory too: nothing may free it.
-    """
+    """The code in ``file``, and the memory in which to note what it opens."""
     notes = _runner.shared(file)
     with open(file, "rb", closefd=False) as stream:
         stream.seek(_runner.NOTES)

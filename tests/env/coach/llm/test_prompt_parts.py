@@ -160,5 +160,5 @@ def _strings(value: Any) -> Any:
 def test_the_template_says_of_each_part_what_it_is_in_one_sentence() -> None:
     system = " ".join(Prompts(CARD).systems["analyst"].split())
     assert "You get FACTS, which the host observed itself" in system
-    assert "You get REPORTED, what a program inside the sandbox exported" in system
+    assert "You get REPORTED, what programs inside the sandbox noted" in system
     assert "measured" not in system
