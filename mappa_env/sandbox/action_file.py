@@ -5,7 +5,6 @@ Standard library only: this module also runs on servers.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from types import TracebackType
 
@@ -21,6 +20,8 @@ class ActionFile:
 
     def __init__(self, code: str) -> None:
         """Create it. Raises OSError."""
+        import fcntl  # lazy: the module can be imported where there is none
+
         self.fd = os.memfd_create("action", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             view, at = memoryview(code.encode("utf-8", "replace")), NOTES

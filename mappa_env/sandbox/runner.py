@@ -133,10 +133,9 @@ def main() -> None:
     """Read the arguments and the code, set the limits and run the code."""
     fd, seed, cpu, memory, size, processes = (int(arg) for arg in sys.argv[1:7])
     libraries = sys.argv[7:]
-    notes = shared(fd)
-    with os.fdopen(fd, "rb") as stream:
-        stream.seek(NOTES)
-        text = stream.read().decode("utf-8")
+    content, notes = received(fd)
+    os.close(fd)
+    text = content.decode("utf-8")
     restrict(cpu, memory, size, processes)
     sys.argv = [NAME]
     if not getattr(sys.flags, "safe_path", False):  # before Python 3.11: the folder of this file comes first
@@ -155,7 +154,8 @@ def main() -> None:
     module = type(sys)("__main__")
     module.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules["__main__"] = module
-    observe(notes)
+    if notes is not None:
+        observe(notes)
     run(text, module.__dict__)
 
 
@@ -183,20 +183,26 @@ def limit(kind: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(kind, (min(soft, most), min(hard or soft, most)))
 
 
-def shared(fd: int) -> "Any":
-    """The memory for notes at the start of ``fd``, which the host reads too; it must outlive the program.
+def received(fd: int) -> "tuple[bytes, Any]":
+    """The code in ``fd``, and the memory for notes at its start, which the host reads too.
 
-    Before Python 3.13 it keeps a descriptor, which the program could use, and closes that number at its end.
+    None in place of the memory if ``fd`` holds only code, as a pipe does: the host then wants no notes. It must
+    outlive the program: before Python 3.13 it keeps a descriptor, which the program could use, and closes that
+    number at its end.
     """
+    with open(fd, "rb", closefd=False) as stream:
+        content = stream.read()
+    if not content.startswith(b"\0"):  # no code does
+        return content, None
     import mmap  # lazy: the host imports this file too
 
     if sys.version_info >= (3, 13):
-        return mmap.mmap(fd, NOTES, trackfd=False)
+        return content[NOTES:], mmap.mmap(fd, NOTES, trackfd=False)
     own = os.dup(fd)
     os.close(own)
     notes = mmap.mmap(fd, NOTES)  # takes the lowest free number, too
     os.close(own)
-    return notes
+    return content[NOTES:], notes
 
 
 def observe(notes: "Any") -> None:

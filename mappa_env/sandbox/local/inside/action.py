@@ -28,18 +28,11 @@ _RUNNER = importlib.util.spec_from_file_location(
 _runner: Any = importlib.util.module_from_spec(_RUNNER)  # type: ignore[arg-type]
 _RUNNER.loader.exec_module(_runner)  # type: ignore[union-attr]
 """The program of a fresh interpreter, a single file: by its path, for there is no package here."""
-
-
-def read(file: int) -> tuple[bytes, Any]:
-    """The code in ``file``, and the memory in which to note what it opens."""
-    notes = _runner.shared(file)
-    with open(file, "rb", closefd=False) as stream:
-        stream.seek(_runner.NOTES)
-        return stream.read(), notes
+read = _runner.received
 
 
 def run(code: bytes, notes: Any, seed: int, environment: dict[str, str], *, chmod: bool) -> NoReturn:
-    """Run ``code`` and exit. ``seed`` seeds ``random`` and legacy numpy. ``notes``: see ``read``.
+    """Run ``code`` and exit. ``seed`` seeds ``random`` and legacy numpy. ``notes``: what ``read`` gave.
 
     ``chmod``: whether the action may change modes and times of files.
     """
