@@ -186,9 +186,9 @@ def limit(kind: int, soft: int, hard: int | None = None) -> None:
 def received(fd: int) -> "tuple[bytes, Any]":
     """The code in ``fd``, and the memory for notes at its start, which the host reads too.
 
-    None in place of the memory if ``fd`` holds only code, as a pipe does: the host then wants no notes. It must
-    outlive the program: before Python 3.13 it keeps a descriptor, which the program could use, and closes that
-    number at its end.
+    None in place of the memory if ``fd`` holds only code, as a pipe does: the host then wants no notes.
+    It must outlive the program: before Python 3.13 it keeps a descriptor, which the program could use,
+    and closes that number at its end.
     """
     with open(fd, "rb", closefd=False) as stream:
         content = stream.read()
