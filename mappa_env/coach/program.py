@@ -1,37 +1,28 @@
-"""Code that an action ran: the files that it uses, the words it names, and how it failed."""
+"""Code that an action ran: the files that it opened, the words it names, and how it failed."""
 
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import functools
 import io
-import keyword
+import posixpath
 import re
 import tokenize
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mappa_env.types import Space, ToolResult
+from mappa_env.types import ToolResult
 
 BLUNDERS = {"SyntaxError", "IndentationError", "TabError", "NameError", "ImportError", "ModuleNotFoundError"}
 """Exceptions of a program's own text. Only an input that is known to raise the same one explains them."""
 _TAIL = 4000
-_LITTLE, _FEW = 2**20, 8
-"""Bytes and entries: with less than either, a workspace is full."""
 _WORD = re.compile(r"[\w.-]+")
 _EXCEPTION = re.compile(
     r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration|Warning))\b[^\n]*", re.M
 )
 _FRAME = re.compile(r'^ *File "<action>", line (\d+)', re.M)
-_SPACE = re.compile(r"\[?Errno (28|122)\b|No space left on device|Disk quota exceeded")
-_SAYS = re.compile(r"print|str|repr|format|len|type|input|exit|quit|(\w*(Error|Exception|Exit|Warning))")
-"""Calls that take a file's name as words: none of them opens it or looks for it."""
-_RAISES = re.compile(r"\s*(raise|assert|(sys\.)?exit)\b")
 _READS = re.compile(r"\b(?:loads?|open|read\w*|\w*Unpickler)\s*\(")
 """Calls that read files."""
-_FIELD = re.compile(r"\{[^{}]*\}|%s")
-_LONGEST = 200
 
 
 class Program(NamedTuple):
@@ -47,47 +38,40 @@ class Program(NamedTuple):
 
     @property
     def out_of_space(self) -> bool:
-        """Whether it failed because the workspace was full: it says so, or the host found it full before."""
-        if self.tool.status != "error":
-            return self.tool.status == "disk_limit"
-        return _SPACE.search(exception_of(self.tool)[1]) is not None or _full(self.tool.space)
+        """Whether it failed, and the host found the workspace full: before or, without a blunder, after."""
+        space = self.tool.space
+        if space is None or self.tool.status not in ("error", "disk_limit"):
+            return False
+        return space.full_before or (space.full_after and (self.failed or self.tool.status != "error"))
 
-    @property
-    def failed_reading(self) -> bool:
-        """Whether the last of its lines in the traceback reads something; True if there is no such line."""
-        lines = [int(line) for line in _FRAME.findall(self.tool.stderr)]
-        text = "".join(self.code.splitlines()[lines[-1] - 1 : lines[-1]]) if lines else ""
-        return not lines or (_READS.search(text) is not None and _RAISES.match(text) is None)
+    def failed_reading(self, path: str) -> bool:
+        """Whether it failed over the content of ``path``, as far as can be told.
+
+        Of the files that it did not write, it opened none later; and if its tracebacks name lines of its
+        code, one of those reads something.
+        """
+        if not self.failed or not self.uses(path):
+            return False
+        read = [name for name in self.tool.opened or (path,) if name not in self.tool.written]
+        if read[-1:] != [path]:
+            return False
+        code = self.code.splitlines()
+        lines = [code[int(at) - 1] for at in _FRAME.findall(self.tool.stderr) if 0 < int(at) <= len(code)]
+        return not lines or any(_READS.search(line) for line in lines)
 
     @property
     def names(self) -> frozenset[str]:
         """The words in its string literals, file names among them; comments do not count."""
         return _literal_words(self.code)
 
-    def uses(self, path: str) -> bool:
-        """Whether it came to a call that takes ``path``, such as ``open``; to say the name is no use.
+    def uses(self, path: str, *, listed: bool = False) -> bool:
+        """Whether it opened ``path`` or asked for it; True if that went unobserved.
 
-        A program that fails used what is called up to the last of its lines in the traceback. An exception of
-        Python that names the file shows a use, too, in whatever way the program puts the name together.
+        ``listed``: to list its folder counts, too, which shows whether it is there.
         """
-        raised = self.tool.status == "error"
-        lines = [int(line) for line in _FRAME.findall(self.tool.stderr)] if raised else []
-        first = _first_use(self.code, path)
-        if first is not None and (not lines or first <= max(lines)):
-            return True
-        if not lines or path not in {word.strip(".") for word in _WORD.findall(exception_of(self.tool)[1])}:
-            return False
-        text = self.code.splitlines()[lines[-1] - 1 : lines[-1]]
-        return bool(text) and _RAISES.match(text[0]) is None
-
-
-def _full(space: Space | None) -> bool:
-    """Whether others had left an action next to nothing of the quota."""
-    if space is None:
-        return False
-    used = space.before.values()
-    entries = space.quota.entries - sum(use.entries for use in used)
-    return entries < _FEW or space.quota.size - sum(use.size for use in used) < _LITTLE
+        opened = self.tool.opened
+        folder = f"{posixpath.dirname(path) or '.'}/"
+        return opened is None or path in opened or (listed and folder in opened)
 
 
 def exception_of(tool: ToolResult) -> tuple[str, str]:
@@ -109,84 +93,3 @@ def _literal_words(code: str) -> frozenset[str]:
         if tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
             found.update(word.strip(".") for word in _WORD.findall(token.string))
     return frozenset(found)
-
-
-class _Mention(NamedTuple):
-    """A variable or a file name in ``text`` on ``line``; ``used``: an argument of a call, or of ``/``.
-
-    ``into``: the variables that the statement around it assigns.
-    """
-
-    text: str
-    variable: bool
-    line: int
-    used: bool
-    into: frozenset[str]
-
-
-@functools.lru_cache(maxsize=4096)
-def _first_use(code: str, path: str) -> int | None:
-    """The first line with a call that takes ``path``, directly or by way of variables."""
-    holders, found = set[str](), list[_Mention]()
-    mentions = [mention for statement in _statements(code) for mention in _mentions(statement)]
-    for _ in range(5):  # a list of names, its items, a path made of one ...
-        found = [
-            mention
-            for mention in mentions
-            if (mention.text in holders if mention.variable else fnmatch.fnmatchcase(path, mention.text))
-        ]
-        holders.update(*(mention.into for mention in found))
-    return min((mention.line for mention in found if mention.used), default=None)
-
-
-def _statements(code: str) -> Iterator[list[tokenize.TokenInfo]]:
-    statement: list[tokenize.TokenInfo] = []
-    for token in _tokens(code):
-        if token.type == tokenize.NEWLINE or (token.type == tokenize.OP and token.string == ";"):
-            yield statement
-            statement = []
-        elif token.type not in (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT):
-            statement.append(token)
-    yield statement
-
-
-def _mentions(statement: list[tokenize.TokenInfo]) -> Iterator[_Mention]:
-    into, calls, before = _targets(statement), list[str](), ""
-    for token in statement:
-        if token.type == tokenize.OP and token.string in "([{":
-            is_call = token.string == "(" and before.isidentifier() and not keyword.iskeyword(before)
-            calls.append(before if is_call else "")
-        elif token.type == tokenize.OP and token.string in ")]}":
-            del calls[-1:]
-        elif (name := _file_name(token)) or token.type == tokenize.NAME:
-            called = next((call for call in reversed(calls) if call), "/" if before == "/" else "")
-            used = bool(called) and not _SAYS.fullmatch(called)
-            yield _Mention(name or token.string, not name, token.start[0], used, into)
-        before = token.string
-
-
-def _targets(statement: list[tokenize.TokenInfo]) -> frozenset[str]:
-    """The variables left of ``=``, between ``for`` and ``in``, and the parameters with a default."""
-    found, pending, looped = set[str](), set[str](), False
-    for token in statement:
-        if token.type == tokenize.NAME and token.string == "for":
-            pending, looped = set(), True
-        elif looped and token.type == tokenize.NAME and token.string == "in":
-            found |= pending
-            pending, looped = set(), False
-        elif token.type == tokenize.OP and token.string in ("=", ":="):
-            found |= pending
-            pending = set()
-        elif token.type == tokenize.NAME and not keyword.iskeyword(token.string):
-            pending.add(token.string)
-    return frozenset(found)
-
-
-def _file_name(token: tokenize.TokenInfo) -> str:
-    """The file that a string names, as a pattern; empty if it names none."""
-    if tokenize.tok_name[token.type] != "STRING":
-        return ""
-    quote = token.string[-1]
-    body = token.string.partition(quote)[2].strip(quote)
-    body = _FIELD.sub("*", body).rpartition("/")[2]
-    return body if "." in body and len(body) <= _LONGEST and not re.search(r"\s", body) else ""

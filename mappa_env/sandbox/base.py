@@ -42,7 +42,8 @@ class Sandbox(Protocol):
         """Run ``code`` as ``__main__`` with the workspace as working directory.
 
         Never raises for anything the code does. ``Result.files`` is the diff of the workspace, taken after
-        every process of the action is dead. ``seed`` fixes ``random`` and legacy numpy. String
+        every process of the action is dead; ``Result.opened`` is what an ``ActionFile`` got back, or None.
+        ``seed`` fixes ``random`` and legacy numpy. String
         hashes are the same in every action and every sandbox.
         """
         ...

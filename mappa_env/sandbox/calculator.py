@@ -36,7 +36,7 @@ class CalculatorSandbox:
         printed = _printed(code)
         if printed is None:
             return self._other.run(workspace, code, limits, seed=seed)
-        return Result("ok", 0, printed, "", isolation=self.isolation)
+        return Result("ok", 0, printed, "", isolation=self.isolation, opened=())
 
     def open_workspace(self) -> Workspace:
         """A workspace of ``local``."""

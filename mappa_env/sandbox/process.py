@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import os
 import subprocess
 import sys
 import threading
@@ -11,6 +11,7 @@ import time
 import warnings
 
 from mappa_env.errors import SandboxError, SandboxWarning
+from mappa_env.sandbox.action_file import ActionFile
 from mappa_env.sandbox.base import Limits, Result
 from mappa_env.sandbox.launch import RUNNER, command, environment, exit_code, exit_status
 from mappa_env.sandbox.linux import require_linux
@@ -44,15 +45,18 @@ class ProcessSandbox:
         """
         _warn()
         started = time.monotonic()
-        try:
-            folder = workspace.ready()
-            before = workspace.snapshot
-            process = self._start(workspace, code, limits, seed)
-        except (OSError, SandboxError) as error:
-            reason = f"the sandbox could not work: {error}"
-            return Result("unavailable", None, "", reason, isolation=self.isolation)
-        watch = Watch(process, limits, str(folder))
-        exceeded = watch.wait()
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = workspace.ready()
+                before = workspace.snapshot
+                file = stack.enter_context(ActionFile(code))
+                process = self._start(workspace, file, limits, seed)
+            except (OSError, SandboxError) as error:
+                reason = f"the sandbox could not work: {error}"
+                return Result("unavailable", None, "", reason, isolation=self.isolation)
+            watch = Watch(process, limits, str(folder))
+            exceeded = watch.wait()
+            opened = file.opened()
         wall = time.monotonic() - started
         cpu = watch.usage.ru_utime + watch.usage.ru_stime
         try:
@@ -74,6 +78,7 @@ class ProcessSandbox:
             peak_rss=watch.usage.ru_maxrss * 1024,
             files=workspace.changes(before, after),
             isolation=self.isolation,
+            opened=opened,
         )
 
     def open_workspace(self) -> Workspace:
@@ -84,25 +89,20 @@ class ProcessSandbox:
         """Do nothing: no process outlives its action."""
         return None
 
-    def _start(self, workspace: Workspace, code: str, limits: Limits, seed: int) -> subprocess.Popen[bytes]:
-        file = os.memfd_create("action")  # never on a disk or a command line that others see
-        try:
-            with open(file, "wb", closefd=False) as stream:
-                stream.write(code.encode("utf-8", "replace"))
-            os.lseek(file, 0, os.SEEK_SET)
-            return subprocess.Popen(  # no preexec_fn: it would forbid the cheap vfork
-                command(self._python, str(RUNNER), file, limits, seed, libraries(self._python)),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                pass_fds=(file,),
-                cwd=workspace.path,
-                start_new_session=True,
-                env=environment(str(workspace.path), str(workspace.scratch)),
-            )
-        finally:
-            os.close(file)
+    def _start(
+        self, workspace: Workspace, file: ActionFile, limits: Limits, seed: int
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # no preexec_fn: it would forbid the cheap vfork
+            command(self._python, str(RUNNER), file.fd, limits, seed, libraries(self._python)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            pass_fds=(file.fd,),
+            cwd=workspace.path,
+            start_new_session=True,
+            env=environment(str(workspace.path), str(workspace.scratch)),
+        )
 
 
 @functools.cache

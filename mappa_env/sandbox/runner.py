@@ -22,6 +22,14 @@ MEMORY_EXIT, DISK_EXIT = 97, 98
 NAME = "<action>"
 SUFFIXES = ("", ".py", ".pyc", *EXTENSION_SUFFIXES)
 """What a module's file, or folder, ends with."""
+NOTES = 16 * 1024
+"""Bytes in front of the code, in the same file, for the names that ``observe`` notes."""
+FIRST, LAST, UNSEEN = 9, slice(4, 8), 8
+"""Where the first name begins; where the place of the last opened one is; whether something went unseen."""
+_CHILDREN = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.spawn", "os.posix_spawn"))
+_LISTS = frozenset(("os.listdir", "os.scandir"))
+_NOTED = _CHILDREN | _LISTS | {"open"}
+_lstat = os.lstat
 _SPARE = 64 * 2**20
 """Bytes kept in reserve to report that the memory is used up."""
 _OTHERS = 1024
@@ -91,7 +99,15 @@ class LibrariesFirst:
         return found
 
     def _has(self, name: str) -> bool:
-        return any(os.path.lexists(os.path.join(self.folder, name + suffix)) for suffix in SUFFIXES)
+        return any(self._lies(os.path.join(self.folder, name + suffix)) for suffix in SUFFIXES)
+
+    @staticmethod
+    def _lies(path: str) -> bool:
+        try:
+            _lstat(path)  # not ``os.lstat``: it is the program's own questions that are noted
+        except (OSError, ValueError):
+            return False
+        return True
 
     def _asked_by_library(self) -> bool:
         """Whether an installed package asks, or an import statement of the standard library.
@@ -117,8 +133,9 @@ def main() -> None:
     """Read the arguments and the code, set the limits and run the code."""
     fd, seed, cpu, memory, size, processes = (int(arg) for arg in sys.argv[1:7])
     libraries = sys.argv[7:]
-    with os.fdopen(fd, "rb") as stream:
-        text = stream.read().decode("utf-8")
+    content, notes = received(fd)
+    os.close(fd)
+    text = content.decode("utf-8")
     restrict(cpu, memory, size, processes)
     sys.argv = [NAME]
     if not getattr(sys.flags, "safe_path", False):  # before Python 3.11: the folder of this file comes first
@@ -137,6 +154,8 @@ def main() -> None:
     module = type(sys)("__main__")
     module.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules["__main__"] = module
+    if notes is not None:
+        observe(notes)
     run(text, module.__dict__)
 
 
@@ -162,6 +181,115 @@ def limit(kind: int, soft: int, hard: int | None = None) -> None:
     most = resource.getrlimit(kind)[1]
     most = sys.maxsize if most == resource.RLIM_INFINITY else most
     resource.setrlimit(kind, (min(soft, most), min(hard or soft, most)))
+
+
+def received(fd: int) -> "tuple[bytes, Any]":
+    """The code in ``fd``, and the memory for notes at its start, which the host reads too.
+
+    None in place of the memory if ``fd`` holds only code, as a pipe does: the host then wants no notes.
+    It must outlive the program: before Python 3.13 it keeps a descriptor, which the program could use,
+    and closes that number at its end.
+    """
+    with open(fd, "rb", closefd=False) as stream:
+        content = stream.read()
+    if not content.startswith(b"\0"):  # no code does
+        return content, None
+    import mmap  # lazy: the host imports this file too
+
+    if sys.version_info >= (3, 13):
+        return content[NOTES:], mmap.mmap(fd, NOTES, trackfd=False)
+    own = os.dup(fd)
+    os.close(own)
+    notes = mmap.mmap(fd, NOTES)  # takes the lowest free number, too
+    os.close(own)
+    return content[NOTES:], notes
+
+
+def observe(notes: "Any") -> None:
+    """Note the files below the working directory that the program opens, lists or asks for.
+
+    An audit hook sees every open; questions such as ``os.path.exists`` raise no event, so ``os.stat``,
+    ``os.lstat`` and ``os.access`` are replaced. A name is in the shared memory before the file is touched, so
+    it outlives any end of the program. Forks share the memory; another program that it starts is not seen.
+    """
+    root = os.getcwd()
+    inside = os.path.join(root, "")
+    known: dict[str, bytes] = {}
+    # The program may replace all of these.
+    cwd, clean, frame, is_a, size = os.getcwd, os.path.normpath, sys._getframe, isinstance, len
+
+    def note(path: "Any", opened: bool = False, listed: bool = False) -> None:
+        if is_a(path, bytes):
+            path = path.decode("utf-8", "surrogateescape")
+        elif is_a(path, str):
+            path = str.__add__("", path)  # a subclass may redefine anything
+        else:
+            return
+        try:
+            path = clean(path if path.startswith("/") else f"{cwd()}/{path}")
+            name = path[size(inside) :] if path.startswith(inside) else "." if path == root and listed else ""
+            if not name:
+                return
+            if listed:
+                name += "/"
+            place = known.get(name)
+            if place is None:
+                data, end = (
+                    name.encode("utf-8", "surrogateescape") + b"\0",
+                    int.from_bytes(notes[:4], "little"),
+                )
+                end = end or FIRST
+                if end + size(data) > NOTES:
+                    notes[UNSEEN] = 1
+                    return
+                place = known[name] = end.to_bytes(4, "little")
+                notes[end : end + size(data)] = data
+                notes[:4] = (end + size(data)).to_bytes(4, "little")
+        except (OSError, UnicodeError):  # the working directory is gone; a name that no file can have
+            return
+        if opened:
+            notes[LAST] = place
+
+    def hook(event: str, args: "tuple[Any, ...]") -> None:
+        if event not in _NOTED:
+            return
+        if event in _CHILDREN:
+            notes[UNSEEN] = 1
+        elif not args:
+            return
+        elif event == "open":
+            note(args[0], opened=True)
+        elif "importlib" not in frame(1).f_code.co_filename:  # imports list all folders of ``sys.path``
+            note("." if args[0] is None else args[0], listed=True)
+
+    for name in ("stat", "lstat", "access"):
+        setattr(os, name, _noting(getattr(os, name), note))
+    sys.addaudithook(hook)
+
+
+def _noting(real: "Any", note: "Callable[[Any], None]") -> "Any":
+    """``real``, a function of ``os``, which first notes the path that it is asked about."""
+
+    def asked(*args: "Any", **options: "Any") -> "Any":
+        path: Any = args[0] if args else options.get("path")
+        try:
+            note(path.__fspath__() if hasattr(type(path), "__fspath__") else path)
+            return real(*args, **options)
+        except BaseException as error:
+            error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
+            raise
+
+    asked.__name__, asked.__qualname__, asked.__module__, asked.__doc__ = (
+        real.__name__,
+        real.__name__,
+        "os",
+        real.__doc__,
+    )
+    asked.__text_signature__ = real.__text_signature__  # type: ignore[attr-defined]
+    for able in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks):
+        if real in able:
+            able.add(asked)
+    return asked
 
 
 def run(text: str, scope: "dict[str, Any]") -> None:

@@ -24,6 +24,7 @@ class Evidence:
     that no agent wrote), ``probe`` (facts from the separate sandboxed probe, None if none ran), ``outcome``
     (only for the closing action), ``provisional_outcome`` (the grade if the episode ended with this action;
     only if the card allows the truth, and in a chain only for the closing agent).
+    Noted inside the sandbox: ``tool.opened``, which shows no more than that the code could have opened it.
     Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``. ``calls`` are this action's calls of other
     tools; each says who attests its text.
     ``truth`` is the task's hidden truth if the card allows it for this agent's verdicts, else None.

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_LITTLE, _FEW = 2**20, 8
+"""Bytes and entries: with less than either, a workspace is full."""
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -24,3 +27,17 @@ class Space:
     quota: Use
     before: Mapping[str, Use]
     after: Mapping[str, Use]
+
+    @property
+    def full_before(self) -> bool:
+        """Whether next to nothing of the quota was left before the action."""
+        return self._full(self.before)
+
+    @property
+    def full_after(self) -> bool:
+        """Whether next to nothing of the quota was left after the action."""
+        return self._full(self.after)
+
+    def _full(self, used: Mapping[str, Use]) -> bool:
+        entries = self.quota.entries - sum(use.entries for use in used.values())
+        return entries < _FEW or self.quota.size - sum(use.size for use in used.values()) < _LITTLE

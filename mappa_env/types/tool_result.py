@@ -20,6 +20,12 @@ class ToolResult:
     ``truncated`` is the number of dropped output bytes. ``isolation`` names the level at which the code ran;
     ``trust`` says who attests the facts: ``"kernel"`` (this host) or ``"sandbox"`` (a remote one). ``space``:
     who uses the workspace's quota; None where nobody recorded it, as outside an episode.
+
+    ``opened``: the paths in the workspace that the code opened or asked for, whether they exist or not, and
+    the folders that it listed (``"folder/"``; ``"./"`` is the workspace). The last one opened comes last. It
+    is noted inside the sandbox, so it shows no more than that the code could have opened them. None where
+    something may have gone unseen: the code started another program or touched too many names, or the sandbox
+    does not observe it.
     """
 
     status: RunStatus
@@ -35,6 +41,7 @@ class ToolResult:
     trust: str = "kernel"
     queued_s: float = 0.0
     space: Space | None = None
+    opened: tuple[str, ...] | None = None
 
     @property
     def written(self) -> tuple[str, ...]:

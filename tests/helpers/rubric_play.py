@@ -21,10 +21,15 @@ INPUTS = ("train.csv", "test.csv")
 
 
 def ran(
-    stdout: str = "", status: RunStatus = "ok", stderr: str = "", files: Iterable[str] = ()
+    stdout: str = "",
+    status: RunStatus = "ok",
+    stderr: str = "",
+    files: Iterable[str] = (),
+    opened: tuple[str, ...] | None = None,
 ) -> ToolResult:
+    """``opened``: None as in a sandbox that does not observe it."""
     changes = tuple(FileChange(name, "created", 10, "0") for name in files)
-    return ToolResult(status, 0 if status == "ok" else 1, stdout, stderr, files=changes)
+    return ToolResult(status, 0 if status == "ok" else 1, stdout, stderr, files=changes, opened=opened)
 
 
 class Play:

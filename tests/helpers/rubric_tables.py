@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -65,7 +66,9 @@ def engineer(play: Play, probe: Mapping[str, Any] | None = None, files: Iterable
 
 
 def no_file(name: str) -> ToolResult:
-    return ran("", "error", f"FileNotFoundError: [Errno 2] No such file or directory: '{name}'")
+    return ran(
+        "", "error", f"FileNotFoundError: [Errno 2] No such file or directory: '{name}'", opened=(name,)
+    )
 
 
 def predictions(share_right: float) -> list[str]:
@@ -89,7 +92,9 @@ def team_up_to_analyst(model: Mapping[str, Any]) -> Play:
 
 
 def submit(play: Play, provisional: Outcome, source: str = LOADS["analyst_0"]) -> Verdict:
-    return play.act("analyst_0", code(source), ran("", files=["submission.csv"]), provisional=provisional)
+    opened = tuple(re.findall(r"\w+\.(?:pkl|csv)", source))
+    tool = ran("", files=["submission.csv"], opened=opened)
+    return play.act("analyst_0", code(source), tool, provisional=provisional)
 
 
 def graded(skill: float, status: str = "ok", constant: float = 0.0) -> Outcome:

@@ -91,7 +91,7 @@ class Prompts:
         texts |= results
         texts["action"] = evidence.action
         names = {
-            "REPORTED": "REPORTED (from inside the sandbox: the contents of files)",
+            "REPORTED": "REPORTED (from inside the sandbox: the use and the contents of files)",
             "saw": "what the agent saw",
             "action": "the action to be judged",
         }
@@ -195,13 +195,15 @@ def _earlier(case: Case) -> list[dict[str, Any]]:
 
 
 def _reported(evidence: Evidence, unsound: Sequence[Defect]) -> dict[str, Any]:
-    """What the sandbox reported about the contents of files, as JSON; empty if nothing was looked into."""
+    """What the sandbox reported: which files the code opened, and what is in files."""
     reasons = [
         {"path": _text(each.path, _NAME), "reason": _text(each.reason)}
         for each in unsound
         if not each.observed
     ]
-    found = {"unsound_contents_when_the_segment_began": reasons} if reasons else {}
+    found: dict[str, Any] = {"unsound_contents_when_the_segment_began": reasons} if reasons else {}
+    if evidence.tool is not None and evidence.tool.opened is not None:
+        found["files_that_the_code_opened_or_asked_for"] = _plain(evidence.tool.opened)
     return found | ({} if evidence.probe is None else {"found_inside_files": _plain(evidence.probe)})
 
 

@@ -99,9 +99,13 @@ def defects_of(
 
 
 def _writer(change: FileChange, reason: str, looks: Sequence[Look]) -> str:
-    """Who made a file unusable: its writer, or who filled the workspace or broke a module that it needs."""
+    """Who made a file unusable: its writer, or who filled the workspace or broke a module that it needs.
+
+    A model can say that the workspace was full, too: the host has to have found it so.
+    """
     space = space_of([look.tool for look in looks])
-    filler = filler_of(space.quota, space.after) if space is not None and FULL in reason else None
+    full = space is not None and space.full_after and FULL in reason
+    filler = filler_of(space.quota, space.after) if space is not None and full else None
     if filler is not None:
         return filler[0]
     breaker = breaker_of(change, looks)

@@ -132,15 +132,16 @@ def _foreign(
 
     A reader that copes with the format is not harmed by it.
     """
-    if not programs or not programs[-1].failed or not programs[-1].failed_reading:
+    if not programs or not programs[-1].failed:
         return None
     facts, present = _facts(before) or {}, _files(team, task, before)
     for name, path in PATHS.items():
         if path not in team[agent].reads or path not in present or not other_format(section(facts, name)):
             continue
         writer = present[path].agent
-        if writer not in ("", agent) and programs[-1].uses(path):
-            return Defect(path, writer, OTHER_LOADER)
+        if writer not in ("", agent) and programs[-1].failed_reading(path):
+            unobserved = programs[-1].tool.opened is None  # that excuses its agent, and blames nobody
+            return Defect(path, "" if unobserved else writer, OTHER_LOADER)
     return None
 
 

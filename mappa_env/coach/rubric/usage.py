@@ -12,7 +12,7 @@ from mappa_env.coach.rubric.helper_files import failed_over, stands_in
 def tried(programs: Sequence[Program], causes: Sequence[Defect]) -> bool:
     """Whether a program used one of the unsound inputs: it ran nevertheless, or failed because of that."""
     return any(
-        explains(cause, run) if run.tool.status != "ok" else run.uses(cause.path)
+        explains(cause, run) if run.tool.status != "ok" else run.uses(cause.path, listed=cause.observed)
         for cause in causes
         for run in programs
     )
@@ -22,7 +22,7 @@ def explains(cause: Defect, run: Program) -> bool:
     """Whether an unsound input explains that a program failed: the program used it.
 
     Contents explain any end: code in a pickle may hang or exhaust memory. What is missing, or in the way,
-    raises an exception. A full workspace explains that nothing can be written.
+    raises an exception; a listing shows it, too. A full workspace explains that nothing can be written.
     A blunder, such as a NameError, is the program's own, unless the probe got the same or loading the input
     runs code of its writer.
     """
@@ -30,7 +30,7 @@ def explains(cause: Defect, run: Program) -> bool:
         return run.out_of_space
     if cause.helper:
         return failed_over(run, cause.path) or stands_in(run, cause.path)
-    if run.tool.status == "ok" or not run.uses(cause.path):
+    if run.tool.status == "ok" or not run.uses(cause.path, listed=cause.observed):
         return False
     if run.tool.status != "error":
         return not cause.observed

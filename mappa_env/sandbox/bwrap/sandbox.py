@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mappa_env.errors import SandboxError
+from mappa_env.sandbox.action_file import ActionFile
 from mappa_env.sandbox.base import Limits, Result
 from mappa_env.sandbox.bwrap.command import (
     FILES,
@@ -86,10 +87,10 @@ class BwrapSandbox:
             if storage.give(self._user):
                 workspace.scan()
             before = workspace.snapshot
-            with self._start(workspace, code, limits, seed) as started:
+            with ActionFile(code) as file, self._start(workspace, file, limits, seed) as started:
                 watch = BwrapWatch(started.process, limits, started.init, storage.root, quota)
                 exceeded = watch.wait()
-                report = _read(started.report)
+                report, opened = _read(started.report), file.opened()
             if not exceeded and "started" not in report:
                 reason = report.get("failed") or watch.err.text().strip()[-500:]
                 raise SandboxError(f"{reason}. {remedy(reason)}")
@@ -117,22 +118,22 @@ class BwrapSandbox:
             peak_rss=report.get("peak_rss", 0),
             files=workspace.changes(before, after),
             isolation=self.isolation,
+            opened=opened,
         )
 
     @contextlib.contextmanager
-    def _start(self, workspace: Workspace, code: str, limits: Limits, seed: int) -> Iterator[_Started]:
+    def _start(self, workspace: Workspace, file: ActionFile, limits: Limits, seed: int) -> Iterator[_Started]:
         bwrap, needed = find_bwrap(os.environ.get("PATH", os.defpath)), runtime(self._python)
         opened: list[int] = []
         try:
-            text = _memory_file(code, opened)
             files = {path: _memory_file(content, opened) for path, content in FILES.items()}
             (info, info_end), (report, report_end) = _pipe(opened), _pipe(opened)
             job = {
                 "report": report_end,
-                "code": text,
+                "code": file.fd,
                 "user": self._user,
                 "processes": 2 * limits.processes + _MORE,
-                "command": command(needed.python, RUNNER_INSIDE, text, limits, seed, needed.libraries),
+                "command": command(needed.python, RUNNER_INSIDE, file.fd, limits, seed, needed.libraries),
             }
             process = subprocess.Popen(  # it dies with this thread, which waits for it
                 [
@@ -151,7 +152,7 @@ class BwrapSandbox:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                pass_fds=(text, *files.values(), info_end, report_end),
+                pass_fds=(file.fd, *files.values(), info_end, report_end),
                 cwd="/",
                 start_new_session=True,
                 env=environment(WORK, SCRATCH),
@@ -184,8 +185,8 @@ def _read(report: int) -> dict[str, Any]:
 
 
 def _memory_file(text: str, opened: list[int]) -> int:
-    """A descriptor that holds ``text``, which so never appears on a disk or a command line."""
-    file = os.memfd_create("action")
+    """A descriptor that holds ``text``, which bubblewrap shows as a file."""
+    file = os.memfd_create("made_up")
     opened.append(file)
     with open(file, "wb", closefd=False) as stream:
         stream.write(text.encode("utf-8", "replace"))

@@ -19,6 +19,7 @@ from mappa_env.sandbox.fusion import request
 from mappa_env.sandbox.fusion.causes import last_line
 from mappa_env.sandbox.fusion.client import Reply, ServerError
 from mappa_env.sandbox.fusion.wrapper import CRASHED
+from mappa_env.sandbox.runner import NOTES
 from mappa_env.sandbox.transfer import TransferError, Tree, unpack
 from mappa_env.workspace.escaping import meant, shown
 
@@ -73,6 +74,9 @@ class Report(pydantic.BaseModel):
     linked: dict[str, str] = {}
     left: dict[str, str] = {}
     beyond: int = 0
+    opened: list[Annotated[str, pydantic.Field(max_length=10 * NOTES)]] | None = pydantic.Field(
+        None, max_length=NOTES
+    )
     tar_bytes: int = 0
     tar_sha256: str = ""
 

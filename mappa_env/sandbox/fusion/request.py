@@ -19,6 +19,7 @@ HELLO = "hello.json"
 _PACKAGE = Path(__file__).parents[2]
 _MODULES = (
     "errors.py",
+    "sandbox/action_file.py",
     "sandbox/base.py",
     "sandbox/fusion/carry.py",
     "sandbox/fusion/guard.py",

@@ -137,4 +137,5 @@ def _applied(workspace: Workspace, report: Report, tree: Tree, kept: Mapping[str
         report.cpu_s,
         report.peak_rss,
         files,
+        opened=None if report.opened is None else tuple(report.opened),
     )

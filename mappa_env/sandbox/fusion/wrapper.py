@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from io import BufferedRandom
 from typing import Any
 
+from mappa_env.sandbox.action_file import ActionFile
 from mappa_env.sandbox.base import Limits
 from mappa_env.sandbox.fusion.carry import carry
 from mappa_env.sandbox.fusion.guard import (
@@ -86,33 +87,33 @@ def main() -> None:
 def act(limits: Limits, seed: int) -> dict[str, Any]:
     """Run the action to its end; return all facts except its files."""
     started = time.monotonic()
-    try:
-        process = start(limits, seed)
-    except OSError as error:
-        return {"failed": f"no process could be started: {error}"}
-    end_when_abandoned(process)
-    return watch(process, limits) | {"wall_s": time.monotonic() - started}
+    with contextlib.ExitStack() as stack:
+        try:
+            with open(os.path.join(_HERE, "main.py"), encoding="utf-8", newline="") as code:
+                file = stack.enter_context(ActionFile(code.read()))
+            process = start(file, limits, seed)
+        except OSError as error:
+            return {"failed": f"no process could be started: {error}"}
+        end_when_abandoned(process)
+        facts = watch(process, limits)
+        return facts | {"wall_s": time.monotonic() - started, "opened": file.opened()}
 
 
-def start(limits: Limits, seed: int) -> "subprocess.Popen[bytes]":
+def start(file: ActionFile, limits: Limits, seed: int) -> "subprocess.Popen[bytes]":
     """Start the action's interpreter. Raises OSError."""
     libraries = [path for path in sys.path if path.endswith("-packages")]
-    code = os.open(os.path.join(_HERE, "main.py"), os.O_RDONLY)
-    try:
-        return subprocess.Popen(
-            command(sys.executable, str(RUNNER), code, limits, seed, libraries),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            pass_fds=(code,),
-            cwd=_WORK,
-            start_new_session=True,
-            preexec_fn=die_with_parent,  # safe: this process still has one thread
-            env=environment(_WORK, _SCRATCH),
-        )
-    finally:
-        os.close(code)
+    return subprocess.Popen(
+        command(sys.executable, str(RUNNER), file.fd, limits, seed, libraries),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        pass_fds=(file.fd,),
+        cwd=_WORK,
+        start_new_session=True,
+        preexec_fn=die_with_parent,  # safe: this process still has one thread
+        env=environment(_WORK, _SCRATCH),
+    )
 
 
 def watch(process: "subprocess.Popen[bytes]", limits: Limits) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from mappa_env.errors import SandboxError
+from mappa_env.sandbox.action_file import ActionFile
 from mappa_env.sandbox.base import Limits
 from mappa_env.sandbox.local.cgroup import Leaf
 from mappa_env.sandbox.local.inside import wire
@@ -39,13 +40,15 @@ class Unborn(Exception):
 
 
 class Exchange:
-    """One action's output (``out``, ``err``), and the limit that the host found exceeded (``exceeded``)."""
+    """One action's output (``out``, ``err``), the files that it ``opened``, and the limit that the host found
+    ``exceeded``."""
 
     def __init__(self, limits: Limits, look: Callable[[], RunStatus | None], look_s: float) -> None:
         """``look`` is called every ``look_s`` seconds; the action ends when it names a limit."""
         self.out = Capture(limits.output_kb * 1024)
         self.err = Capture(limits.output_kb * 1024)
         self.exceeded: RunStatus | None = None
+        self.opened: tuple[str, ...] | None = None
         self._limits = limits
         self._look = look
         self._look_s = look_s
@@ -60,17 +63,18 @@ class Exchange:
         of descriptors or memory.
         """
         opened: list[int] = []
-        try:
-            given = _memory_file(code, opened)
+        with contextlib.ExitStack() as stack:
+            stack.callback(_close, opened)
+            file = stack.enter_context(ActionFile(code))
             (out, out_end), (err, err_end) = _stream(opened), _stream(opened)
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with ours, theirs:
-                passed = [given, out_end, err_end]
+                passed = [out_end, err_end]
                 if leaf is not None:
                     passed.append(leaf.entrance())
                     opened.append(passed[-1])
                 request["entrance"] = leaf is not None
-                sent = link.send(request, [theirs.fileno(), *passed])
+                sent = link.send(request, [theirs.fileno(), file.fd, *passed])
                 for fd in passed:
                     opened.remove(fd)
                     os.close(fd)
@@ -78,10 +82,10 @@ class Exchange:
                 if not sent:
                     raise Lost(begun=False)
                 ours.settimeout(_LOST_S)
-                return self._follow(ours, out, err, started)
-        finally:
-            for fd in opened:
-                os.close(fd)
+                try:
+                    return self._follow(ours, out, err, started)
+                finally:
+                    self.opened = file.opened()
 
     def _follow(self, reply: socket.socket, out: int, err: int, started: Callable[[], None]) -> wire.Report:
         begun = False
@@ -164,12 +168,6 @@ def _stream(opened: list[int]) -> tuple[int, int]:
     return ends
 
 
-def _memory_file(code: str, opened: list[int]) -> int:
-    """A descriptor that holds the code, which so never appears on a disk or a command line."""
-    file = os.memfd_create("action")
-    opened.append(file)
-    view = memoryview(code.encode("utf-8", "replace"))
-    while view:
-        view = view[os.write(file, view) :]
-    os.lseek(file, 0, os.SEEK_SET)
-    return file
+def _close(opened: list[int]) -> None:
+    for fd in opened:
+        os.close(fd)

@@ -124,6 +124,7 @@ class LocalSandbox:
             peak_rss=used.peak_bytes or (report["rss"] if report else 0),
             files=workspace.changes(before, after),
             isolation=pool.level.name,
+            opened=exchange.opened,
         )
 
     def _pool(self) -> Pool:

@@ -1,82 +1,56 @@
-"""Which files a program really uses, by its text and its traceback."""
+"""Which files a program used, by what the sandbox observed, and whether the workspace was full."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import pytest
 
 from mappa_env.coach.program import Program
+from mappa_env.types import RunStatus, Space, Use
 from rubric_play import ran
 
-FILE = "model.pkl"
+NO_SPACE = "OSError: [Errno 28] No space left on device"
+QUOTA = Use(2**24, 100)
+FULL, ROOMY = Use(2**24, 1), Use(2**20, 1)
 
 
 @pytest.mark.parametrize(
-    "code",
-    [
-        "model = pickle.load(open('model.pkl', 'rb'))",
-        'model = joblib.load("./model.pkl")',
-        "if os.path.exists('model.pkl'):\n    pass",
-        "print(os.path.getsize('model.pkl'))",
-        "path = 'model.pkl'\nload(path)",
-        "for name in ('X_test.pkl', 'model.pkl'):\n    try:\n        open(name)\n    finally:\n        pass",
-        "names = ['X_test.pkl', 'model.pkl']\nfor name in names:\n    full = name\n    open(full)",
-        "files = {'m': 'model.pkl'}; m = pd.read_pickle(files['m'])",
-        "loaded = {n: pd.read_pickle(f'{n}.pkl') for n in ('X_test', 'model')}",
-        "open('%s.pkl' % 'model')",
-        "(Path.cwd() / 'model.pkl').read_bytes()",
-        "def load(path='model.pkl'):\n    return open(path)\nload()",
-        "model = load(\n    path='model.pkl',\n)",
-    ],
+    "code", ["open('model.pkl')", "if False:\n    open('model.pkl')", "pass", "(" * 5000]
 )
-def test_what_opens_a_file_uses_it(code: str) -> None:
-    assert Program(code, ran()).uses(FILE)
+@pytest.mark.parametrize("stderr", ["", "FileNotFoundError: 'model.pkl'"])
+def test_only_what_was_opened_counts(code: str, stderr: str) -> None:
+    def uses(*opened: str, listed: bool = False) -> bool:
+        return Program(code, ran("", "error", stderr, opened=opened)).uses("model.pkl", listed=listed)
+
+    assert uses("X_test.pkl", "model.pkl")
+    assert uses("./", listed=True)
+    assert not uses()
+    assert not uses("X_test.pkl", "sub/model.pkl", "model.pkl.bak")
+    assert not uses("./")
+    assert not uses("sub/", listed=True)
+    assert Program(code, ran(opened=("sub/",))).uses("sub/model.pkl", listed=True)
+
+
+def test_what_nobody_observed_may_be_a_use() -> None:
+    assert Program("pass", ran()).uses("model.pkl")
 
 
 @pytest.mark.parametrize(
-    "code",
+    ("status", "stderr", "before", "after", "expected"),
     [
-        "'model.pkl'",
-        "path = 'model.pkl'",
-        "# open('model.pkl')",
-        "print('model.pkl')",
-        "print('open(model.pkl) fails')",
-        "raise FileNotFoundError('model.pkl')",
-        "raise FileNotFoundError(2, 'No such file', 'model.pkl')",
-        "open('other.pkl')",
-        "sys.exit('model.pkl')",
-        "pass",
-        "",
+        ("error", NO_SPACE, ROOMY, ROOMY, False),
+        ("disk_limit", NO_SPACE, ROOMY, ROOMY, False),
+        ("error", "", FULL, ROOMY, True),
+        ("error", "", ROOMY, FULL, True),
+        ("disk_limit", "", ROOMY, FULL, True),
+        ("error", "NameError: x", ROOMY, FULL, False),
+        ("ok", NO_SPACE, FULL, FULL, False),
     ],
 )
-def test_to_name_a_file_is_no_use(code: str) -> None:
-    assert not Program(code, ran()).uses(FILE)
-
-
-def failing(line: int, error: str) -> str:
-    return (
-        f'Traceback (most recent call last):\n  File "<action>", line {line}, in <module>\n    ...\n{error}'
-    )
-
-
-def test_what_a_program_never_came_to_is_no_use() -> None:
-    code = "raise ValueError('x')\nopen('model.pkl')"
-    assert not Program(code, ran("", "error", failing(1, "ValueError: x"))).uses(FILE)
-    code = "open('model.pkl')\nraise ValueError('x')"
-    assert Program(code, ran("", "error", failing(2, "ValueError: x"))).uses(FILE)
-
-
-def test_the_traceback_shows_a_use_that_the_text_hides() -> None:
-    error = "FileNotFoundError: [Errno 2] No such file or directory: 'model.pkl'"
-    code = "name = 'mod' + 'el'\nopen(name + '.pkl')"
-    assert Program(code, ran("", "error", failing(2, error))).uses(FILE)
-    assert not Program(code, ran()).uses(FILE)
-    code = "import os\nraise FileNotFoundError('No such file or directory: ' + repr('mod' 'el.pkl'))"
-    assert not Program(code, ran("", "error", failing(2, error))).uses(FILE)
-
-
-def test_a_program_of_many_names_is_read_in_no_time() -> None:
-    names = [f"'{number}.pkl'" for number in range(2000)]
-    code = f"names = [{', '.join(names)}]\n" + "open(names)\n" * 2000
-    assert not Program(code, ran()).uses(FILE)
-    assert Program(code, ran()).uses("7.pkl")
-    assert not Program("(" * 5000 + "'model.pkl'" + ")" * 5000, ran()).uses(FILE)
+def test_that_the_workspace_was_full_is_the_hosts_own_finding(
+    status: RunStatus, stderr: str, before: Use, after: Use, expected: bool
+) -> None:
+    space = Space(QUOTA, {"engineer_0": before}, {"engineer_0": after})
+    assert Program("", dataclasses.replace(ran("", status, stderr), space=space)).out_of_space == expected
+    assert not Program("", ran("", status, stderr)).out_of_space

@@ -28,10 +28,11 @@ _RUNNER = importlib.util.spec_from_file_location(
 _runner: Any = importlib.util.module_from_spec(_RUNNER)  # type: ignore[arg-type]
 _RUNNER.loader.exec_module(_runner)  # type: ignore[union-attr]
 """The program of a fresh interpreter, a single file: by its path, for there is no package here."""
+read = _runner.received
 
 
-def run(code: bytes, seed: int, environment: dict[str, str], *, chmod: bool) -> NoReturn:
-    """Run ``code`` and exit. ``seed`` seeds ``random`` and legacy numpy.
+def run(code: bytes, notes: Any, seed: int, environment: dict[str, str], *, chmod: bool) -> NoReturn:
+    """Run ``code`` and exit. ``seed`` seeds ``random`` and legacy numpy. ``notes``: what ``read`` gave.
 
     ``chmod``: whether the action may change modes and times of files.
     """
@@ -52,6 +53,7 @@ def run(code: bytes, seed: int, environment: dict[str, str], *, chmod: bool) -> 
     scope = type(sys)("__main__")
     scope.__dict__.update(__file__=NAME, __builtins__=builtins)
     sys.modules["__main__"] = scope
+    _runner.observe(notes)
     os._exit(_execute(text, scope.__dict__) & 0xFF)
 
 

@@ -28,8 +28,7 @@ def run(line: socket.socket, plan: Plan) -> NoReturn:
         for fd, standard in ((null, 0), (out, 1), (err, 2)):
             os.dup2(fd, standard)
         confine.confine(plan, rules, more[0] if more else -1, request)
-        with open(code, "rb", closefd=False) as file:
-            text = file.read()
+        text, notes = action.read(code)
         listener = confine.seal(plan, confine.bounds(plan, request))
         wire.send(line, {}, [listener])
         os.write(reply, b'{"begun": true}')  # without this message the host can retry the action
@@ -46,7 +45,7 @@ def run(line: socket.socket, plan: Plan) -> NoReturn:
         else:
             wire.tell(line, {"failed": getattr(error, "strerror", "") or f"{type(error).__name__}: {error}"})
         os._exit(1)
-    action.run(text, request["seed"], request["environment"], chmod=plan.level == "full")
+    action.run(text, notes, request["seed"], request["environment"], chmod=plan.level == "full")
 
 
 def _close_all_but(*kept: int) -> None:

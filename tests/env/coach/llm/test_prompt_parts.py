@@ -88,7 +88,9 @@ def parts(name: str) -> tuple[dict[str, Any], str]:
     assert heading == "FACTS (observed by the host)"
     start, _, rest = reported.partition("\n")
     assert start.startswith(f"<<<{NONCE} REPORTED (from inside the sandbox")
-    assert rest.endswith(f"\n<<<{NONCE} end of REPORTED (from inside the sandbox: the contents of files)")
+    assert rest.endswith(
+        f"\n<<<{NONCE} end of REPORTED (from inside the sandbox: the use and the contents of files)"
+    )
     return json.loads(body), rest.rpartition("\n")[0]
 
 
@@ -158,5 +160,5 @@ def _strings(value: Any) -> Any:
 def test_the_template_says_of_each_part_what_it_is_in_one_sentence() -> None:
     system = " ".join(Prompts(CARD).systems["analyst"].split())
     assert "You get FACTS, which the host observed itself" in system
-    assert "You get REPORTED, what a program inside the sandbox exported" in system
+    assert "You get REPORTED, what programs inside the sandbox noted" in system
     assert "measured" not in system

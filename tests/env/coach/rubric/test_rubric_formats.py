@@ -11,7 +11,7 @@ from mappa_env import team_env
 from mappa_env.coach.blame.attribution import attribute
 from mappa_env.coach.culprit import culprit
 from mappa_env.scripted import make_team
-from mappa_env.types import ActionRecord, Outcome, Trajectory
+from mappa_env.types import ActionRecord, Outcome, Trajectory, Verdict
 from probing import code_of
 from rubric_play import TABLE, Play, code, ran
 from rubric_tables import LOADS, engineer, facts, graded, modeler, no_file, predictions, submit, with_model
@@ -134,7 +134,8 @@ def test_a_model_of_joblib_harms_nobody_who_reads_it(pack: str) -> None:
 def test_backward_tracing_knows_formats_too() -> None:
     play = Play("dsbench", TABLE)
     engineer(play, facts(y_train={"plain": False, "format": "npy"}))
-    crash = ran("", "error", "UnpicklingError: the STRING opcode argument must be quoted")
+    error = "UnpicklingError: the STRING opcode argument must be quoted"
+    crash = ran("", "error", error, opened=("X_train.pkl", "y_train.pkl"))
     play.act("modeler_0", code(LOADS["modeler_0"]), crash)
     play.act("modeler_0", "I stop.")
     play.act("analyst_0", code(LOADS["analyst_0"]), no_file("model.pkl"))
@@ -149,9 +150,38 @@ def test_a_reader_that_fails_after_reading_has_itself_to_blame(line: str) -> Non
     play = Play("dsbench", TABLE)
     engineer(play, facts(y_train={"plain": False, "format": "joblib"}))
     work = f"y = joblib.load('y_train.pkl')\n{line}"
-    crash = ran("", "error", 'Traceback:\n  File "<action>", line 2, in <module>\nValueError: no')
-    verdict = play.act("modeler_0", code(work), crash)
-    assert verdict.blame != "engineer_0"
+    error = 'Traceback:\n  File "<action>", line 2, in <module>\nValueError: no'
+    for opened in (("X_train.pkl", "y_train.pkl"), None):
+        verdict = play.act("modeler_0", code(work), ran("", "error", error, opened=opened))
+        assert verdict.blame != "engineer_0"
+
+
+READ = [
+    ("y = joblib.load(\n    'y_train.pkl'\n)", 1),
+    ("def get(name):\n    return pickle.load(open(name, 'rb'))\nget('y_train.pkl')", 2),
+    ("try:\n    y = pd.read_pickle(path)\nexcept Exception as e:\n    raise RuntimeError('no') from e", 2),
+    ("try:\n    y = pd.read_pickle(path)\nexcept Exception as e:\n    print(e)\n    sys.exit(1)", 0),
+]
+
+
+@pytest.mark.parametrize(("source", "line"), READ)
+def test_a_reader_that_fails_over_another_format_is_excused(source: str, line: int) -> None:
+    trace = f'Traceback:\n  File "<action>", line {line}, in <module>\nUnpicklingError: no\n' if line else ""
+    chained = f'{trace}Traceback:\n  File "<action>", line 4, in <module>\nRuntimeError: no'
+
+    def read(*opened: str, files: tuple[str, ...] = ()) -> Verdict:
+        play = Play("dsbench", TABLE)
+        engineer(play, facts(y_train={"plain": False, "format": "joblib"}))
+        tool = ran("", "error", chained if "raise" in source else trace, files, opened or None)
+        return play.act("modeler_0", code(source), tool)
+
+    tables = ("X_train.pkl", "y_train.pkl")
+    for verdict in (read(*tables), read("y_train.pkl", "report.txt", files=("report.txt",))):
+        assert (verdict.score, verdict.blame) == (6, "engineer_0")
+    assert (read().score, read().blame) == (6, None)  # unobserved: excused, and nobody is blamed
+    for verdict in (read("y_train.pkl", "X_train.pkl"), read("X_train.pkl"), read("./")):
+        assert verdict.score in (1, 2)
+        assert verdict.blame == "modeler_0"
 
 
 def test_a_reader_that_copes_with_another_format_is_judged_as_any() -> None:

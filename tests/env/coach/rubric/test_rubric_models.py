@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_who_ignores_worthless_tables_is_not_excused_by_them() -> None:
     play = Play("dsbench", TABLE)
     engineer(play)
     probe = {**allowing(0.2), **with_model(predictions=predictions(0.2))}
-    tool = ran("", files=["model.pkl"])
+    tool = ran("", files=["model.pkl"], opened=("model.pkl",))
     verdict = play.act("modeler_0", code("pickle.dump(Guess(), open('model.pkl', 'wb'))"), tool, probe=probe)
     assert verdict.score is not None
     assert verdict.score < 3
@@ -180,7 +181,8 @@ def test_an_input_that_nobody_can_look_into_is_not_its_readers_fault() -> None:
     assert reader(uses, saved, seen).status == "abstain"
     good = reader(uses, saved, {**seen, "model": with_model(predictions=predictions(1.0))["model"]})
     assert (good.score, good.blame) == (10, None)
-    for idle in (reader("I wait.", None), reader(code("raise ValueError"), CRASH)):
+    crash = dataclasses.replace(CRASH, opened=())
+    for idle in (reader("I wait.", None), reader(code("raise ValueError"), crash)):
         assert idle.score is not None
         assert (idle.score <= 3, idle.blame) == (True, "modeler_0")
 

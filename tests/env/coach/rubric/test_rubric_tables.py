@@ -110,11 +110,12 @@ def test_only_who_really_tried_is_excused() -> None:
         engineer(play, facts(X_test={"exists": False}), files=TABLES[:2])
         return play.act("analyst_0", code(source) if source else "X_test.pkl is missing.", tool)
 
-    for idle in (analyst("", None), analyst("pass", ran()), analyst("# X_test.pkl is missing", ran())):
+    for idle in (analyst("", None), analyst("open('X_test.pkl')", ran(opened=("train.csv",)))):
         assert (idle.score, idle.blame) == (2, "analyst_0")
-    looked = analyst("print(os.path.exists('X_test.pkl'))", ran("False"))
-    assert (looked.score, looked.blame) == (6, "engineer_0")
-    blundered = analyst("open('X_test.pkl", ran("", "error", "SyntaxError: unterminated string"))
+    for opened in (("X_test.pkl",), ("./",), None):
+        looked = analyst("pass", ran(opened=opened))
+        assert (looked.score, looked.blame) == (6, "engineer_0")
+    blundered = analyst("open('X_test.pkl", ran("", "error", "SyntaxError: unterminated string", opened=()))
     assert blundered.blame == "analyst_0"
 
 
@@ -133,7 +134,7 @@ def test_a_program_that_fails_by_itself_has_not_tried(source: str, error: str) -
     engineer(play, facts(X_test={"exists": False}), files=TABLES[:2])
     line = 1 + source[: source.index("raise") if "raise" in source else 0].count("\n")
     stderr = f'Traceback (most recent call last):\n  File "<action>", line {line}, in <module>\n{error}'
-    verdict = play.act("analyst_0", code(source), ran("", "error", stderr))
+    verdict = play.act("analyst_0", code(source), ran("", "error", stderr, opened=()))
     assert verdict.score is not None
     assert (verdict.score <= 3, verdict.blame) == (True, "analyst_0")
 
@@ -156,15 +157,15 @@ def test_a_program_that_fails_by_itself_has_not_tried(source: str, error: str) -
 def test_an_unsound_input_explains_any_end_of_a_program_that_used_it(
     error: str, status: RunStatus, stderr: str
 ) -> None:
-    def analyst(source: str) -> Verdict:
+    def analyst(*opened: str) -> Verdict:
         play = team_up_to_analyst(with_model(loads=False, error=error))
-        return play.act("analyst_0", code(source), ran("", status, stderr))
+        return play.act("analyst_0", code(LOADS["analyst_0"]), ran("", status, stderr, opened=opened))
 
-    used = analyst(LOADS["analyst_0"])
+    used = analyst("X_test.pkl", "model.pkl")
     assert (used.score, used.blame) == (6, "modeler_0")
-    unused = analyst("while True: pass")
-    assert unused.score is not None
-    assert (unused.score <= 3, unused.blame) == (True, "analyst_0")
+    for unused in (analyst(), analyst("./")):  # what is in a file shows in no listing
+        assert unused.score is not None
+        assert (unused.score <= 3, unused.blame) == (True, "analyst_0")
 
 
 def test_a_missing_input_explains_no_program_that_hangs() -> None:
