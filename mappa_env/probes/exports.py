@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
+import importlib.util
+import marshal
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,15 +14,17 @@ from types import TracebackType
 from typing import TypeVar
 
 from mappa_env.errors import WorkspaceError
+from mappa_env.grading.metrics import METRICS
 from mappa_env.probes.base import Site
 from mappa_env.probes.inside import exporter, reader
 from mappa_env.probes.plain import Record, records
 from mappa_env.probes.predictions import Said, failure, said
 from mappa_env.probes.program import Question, Wording, loading, program
 from mappa_env.sandbox.base import Limits
-from mappa_env.types import ToolResult
+from mappa_env.types import Task, ToolResult
 
 Found = TypeVar("Found")
+LABELS, SUBMITTED = "y_train.pkl", "submission.csv"
 _OUTPUT_MB = 64
 _REFUSAL_S = 10.0
 """The most seconds for finding out which exception a file's loaders raise."""
@@ -56,7 +61,7 @@ class Exports:
             return []
         limits = dataclasses.replace(self._site.limits, output_kb=_OUTPUT_MB << 10, output_cap_mb=_OUTPUT_MB)
         mark = secrets.token_hex(8)
-        code = _exporter(files, mark)
+        code = _exporter(files, [_labels(self._site.task) if file == LABELS else "" for file in files], mark)
         result, found = self._run(code, limits, lambda ran: records(ran.stdout, mark))
         ended = Record(error=f"the process that loaded it ended with {result.status}")
         return [found.get(number, ended) for number in range(len(files))]
@@ -86,6 +91,8 @@ class Exports:
     def _ask(self, question: Question, wording: Wording) -> Said:
         # Nobody can have put something in the way of names that nobody knew.
         names = [f"out_{secrets.token_hex(4)}.csv" for _ in range(2)]
+        if question.given and SUBMITTED not in self._site.workspace.present:
+            names[question.shares] = SUBMITTED  # as one who submits does
         code = program(question._replace(predictions=names[0], probabilities=names[1]), wording)
 
         def read(ran: ToolResult) -> Said:
@@ -126,13 +133,30 @@ class Exports:
         return result, found
 
 
-def _exporter(files: Sequence[str], mark: str) -> str:
+def _labels(task: Task) -> str:
+    """Which labels a task has; empty: any."""
+    takes = METRICS[task.metric].takes if task.metric in METRICS else ""
+    kinds = dict.fromkeys(("label", "score", "probability"), "classes")
+    return (kinds | dict.fromkeys(("number", "nonnegative"), "numbers")).get(takes, "")
+
+
+def _exporter(files: Sequence[str], labels: Sequence[str], mark: str) -> str:
     """One expression: a pickle that names something in ``__main__`` finds nothing there, as in any action."""
-    call = f"scope['export']({list(files)!r}, {mark!r})"
-    return f"(lambda scope: (exec({_source()!r}, scope), {call}))({{'__name__': 'exporter'}})\n"
+    call = f"scope['export']({list(files)!r}, {list(labels)!r}, {mark!r})"
+    return f"(lambda scope: (exec({_modules()}, scope), {call}))({{'__name__': 'exporter'}})\n"
 
 
 @functools.cache
+def _modules() -> str:
+    """An expression: the modules, compiled where the sandbox has this Python (to compile them takes longer
+    than to read the tables), else as text."""
+    text = _source()
+    packed = base64.b64encode(marshal.dumps(compile(text, "exporter", "exec"))).decode()
+    here = f"__import__('importlib.util').util.MAGIC_NUMBER == {importlib.util.MAGIC_NUMBER!r}"
+    loaded = f"__import__('marshal').loads(__import__('base64').b64decode({packed!r}))"
+    return f"{loaded} if {here} else {text!r}"
+
+
 def _source() -> str:
     """Both modules as one; ``__future__`` counts only at the start."""
     texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (reader, exporter)]
