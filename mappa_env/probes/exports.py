@@ -11,15 +11,17 @@ from types import TracebackType
 from typing import TypeVar
 
 from mappa_env.errors import WorkspaceError
+from mappa_env.grading.metrics import METRICS
 from mappa_env.probes.base import Site
 from mappa_env.probes.inside import exporter, reader
 from mappa_env.probes.plain import Record, records
 from mappa_env.probes.predictions import Said, failure, said
 from mappa_env.probes.program import Question, Wording, loading, program
 from mappa_env.sandbox.base import Limits
-from mappa_env.types import ToolResult
+from mappa_env.types import Task, ToolResult
 
 Found = TypeVar("Found")
+LABELS = "y_train.pkl"
 _OUTPUT_MB = 64
 _REFUSAL_S = 10.0
 """The most seconds for finding out which exception a file's loaders raise."""
@@ -56,7 +58,7 @@ class Exports:
             return []
         limits = dataclasses.replace(self._site.limits, output_kb=_OUTPUT_MB << 10, output_cap_mb=_OUTPUT_MB)
         mark = secrets.token_hex(8)
-        code = _exporter(files, mark)
+        code = _exporter(files, [_labels(self._site.task) if file == LABELS else "" for file in files], mark)
         result, found = self._run(code, limits, lambda ran: records(ran.stdout, mark))
         ended = Record(error=f"the process that loaded it ended with {result.status}")
         return [found.get(number, ended) for number in range(len(files))]
@@ -126,9 +128,16 @@ class Exports:
         return result, found
 
 
-def _exporter(files: Sequence[str], mark: str) -> str:
+def _labels(task: Task) -> str:
+    """Which labels a task has; empty: any."""
+    takes = METRICS[task.metric].takes if task.metric in METRICS else ""
+    kinds = dict.fromkeys(("label", "score", "probability"), "classes")
+    return (kinds | dict.fromkeys(("number", "nonnegative"), "numbers")).get(takes, "")
+
+
+def _exporter(files: Sequence[str], labels: Sequence[str], mark: str) -> str:
     """One expression: a pickle that names something in ``__main__`` finds nothing there, as in any action."""
-    call = f"scope['export']({list(files)!r}, {mark!r})"
+    call = f"scope['export']({list(files)!r}, {list(labels)!r}, {mark!r})"
     return f"(lambda scope: (exec({_source()!r}, scope), {call}))({{'__name__': 'exporter'}})\n"
 
 

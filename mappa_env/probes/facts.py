@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mappa_env.probes.association import Column, association, missing
+from mappa_env.probes.association import MANY_VALUES, Column, association, missing
 from mappa_env.probes.baseline import MAX_ROWS, Allowed
 from mappa_env.probes.csv_table import CsvTable
+from mappa_env.probes.labels import answers_in, is_number, labels_in, labels_of, share_equal, share_known
 from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, File, Opened
 from mappa_env.probes.plain import Table
 from mappa_env.probes.predictions import Said, shares_of
@@ -30,8 +31,8 @@ _FEW_ROWS = 20
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def facts_of(opened: Opened, train: CsvTable, test: CsvTable) -> Facts:
-    """All facts. ``train`` and ``test`` are the task's own tables."""
+def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = False) -> Facts:
+    """All facts. ``train`` and ``test`` are the task's own tables; ``labels``: it asks for labels."""
     found = {name.removesuffix(".pkl"): _file(opened.files[name]) for name in (*TABLES, MODEL)}
     tables = [_table(opened.files[name]) for name in TABLES]
     for name, table in zip(TABLES, tables, strict=True):
@@ -40,9 +41,13 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable) -> Facts:
     if opened.asked is not None:
         found["model"].update(_twice(opened.asked))
         found["model"]["format"] = "pickle" if opened.asked.plain else opened.files[MODEL].packing
+        predictions = opened.asked.said.predictions
+        if labels and predictions is not None:
+            found["model"] |= _answers(tables[1], predictions.values, targets_in(train, test), train)
+            found["model"]["answer_cols"] = predictions.values.shape[1]
     if opened.allowed is not None:
         found["allowed"] = _allowed(opened.allowed, tables)
-    return {**found, "checks": _checks(tables, train, test)}
+    return {**found, "checks": _checks(tables, train, test, labels=labels)}
 
 
 def _file(file: File) -> Facts:
@@ -56,6 +61,8 @@ def _file(file: File) -> Facts:
         return found
     form = file.packing if file.form == "pickle" and not record.plain else file.form
     found |= {"plain": record.plain, "format": form, "stable": record.stable}
+    if record.unfit:
+        found["unfit"] = record.unfit
     return {**found, "type": record.kind[:_MAX_NAME], "table": record.table is not None}
 
 
@@ -142,21 +149,29 @@ def _is_constant(values: NDArray[Any]) -> bool:
     return bool((values == values[:1]).all())
 
 
-def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable) -> Facts:
+def targets_in(train: CsvTable, test: CsvTable) -> list[str]:
+    """The columns that test.csv lacks."""
+    return [name for name in train.header if name not in test.header]
+
+
+def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labels: bool) -> Facts:
     """Consistency of the files with each other and with the task; a key exists only if it can be told."""
     x, y, z = tables
     checks: Facts = {"train_rows": train.rows, "test_rows": test.rows}
     if x is not None and z is not None:
-        checks["columns_match"] = (x.cols, x.names) == (z.cols, z.names)
+        # Columns without names, as arrays have them, go by their places.
+        named = x.named and z.named
+        checks["columns_match"] = x.cols == z.cols and (x.names == z.names or not named)
     if x is not None and y is not None:
         checks["rows_match"] = x.rows == y.rows
     if z is not None and test.rows is not None:
         checks["test_rows_match"] = z.rows == test.rows
-    targets = [name for name in train.header if name not in test.header]
+    targets = targets_in(train, test)
     if y is not None:
-        checks |= _label_texts(y, targets, train)
+        checks |= _label_facts(y, targets, train, labels=labels)
+    same = labels and checks.get("labels_known") == 1
     kept = [] if x is None else _kept_in_order(x, targets, train)
-    if y is not None and (follow := _labels_follow(y, targets, train, kept)) is not None:
+    if y is not None and (follow := _labels_follow(y, targets, train, kept, labels=same)) is not None:
         checks["labels_follow"] = follow
     if z is not None and (follow := _rows_follow(z, test, kept)) is not None:
         checks["test_rows_follow"] = follow
@@ -172,9 +187,7 @@ def leaked(x: Table, y: Table | None, targets: list[str], train: CsvTable) -> li
     found = names.intersection(x.names)
     if y is not None and y.rows == x.rows >= _FEW_ROWS:
         most = min(HEAD_ROWS, x.kept, y.kept)
-        truths = {
-            _content(column) for column in y.columns(most) if len(column) and (column != column[0]).any()
-        }
+        truths = {_content(each) for each in y.columns(most) if len(each) and (each != each[0]).any()}
         columns = zip(x.names, x.columns(most), strict=True) if truths else ()
         found |= {name for name, column in columns if _content(column) in truths}
     return [name[:_MAX_NAME] for name in sorted(found)][:8]
@@ -196,16 +209,12 @@ def _number_forms(cell: str) -> tuple[str, ...]:
         return ()
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return cell in ("True", "False")
-    return True
-
-
 def _content(column: Column) -> bytes:
-    """Equal for columns of equal values."""
+    """Equal for columns of equal values; where they have few, also for codes of equal values."""
+    values, places = np.unique(column[~missing(column)], return_inverse=True)
+    if len(values) <= min(MANY_VALUES, len(column) // 2) and len(places) == len(column):
+        _, first, codes = np.unique(places, return_index=True, return_inverse=True)
+        return b"c" + np.argsort(np.argsort(first))[codes].tobytes()
     if column.dtype.kind == "f":
         return b"f" + (np.where(np.isnan(column), np.nan, column) + 0.0).tobytes()
     return "".join("-" if cell is None else f"{len(cell)} {cell}" for cell in column).encode()
@@ -226,37 +235,57 @@ def _kept_in_order(x: Table, targets: list[str], train: CsvTable) -> list[str]:
     return [x.names[at] for at, value in found.items() if value is not None and value >= _SAME_ROWS]
 
 
-def _labels_follow(y: Table, targets: list[str], train: CsvTable, kept: list[str]) -> float | None:
+def _labels_follow(
+    y: Table, targets: list[str], train: CsvTable, kept: list[str], *, labels: bool
+) -> float | None:
     """``association`` of y_train with the target in train.csv; None if no column is ``kept``."""
     if not kept or len(targets) != 1 or y.rows != train.rows or not y.names:
         return None
     most = min(len(train.head), y.kept)
-    return association(y.column(0)[:most], train.column(targets[0])[:most])
+    mine, given = y.column(0)[:most], train.column(targets[0])[:most]
+    follow = association(mine, given)
+    # Labels that changed places go together with the true ones, too.
+    return follow if follow is None or not labels else min(follow, share_equal(mine, given))
 
 
-def _label_texts(y: Table, targets: list[str], train: CsvTable) -> Facts:
-    """What the texts in y_train that are no numbers are to the targets in train.csv.
+def _label_facts(y: Table, targets: list[str], train: CsvTable, *, labels: bool) -> Facts:
+    """What the labels in y_train are to the targets in train.csv.
 
-    ``label_words``: their number, where those are numbers. ``labels_known``: the share of them that occurs
-    there, if all rows of train.csv are at hand.
+    ``targets``: their number. ``label_words``: how many labels are texts, where those are numbers.
+    ``labels_known``: the share of labels that occurs there, if all rows of train.csv are at hand; of numbers
+    only where the task asks for ``labels``.
     """
-    words = [cell for column in y.texts for cell in column if cell is not None and not _is_number(cell)]
+    found: Facts = {"targets": len(targets)} if targets else {}
+    words = [cell for column in y.texts for cell in column if cell is not None and not is_number(cell)]
     if targets and all(train.column(name).dtype.kind == "f" for name in targets):
-        return {"label_words": len(words)}
-    if not targets or not words or train.rows != len(train.head):
-        return {}
-    known = {str(cell).strip() for name in targets for cell in train.column(name)}
-    return {"labels_known": round(sum(cell.strip() in known for cell in words) / len(words), 3)}
+        found["label_words"] = len(words)
+        words = []
+    if (known := share_known(labels_in(y) if labels else words, labels_of(train, targets))) is not None:
+        found["labels_known"] = known
+    return found
+
+
+def _answers(y: Table | None, values: NDArray[Any], targets: list[str], train: CsvTable) -> Facts:
+    """The shares of a model's answers that are labels of y_train, and of train.csv."""
+    answers = answers_in(values)
+    shares = {
+        "answers_known": None if y is None else share_known(answers, labels_in(y)),
+        "answers_named": share_known(answers, labels_of(train, targets)),
+    }
+    return {name: share for name, share in shares.items() if share is not None}
 
 
 def _rows_follow(z: Table, test: CsvTable, kept: list[str]) -> float | None:
-    """The largest ``association`` of a column of X_test, among the ``kept`` ones, with that in test.csv."""
+    """The least ``association`` of a column of X_test, among the ``kept`` ones, with that in test.csv.
+
+    One column that left its rows is enough to mislead a model.
+    """
     if z.rows != test.rows or z.rows < _FEW_ROWS:
         return None
     most = min(len(test.head), z.kept)
     shared = [name for name in kept if name in z.names and name in test.header]
     found = [association(z.column(z.names.index(name))[:most], test.column(name)[:most]) for name in shared]
-    return max((value for value in found if value is not None), default=None)
+    return min((value for value in found if value is not None), default=None)
 
 
 def listed(values: NDArray[Any]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from mappa_env.probes.inside.exporter import MAX_CELLS, MAX_COLUMNS, MAX_ERROR, 
 from mappa_env.workspace.escaping import shown
 
 _MOST = 2**53
+DIED = "the process that loaded it ended early"
 
 
 class MalformedError(Exception):
@@ -28,7 +30,7 @@ class Table:
 
     ``numbers``: (kept, numeric columns); ``texts``: one list per other column, None where a value is missing.
     ``names``, ``numeric`` and both parts cover the first columns of ``cols``. ``nan`` and ``inf`` count the
-    missing and infinite values of all rows. ``mixed``: some names are texts, others are not.
+    missing and infinite values of all rows. ``mixed``: some names are texts, others not; ``named``: all are.
     """
 
     rows: int
@@ -41,6 +43,7 @@ class Table:
     nan: int
     inf: int
     mixed: bool = False
+    named: bool = True
 
     def column(self, at: int) -> NDArray[Any]:
         """The values of one column: float64 with NaN, or objects (str, None where missing)."""
@@ -61,7 +64,8 @@ class Record:
     """What one file yielded. ``error``: why it yielded nothing (empty: it did). ``kind``: name of the type.
 
     ``unusual``: a table of a kind that is not read here. ``plain``: ``pickle.load`` and
-    ``pandas.read_pickle`` load the file. ``stable``: they get what joblib gets.
+    ``pandas.read_pickle`` load the file. ``stable``: they get what joblib gets. ``unfit``: why scikit-learn
+    fits no model to the table as it is (empty: it does).
     """
 
     error: str = ""
@@ -70,16 +74,25 @@ class Record:
     table: Table | None = None
     plain: bool = True
     stable: bool = True
+    unfit: str = ""
 
 
 def records(stdout: str, mark: str) -> dict[int, Record]:
-    """The first record of each file, by its number. One that no exporter prints counts as an error."""
+    """The first record of each file, by its number. One that no exporter prints counts as an error.
+
+    So does a table that ``pickle.load`` was not seen to yield, too.
+    """
     found: dict[int, Record] = {}
+    refused: dict[int, tuple[str, bool]] = {}
     for line in stdout.split("\n"):
         if not line.startswith(f"{mark} "):
             continue
         try:
             raw = json.loads(line[len(mark) + 1 :])
+            if "again" in raw:
+                said = text(raw["refused"], MAX_ERROR), _flag(raw["marked"])
+                refused.setdefault(_count(raw["again"]), said)
+                continue
             step = _count(raw["step"])
         except (ValueError, TypeError, KeyError, RecursionError, MalformedError):
             continue
@@ -88,7 +101,14 @@ def records(stdout: str, mark: str) -> dict[int, Record]:
                 found[step] = _record(raw)
             except (MalformedError, KeyError, TypeError, ValueError):
                 found[step] = Record(error="it yields what cannot be read")
-    return found
+    return {step: _as_reread(record, *refused.get(step, (DIED, False))) for step, record in found.items()}
+
+
+def _as_reread(record: Record, refused: str, marked: bool) -> Record:
+    """``record``, given why ``pickle.load`` refused the file; if it is ``marked``, joblib reads it still."""
+    if record.error or not refused:
+        return record
+    return dataclasses.replace(record, plain=False) if marked else Record(error=refused)
 
 
 def text(value: Any, most: int) -> str:
@@ -107,6 +127,7 @@ def _record(raw: Mapping[str, Any]) -> Record:
         table=None if table is None else _table(table),
         plain=raw.get("plain") is True,
         stable=raw.get("stable") is True,
+        unfit=text(raw["unfit"], MAX_ERROR),
     )
 
 
@@ -137,6 +158,7 @@ def _table(raw: Mapping[str, Any]) -> Table:
         max(_count(raw["nan"]), missing),
         max(_count(raw["inf"]), int(np.isinf(numbers).sum())),
         _flag(raw["mixed"]),
+        _flag(raw["named"]),
     )
 
 

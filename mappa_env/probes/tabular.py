@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mappa_env.grading.metrics import METRICS
 from mappa_env.probes.base import Site
 from mappa_env.probes.csv_table import CsvTable, read_csv
 from mappa_env.probes.exports import UnavailableError
-from mappa_env.probes.facts import facts_of
+from mappa_env.probes.facts import facts_of, targets_in
+from mappa_env.probes.labels import codings, labels_of
 from mappa_env.probes.opening import HEAD_ROWS, Opener
 
 ATTESTED = {
@@ -34,4 +36,10 @@ class TabularProbe:
             opened = self._opener.open(site, self._task[2].rows)
         except UnavailableError:
             return {"probe_failed": "unavailable"}
-        return {**facts_of(opened, *self._task[1:]), "attested_by": ATTESTED}
+        train, test = self._task[1:]
+        metric = METRICS.get(site.task.metric)
+        labels = metric is not None and metric.takes == "label"
+        facts = facts_of(opened, train, test, labels=labels)
+        if labels:
+            facts["checks"]["codings"] = codings(site.workspace, labels_of(train, targets_in(train, test)))
+        return {**facts, "attested_by": ATTESTED}

@@ -13,7 +13,7 @@ from mappa_env.coach.rubric.space import FULL, filler_of
 from mappa_env.types import FileChange, Space, ToolResult
 
 TABLES = ("X_train", "y_train", "X_test")
-MODEL = "model.pkl"
+MODEL, LABELS = "model.pkl", "y_train.pkl"
 PATHS = {**{name: f"{name}.pkl" for name in TABLES}, "model": MODEL}
 """Part of the facts -> the file that it is of."""
 RUNS_CODE = "which is no data"
@@ -22,8 +22,6 @@ UNSTABLE = "it yields something else when it is loaded again"
 OTHER_LOADER = "pickle.load and pandas.read_pickle do not load it"
 FOLLOWS = 0.5
 """The least association of a handed-on column with the task's own: in another order of rows it is about 0."""
-KNOWN = 0.5
-"""The least share of text labels that occur in train.csv: with others, no submission is valid."""
 _ROWS = (("X_train", "rows"), ("y_train", "rows"), ("checks", "train_rows"))
 
 
@@ -70,12 +68,42 @@ def defects_of(
         files = [change for change in present.values() if change.agent and change.path.endswith(".pkl")]
         newest = max(files, key=lambda change: change.step, default=None)
         return [Defect(newest.path, newest.agent, "opening it fails")] if newest is not None else []
-    found = [*_tables(facts), *_model(facts)]
+    found = [*_tables(facts), *_labels(facts, present), *_model(facts), *_answers(facts, present)]
     return [
         Defect(path, _writer(present[path], reason, space), reason)
         for path, reason in found
         if path in present
     ]
+
+
+def _labels(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
+    """Labels in which no submission can be written, unless their writer handed on what they stand for."""
+    checks = section(facts, "checks")
+    if not _decodes(checks, present, LABELS) and checks.get("labels_known", 1.0) < 1:
+        yield LABELS, "not all of its labels occur in train.csv"
+
+
+def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
+    """Answers of a model in which no submission can be written: codes without their meaning, say.
+
+    Those in the labels of y_train are as good as these.
+    """
+    model, checks = section(facts, "model"), section(facts, "checks")
+    targets, cols = checks.get("targets"), model.get("answer_cols")
+    if targets and cols not in (None, targets) and cols == section(facts, "y_train").get("cols"):
+        yield MODEL, f"it predicts {cols} columns, and train.csv has {targets} of targets"
+    given = not any(_labels(facts, present)) and model.get("answers_known", 1.0) == 1
+    if not given and model.get("answers_named", 0.0) < 1 and not _decodes(checks, present, MODEL):
+        yield MODEL, "not all of its answers are labels of the task"
+
+
+def _decodes(checks: Mapping[str, Any], present: Mapping[str, FileChange], path: str) -> bool:
+    """Whether the writer of ``path`` handed on another file that may tell what codes stand for."""
+    writer = present[path].agent if path in present else ""
+    return any(
+        name not in PATHS.values() and name in present and present[name].agent == writer
+        for name in checks.get("codings", ())
+    )
 
 
 def _writer(change: FileChange, reason: str, space: Space | None) -> str:
@@ -132,8 +160,9 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "X_test.pkl", "its rows are not those of test.csv in their order"
     if checks.get("label_words"):
         yield "y_train.pkl", f"{checks['label_words']} labels are texts where train.csv has numbers"
-    if checks.get("labels_known", 1.0) < KNOWN:
-        yield "y_train.pkl", "its labels do not occur in train.csv"
+    cols, targets = section(facts, "y_train").get("cols"), checks.get("targets")
+    if cols and targets and cols != targets:
+        yield LABELS, f"it has {cols} columns, and train.csv has {targets} of targets"
     if checks.get("rows_match") is False:
         yield _other_rows(facts)
     if checks.get("test_rows_match") is False:
@@ -171,6 +200,8 @@ def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
         return f"columns of text are left in it ({', '.join(map(str, table.get('strings', ())[:3]))})"
     if not labels and table.get("mixed_names"):
         return "some names of its columns are texts and others are not"
+    if table.get("unfit"):
+        return f"no model can be fitted to it ({table['unfit']})"
     if labels and table.get("distinct") == 1:
         return "it holds one and the same value in every row"
     return None

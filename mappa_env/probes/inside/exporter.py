@@ -6,7 +6,12 @@ reads the records (``plain``) and computes the facts. Models are asked by anothe
 
 from __future__ import annotations
 
+import array
 import base64
+import collections
+import decimal
+import fractions
+import hashlib
 import json
 import os
 import sys
@@ -14,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # in the sandbox both run in one namespace, outside of ``__main__``
-    from mappa_env.probes.inside.reader import CodeError, read_data
+    from mappa_env.probes.inside.reader import CodeError, Read, plain_reader, read_data
 
 MAX_BYTES = 512 * 2**20
 """The largest file that is opened."""
@@ -28,19 +33,38 @@ MAX_ERROR = 300
 _SAMPLE = 1000
 _USUAL = ("_item_cache", "_typ", "_metadata", "_name", "_mgr", "_attrs", "_flags", "_is_copy", "_cacher")
 """Attributes of frames and series in files of any version of pandas."""
-_CELLS = (str, int, float, bool, complex, type(None))
+_EXACT = (decimal.Decimal, fractions.Fraction)
+"""Numbers that are objects; ``fit`` makes floats of them."""
+_CELLS = (str, int, float, bool, complex, type(None), *_EXACT)
+_ROWS = (list, tuple, collections.deque, array.array)
+"""Containers of Python that ``numpy.asarray`` reads as rows."""
+_KNOWN = ("builtins", "collections", "array", "numpy", "pandas", "scipy")
+"""Packages whose types scikit-learn decides about; what becomes of those of others depends on its version."""
+_FITTED = 2000
+"""Rows that are fitted: the form of a table is the same in all."""
 
 
-def export(files: Sequence[str], mark: str) -> None:
-    """Read the tables in order and print a record after each; then end the process."""
+def export(files: Sequence[str], labels: Sequence[str], mark: str) -> None:
+    """Read the tables in order and print a record after each; then end the process.
+
+    ``labels``: for each file, which labels it holds: ``classes``, ``numbers``, or none (empty).
+    When all are read, each is read once more, as the next agent reads it, with a record of what differs.
+    """
     # No module of the workspace comes in where data is read.
     sys.path[:] = [each for each in sys.path if each != os.getcwd()]
+    tables = {}
     for number, file in enumerate(files):
         try:
-            found = _read_table(file)
+            read = read_data(file)
+            tables[number] = _table_of(read)
+            found = _described(read, tables[number], labels[number])
         except BaseException as error:  # noqa: BLE001  (whatever a file does when it is opened)
             found = {"error": _short(error), "unusual": isinstance(error, CodeError) and error.unusual}
         _send(f"\n{mark} {json.dumps({'step': number, **found})}\n".encode())
+    # Now, because a file may change the classes in this process when a reader without guards loads it.
+    for number, table in tables.items():
+        said = {"again": number, **_again(files[number], table)}
+        _send(f"\n{mark} {json.dumps(said)}\n".encode())
     os._exit(0)  # no thread or exit handler of a library holds us up
 
 
@@ -58,18 +82,69 @@ def _short(error: BaseException) -> str:
     return " ".join(text.split())[:MAX_ERROR]
 
 
-def _read_table(file: str) -> dict[str, Any]:
-    value, plain, other = read_data(file)
-    table = _table_of(value)
-    differs = other is not None and _table_of(other) != table
-    return {"type": type(value).__name__[:MAX_NAME], "table": table, "plain": plain, "stable": not differs}
+def bounded(text: str, most: int) -> str:
+    """``text``, or its start and a digest of it: texts that differ stay different."""
+    if len(text) <= most:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{text[: most - len(digest) - 1]}#{digest}"
 
 
-def _table_of(value: Any) -> dict[str, Any] | None:
+def _described(read: Read, table: dict[str, Any] | None, labels: str) -> dict[str, Any]:
+    value, plain, other = read.value, read.plain, read.other
+    differs = other is not None and _table(other) != table
+    found = {"type": type(value).__name__[:MAX_NAME], "table": table, "plain": plain, "stable": not differs}
+    return {**found, "unfit": "" if table is None or read.archive else _unfit(value, labels)}
+
+
+def _again(file: str, table: dict[str, Any] | None) -> dict[str, Any]:
+    """Why ``pickle.load``, which is another reader than ours, does not yield ``table``; empty if it does.
+
+    ``marked``: it is a joblib file, which that need not read.
+    """
+    reader = None
+    try:
+        with open(file, "rb") as stream:
+            reader = plain_reader(stream)
+            if reader is None:
+                return {"refused": "", "marked": False}
+            same = _table(reader.load()) == table or reader.marks
+        return {"refused": "" if same else "pickle.load yields something else", "marked": reader.marks}
+    except BaseException as error:  # noqa: BLE001  (whatever a file does when it is opened)
+        return {"refused": _short(error), "marked": reader is not None and reader.marks}
+
+
+def _unfit(value: Any, labels: str) -> str:
+    """Why scikit-learn fits no model to a table as it is; empty if it does, or if only others could tell."""
+    import numpy as np
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    if type(value).__module__.split(".")[0] not in _KNOWN:
+        return ""
+    kind = DecisionTreeClassifier if labels == "classes" else DecisionTreeRegressor
+    model = kind(max_depth=1, max_features=1, splitter="random", random_state=0)
+    try:
+        rows = int(value.shape[0]) if _is_sparse(value) else len(value)
+        if rows > _FITTED and not isinstance(value, (dict, collections.deque)):
+            value, rows = value[:_FITTED], _FITTED
+        given = (np.zeros((rows, 1)), value) if labels else (value, np.zeros(rows))
+        model.fit(*given)
+    except Exception as error:  # noqa: BLE001  (whatever a fit does with such a table)
+        return _short(error)
+    return ""
+
+
+def _table_of(read: Read) -> dict[str, Any] | None:
+    """The table in a file; one of the arrays of an archive, if it has only one."""
+    value = read.value
+    return _table(next(iter(value.values())) if read.archive and len(value) == 1 else value)
+
+
+def _table(value: Any) -> dict[str, Any] | None:
     frame = _frame(value)
     if frame is None:
         return None
-    return _table(frame, int(value.shape[0]) if _is_sparse(value) else len(frame))
+    return _listed(frame, int(value.shape[0]) if _is_sparse(value) else len(frame))
 
 
 def _is_sparse(value: Any) -> bool:
@@ -98,22 +173,20 @@ def _frame(value: Any) -> Any:
     if _is_sparse(value):
         return pd.DataFrame(value.tocsr()[: max(1, MAX_CELLS // max(1, value.shape[1]))].toarray())
     if kind is dict and value and len(value) <= MAX_COLUMNS:
-        if len(value) == 1:
-            return _frame(next(iter(value.values())))
         columns = {name: np.asarray(column) for name, column in value.items()}
         if {column.ndim for column in columns.values()} == {1} and len(set(map(len, columns.values()))) == 1:
             return pd.DataFrame(columns)
         return None
-    if kind in (list, tuple) or hasattr(kind, "__array__"):
-        array = np.asarray(value)
-        if array.ndim not in (1, 2) or (array.dtype == object and not _holds_cells(array)):
+    if kind in _ROWS or hasattr(kind, "__array__"):
+        values = np.asarray(value)
+        if values.ndim not in (1, 2) or (values.dtype == object and not _holds_cells(values)):
             return None
-        return pd.DataFrame(array)
+        return pd.DataFrame(values)
     return None
 
 
-def _holds_cells(array: Any) -> bool:
-    return all(isinstance(cell, _CELLS) or hasattr(cell, "dtype") for cell in array.ravel()[:_SAMPLE])
+def _holds_cells(values: Any) -> bool:
+    return all(isinstance(cell, _CELLS) or hasattr(cell, "dtype") for cell in values.ravel()[:_SAMPLE])
 
 
 def _refuse_replaced(value: Any, base: Any) -> None:
@@ -124,13 +197,19 @@ def _refuse_replaced(value: Any, base: Any) -> None:
         raise TypeError(f"it replaces or adds {', '.join(added[:5])} of a {base.__name__}")
 
 
-def _table(frame: Any, rows: int) -> dict[str, Any]:
+def _listed(frame: Any, rows: int) -> dict[str, Any]:
     """Size, names, kinds and the first values. ``nan`` and ``inf`` count over all rows."""
     import numpy as np
 
     cols = frame.shape[1]
     frame = (frame if cols <= MAX_COLUMNS else frame.iloc[:, :MAX_COLUMNS]).infer_objects()
-    names = [str(name)[:MAX_NAME] for name in frame.columns]
+    objects = [at for at, dtype in enumerate(frame.dtypes) if dtype.kind == "O"]
+    exact = [at for at in objects if _is_exact(frame.iloc[:, at])]
+    if exact:
+        frame = frame.copy()
+        for at in exact:
+            frame.isetitem(at, frame.iloc[:, at].astype(float))
+    names = [bounded(str(name), MAX_NAME) for name in frame.columns]
     kinds = {type(name) for name in frame.columns}
     number = [dtype.kind in "biuf" for dtype in frame.dtypes]
     texts = [frame.iloc[:, at] for at, each in enumerate(number) if not each]
@@ -142,17 +221,28 @@ def _table(frame: Any, rows: int) -> dict[str, Any]:
         "cols": cols,
         "names": names,
         "mixed": str in kinds and len(kinds) > 1,
+        "named": kinds == {str},
         "kinds": "".join("n" if each else "t" for each in number),
         "kept": kept,
         "numbers": _packed(numbers[:kept], "<f8"),
-        "texts": [
-            [None if gone else str(cell)[:MAX_TEXT] for cell, gone in zip(each, each.isna(), strict=True)]
-            for each in (text[:kept] for text in texts)
-        ],
+        "texts": [_words(text[:kept]) for text in texts],
         "nan": int(np.isnan(numbers).sum()) + sum(int(each.isna().sum()) for each in texts),
         "inf": int(np.isinf(numbers).sum()),
     }
 
 
-def _packed(array: Any, dtype: str) -> str:
-    return base64.b64encode(array.astype(dtype, order="C").tobytes()).decode()
+def _words(column: Any) -> list[str | None]:
+    gone = column.isna()
+    return [None if no else bounded(str(cell), MAX_TEXT) for cell, no in zip(column, gone, strict=True)]
+
+
+def _is_exact(column: Any) -> bool:
+    """Whether it holds numbers, and some of them are objects."""
+    kinds = set(map(type, column))
+    return bool(kinds.intersection(_EXACT)) and all(
+        issubclass(kind, (*_EXACT, int, float)) or kind is type(None) for kind in kinds
+    )
+
+
+def _packed(values: Any, dtype: str) -> str:
+    return base64.b64encode(values.astype(dtype, order="C").tobytes()).decode()

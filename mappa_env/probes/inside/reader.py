@@ -17,12 +17,14 @@ import zipfile
 from typing import IO, Any, ClassVar, NamedTuple
 
 NAMES = {
+    "array": "array _array_reconstructor",
     "builtins": "bool bytearray bytes complex dict float frozenset int list object range set slice str tuple",
     "collections": "Counter OrderedDict defaultdict deque",
     "copyreg": "_reconstructor",
     "_codecs": "encode",
     "datetime": "date datetime time timedelta timezone",
     "decimal": "Decimal",
+    "fractions": "Fraction",
     "numpy": "ndarray dtype matrix record recarray",
     "numpy.rec": "recarray",
     "numpy.ma": "MaskedArray",
@@ -56,6 +58,10 @@ COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x5d\x00", b"\x78")
 """First bytes of gzip, bzip2, xz, lzma and zlib."""
 
 
+_OTHERS = (b"\x93NUMPY", b"PK\x03\x04", b"PAR1", b"ARROW1", b"FEA1")
+"""First bytes of other files than pickles that are read here."""
+
+
 class CodeError(Exception):
     """A pickle names something that is no data. ``unusual``: of a package, so it may be data all the same."""
 
@@ -67,12 +73,14 @@ class CodeError(Exception):
 class Read(NamedTuple):
     """``value``: what a file holds. ``plain``: whether ``pickle.load`` and ``pandas.read_pickle`` load it.
 
-    ``other``: what they load instead of ``value``, if they do (None: nothing).
+    ``other``: what they load instead of ``value``, if they do (None: nothing). ``archive``: it holds several
+    named arrays.
     """
 
     value: Any
     plain: bool = False
     other: Any = None
+    archive: bool = False
 
 
 def read_data(file: str) -> Read:
@@ -84,8 +92,8 @@ def read_data(file: str) -> Read:
             return Read(_read_array(stream))
         if head.startswith(b"PK\x03\x04"):
             with zipfile.ZipFile(stream) as archive:
-                names = archive.namelist()
-                return Read({name.removesuffix(".npy"): _member(archive, name) for name in names})
+                arrays = {name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()}
+                return Read(arrays, archive=True)
         if head.startswith((b"PAR1", b"ARROW1", b"FEA1")):
             return Read(_read_columns(file, "parquet" if head.startswith(b"PAR1") else "feather"))
         if head.startswith(COMPRESSED):
@@ -162,6 +170,16 @@ def _same_objects(one: Any, other: Any) -> bool:
     return all(repr(a) == repr(b) for a, b in zip(one.ravel(), other.ravel(), strict=True))
 
 
+def plain_reader(stream: IO[bytes]) -> PlainUnpickler | None:
+    """``pickle.load`` itself, written in C, which refuses some of what ours reads; None: it is no pickle.
+
+    It has no guard at the opcode that sets attributes: use it after everything else.
+    """
+    head = stream.read(8)
+    stream.seek(0)
+    return None if head.startswith((*_OTHERS, *COMPRESSED)) else PlainUnpickler(stream)
+
+
 _Unpickler: Any = pickle._Unpickler
 
 
@@ -174,22 +192,8 @@ class DataUnpickler(_Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """What a pickle names. Raises CodeError."""
-        if self.proto < 3:  # later ones never name anything of Python 2
-            module, name = _compat_pickle.NAME_MAPPING.get((module, name), (module, name))
-            module = _compat_pickle.IMPORT_MAPPING.get(module, module)
-        if (module, name) == JOBLIB_MARK:
-            self.marks = True
-            return __import__(module, fromlist=[name]).NumpyArrayWrapper
-        if (module, name) == ("builtins", "getattr"):
-            return _time_zone
-        if name in NAMES.get(module.replace("numpy.core", "numpy._core"), "").split() or (
-            "." not in name and _is_data(module, name)
-        ):
-            __import__(module)
-            return getattr(sys.modules[module], name)
-        if not _is_there(package := module.split(".")[0]):
-            raise ModuleNotFoundError(f"No module named {package!r}")  # as it meets the next agent
-        raise CodeError(f"it names {module}.{name}, which is no data", unusual=_may_be_data(module, name))
+        self.marks |= (module, name) == JOBLIB_MARK
+        return found(*(_of_python_3(module, name) if self.proto < 3 else (module, name)))
 
     def load_build(self) -> None:
         """Set an object's state; never that of a class or a function."""
@@ -198,11 +202,56 @@ class DataUnpickler(_Unpickler):
             raise CodeError(f"it changes {target!r:.80}", unusual=False)
         super().load_build()
         own = getattr(target, "__dict__", {})
-        if replaced := [str(name) for name in own if callable(getattr(type(target), str(name), None))]:
+        replaced = [str(name) for name in own if callable(getattr(type(target), str(name), None))]
+        if replaced and not _is_masked(target, replaced):
             kind = type(target).__name__
             raise CodeError(f"it replaces {', '.join(replaced[:5])} of a {kind}", unusual=False)
 
     dispatch[pickle.BUILD[0]] = load_build
+
+
+class PlainUnpickler(pickle.Unpickler):
+    """``pickle.load`` itself, for data alone."""
+
+    marks = False
+    """Whether it met joblib's mark of an array."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a pickle names. Raises CodeError. Whether a name is old, the first reader has judged."""
+        self.marks |= (module, name) == JOBLIB_MARK
+        return found(*_of_python_3(module, name))
+
+
+def found(module: str, name: str) -> Any:
+    """What a name of a pickle stands for. Raises CodeError."""
+    if (module, name) == JOBLIB_MARK:
+        return __import__(module, fromlist=[name]).NumpyArrayWrapper
+    if (module, name) == ("builtins", "getattr"):
+        return _time_zone
+    if (module, name) == ("numpy", "memmap"):  # itself it opens files; what is pickled is an array
+        return __import__(module).ndarray
+    if name in NAMES.get(module.replace("numpy.core", "numpy._core"), "").split() or (
+        "." not in name and _is_data(module, name)
+    ):
+        __import__(module)
+        return getattr(sys.modules[module], name)
+    if not _is_there(package := module.split(".")[0]):
+        raise ModuleNotFoundError(f"No module named {package!r}")  # as it meets the next agent
+    raise CodeError(f"it names {module}.{name}, which is no data", unusual=_may_be_data(module, name))
+
+
+def _of_python_3(module: str, name: str) -> tuple[str, str]:
+    """The names of Python 2 that a protocol below 3 may have."""
+    module, name = _compat_pickle.NAME_MAPPING.get((module, name), (module, name))
+    return _compat_pickle.IMPORT_MAPPING.get(module, module), name
+
+
+def _is_masked(target: Any, replaced: list[str]) -> bool:
+    """Whether it is a masked array, which keeps the class of the array beneath."""
+    import numpy as np
+
+    masked = np.ma.MaskedArray
+    return type(target) is masked and replaced == ["_baseclass"] and target._baseclass is np.ndarray
 
 
 def _is_there(package: str) -> bool:
