@@ -21,7 +21,7 @@ from mappa_env.sandbox.base import Limits
 from mappa_env.types import Task, ToolResult
 
 Found = TypeVar("Found")
-LABELS = "y_train.pkl"
+LABELS, SUBMITTED = "y_train.pkl", "submission.csv"
 _OUTPUT_MB = 64
 _REFUSAL_S = 10.0
 """The most seconds for finding out which exception a file's loaders raise."""
@@ -88,6 +88,8 @@ class Exports:
     def _ask(self, question: Question, wording: Wording) -> Said:
         # Nobody can have put something in the way of names that nobody knew.
         names = [f"out_{secrets.token_hex(4)}.csv" for _ in range(2)]
+        if question.given and SUBMITTED not in self._site.workspace.present:
+            names[question.shares] = SUBMITTED  # as one who submits does
         code = program(question._replace(predictions=names[0], probabilities=names[1]), wording)
 
         def read(ran: ToolResult) -> Said:

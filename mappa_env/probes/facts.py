@@ -28,6 +28,7 @@ _SAME_ROWS = 0.99
 """The association of a feature with its column in train.csv from which their rows count as the same."""
 _FEW_ROWS = 20
 """With fewer rows, equal columns may be a coincidence."""
+_WORKS = ("loads", "type", "has_predict", "error", "predicts")
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -45,6 +46,7 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = 
         if labels and predictions is not None:
             found["model"] |= _answers(tables[1], predictions.values, targets_in(train, test), train)
             found["model"]["answer_cols"] = predictions.values.shape[1]
+            found["model"]["one_answer"] = _is_constant(predictions.values)
     if opened.allowed is not None:
         found["allowed"] = _allowed(opened.allowed, tables)
     return {**found, "checks": _checks(tables, train, test, labels=labels)}
@@ -92,11 +94,18 @@ def _twice(asked: Asked) -> Facts:
     """What the model offers, and how much of it came again."""
     agreement = asked.said.agreement(asked.again)
     found = _model(asked.said)
+    if asked.table != TABLES[2]:  # the rows that it was fitted to show no more than whether it works
+        found = {name: found[name] for name in _WORKS if name in found} | {"tried_on": asked.table}
+        if found.get("predicts"):
+            del found["predicts"]
     found |= {"plain": asked.plain, "stable": agreement >= STABLE, "agreement": round(agreement, 3)}
+    if asked.table != TABLES[2]:
+        return found
     if agreement < 1 and asked.again.predictions is not None:
         again = _model(asked.again)
         names = ("predictions", "probabilities", "classes")
         found["again"] = {name: again[name] for name in names if name in again}
+        found["constant"] |= again["constant"]
     return found
 
 

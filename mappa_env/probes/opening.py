@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ MOST = 1000
 """How many times the rows of test.csv X_test may have and still test a model."""
 TABLES = ("X_train.pkl", "y_train.pkl", "X_test.pkl")
 MODEL = "model.pkl"
+GIVEN = "test.csv"
+"""The task's file that whoever submits predictions reads."""
 
 _Key = tuple[str, ...]
 
@@ -49,12 +52,13 @@ class File(NamedTuple):
 class Asked(NamedTuple):
     """What a model ``said``, and what it said when it was loaded ``again``, by another program.
 
-    ``plain``: ``pickle.load`` loads it, as the prompts say.
+    ``plain``: ``pickle.load`` loads it, as the prompts say. ``table``: the file that it predicted.
     """
 
     said: Said
     again: Said
     plain: bool = True
+    table: str = ""
 
 
 class Opened(NamedTuple):
@@ -89,7 +93,6 @@ class Opener:
         keys = {name: _key(site.workspace, name) for name in readable}
         tables = [name for name in readable if name != MODEL]
         new = [name for name in tables if keys[name] not in self._tables]
-        test = keys.get(TABLES[2], ())
         model = (*keys.get(MODEL, ()), *_all(site.workspace))
         ask = MODEL in readable and model not in self._models
         if new or ask:
@@ -98,7 +101,8 @@ class Opener:
                     self._tables[keys[name]] = _tried(exports, site, name, record)
                 if ask:  # the host computes what the tables allow while the sandbox computes
                     pool.submit(self._fit, keys)
-                    self._models[model] = _asked(exports, site, self._tables.get(test), rows)
+                    tried = {name: self._tables[keys[name]] for name in tables}
+                    self._models[model] = _asked(exports, site, tried, rows)
         for name in tables:
             record = self._tables[keys[name]]
             files[name] = files[name]._replace(unknown=record.error if record.unusual else "", record=record)
@@ -117,18 +121,24 @@ class Opener:
         return self._allowed[key]
 
 
-def _asked(exports: Exports, site: Site, test: Record | None, rows: int | None) -> Asked:
-    """What the model says, and what it says to another program.
+def _asked(exports: Exports, site: Site, tables: Mapping[str, Record], rows: int | None) -> Asked:
+    """What the model says, and what it says to another program, which asks as one does that submits.
 
     A table with very many times the ``rows`` of test.csv is no test of a model: it would only exhaust it.
-    A reader of pickles comes first, also to a joblib file, which may show it something else than joblib.
+    Without a readable X_test, the model is tried on X_train. A reader of pickles comes first, also to a
+    joblib file, which may show it something else than joblib.
     """
-    file, workspace = TABLES[2], site.workspace
+    workspace = site.workspace
     question = Question(MODEL, shares=_takes_shares(site.task))
-    fits = test is not None and test.table is not None and (not rows or test.table.rows <= MOST * rows)
-    if test is not None and fits:
+    test = tables.get(TABLES[2])
+    file = TABLES[0] if test is None or test.table is None else TABLES[2]
+    seen, submits = tables.get(file), question
+    if seen is not None and seen.table is not None and (not rows or seen.table.rows <= MOST * rows):
         form = format_of(workspace.head(file, HEAD))
-        question = question._replace(table=load_table(file, form, test.kind))
+        question = question._replace(table=load_table(file, form, seen.kind))
+        submits = submits._replace(table=load_table(file, form, seen.kind, plain=seen.plain))
+    if GIVEN in workspace.present:
+        submits = submits._replace(given=GIVEN)
     one, other = two_wordings(site.seed)
     content = workspace.read(MODEL, MAX_BYTES)
     plain, marked = not content.startswith(COMPRESSED), JOBLIB_MARK[1].encode() in content
@@ -141,12 +151,10 @@ def _asked(exports: Exports, site: Site, test: Record | None, rows: int | None) 
         plain, one = False, one._replace(loader=JOBLIB)
         said = exports.ask(question, one)
     if said.predictions is None and "DMatrix" in said.error:  # a Booster of xgboost
-        question = question._replace(matrix=True)
+        question, submits = question._replace(matrix=True), submits._replace(matrix=True)
         said = exports.ask(question, one)
-    again = exports.ask(question._replace(short=said.short), other)
-    if again.short and not said.short:  # this host was busy
-        said = exports.ask(question._replace(short=True), one)
-    return Asked(said, again, plain=plain)
+    again = exports.ask(submits._replace(short=True), other)
+    return Asked(said, again.with_names_of(said), plain=plain, table=file)
 
 
 def _takes_shares(task: Task) -> bool:

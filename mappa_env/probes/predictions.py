@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from mappa_env.probes.association import MANY_VALUES
 from mappa_env.probes.inside.exporter import MAX_CELLS, MAX_COLUMNS, MAX_ERROR, MAX_NAME, MAX_TEXT
 from mappa_env.probes.plain import text
-from mappa_env.probes.program import OUTPUTS
+from mappa_env.probes.program import LISTED, OUTPUTS
 from mappa_env.types import ToolResult
 
 MAX_ROWS = 2**22
@@ -34,6 +35,10 @@ class Array:
     rows: int
     values: NDArray[Any]
     names: tuple[str, ...] = ()
+
+    def head(self, rows: int) -> Array:
+        """The first rows."""
+        return dataclasses.replace(self, rows=min(rows, self.rows), values=self.values[:rows])
 
     def agreement(self, other: Array) -> float:
         """0-1, with 1 for the same predictions: of labels the share of equal ones; of numbers 1 less their
@@ -73,12 +78,27 @@ class Said:
         """Whether the program came past loading it."""
         return bool(self.kind)
 
+    def with_names_of(self, other: Said) -> Said:
+        """With the names of classes that another program asked for."""
+        mine, theirs = self.probabilities, other.probabilities
+        if mine is None or theirs is None or mine.values.shape[1] != theirs.values.shape[1]:
+            return self
+        return dataclasses.replace(self, probabilities=dataclasses.replace(mine, names=theirs.names))
+
     def agreement(self, other: Said) -> float:
-        """How much of it another process got from the model too: 0-1, the least of ``Array.agreement``."""
+        """How much of it another process got from the model too: 0-1, the least of ``Array.agreement``.
+
+        One that is ``short`` asked less.
+        """
         seen = (bool(self.error), self.kind, self.has_predict)
         if seen != (bool(other.error), other.kind, other.has_predict):
             return 0.0
-        answers = ((self.predictions, other.predictions), (self.probabilities, other.probabilities))
+        answers = [(self.predictions, other.predictions)]
+        shares = None if other.probabilities is None else other.probabilities.head(LISTED)
+        if other.short and not self.short and shares is not None:
+            answers = [(self.probabilities, shares)]
+        elif not other.short or self.short:
+            answers.append((self.probabilities, other.probabilities))
         if any((a is None) != (b is None) for a, b in answers):
             return 0.0
         return min((a.agreement(b) for a, b in answers if a is not None and b is not None), default=1.0)

@@ -13,7 +13,12 @@ LISTED = 2000
 """Rows of probabilities that travel."""
 OUTPUTS = "output_"
 """The start of the names of columns that belong to the targets of a model of several targets."""
-_NAMES = (("X", "X_test", "features"), ("model", "clf", "estimator"), ("p", "proba", "scores"))
+_NAMES = (
+    ("X", "X_test", "features"),
+    ("model", "clf", "estimator", "m"),
+    ("p", "proba", "scores"),
+    ("t", "test", "submission"),
+)
 PICKLE, PANDAS, JOBLIB = range(3)
 """Loaders of models; the prompts name the first."""
 _LOADERS = (
@@ -21,14 +26,16 @@ _LOADERS = (
     "{name} = pd.read_pickle({file!r})",
     "{name} = joblib.load({file!r})",
 )
+_MODULES = ("pickle", "pandas as pd", "joblib")
 
 
 class Question(NamedTuple):
     """What a program does: load the model in file ``model`` and, if there is a ``table``, let it predict.
 
     ``table``: of ``load_table``. ``matrix``: the model wants xgboost's own kind of table. ``shares``: the
-    task's metric takes probabilities. ``short``: ask only for what the metric takes. ``predictions``,
-    ``probabilities``: the CSV files to write.
+    task's metric takes probabilities. ``short``: ask only for what the metric takes. ``given``: a CSV file
+    of the task to read first, as those do that write a submission, and ask the model once.
+    ``predictions``, ``probabilities``: the CSV files to write.
     """
 
     model: str
@@ -36,6 +43,7 @@ class Question(NamedTuple):
     matrix: bool = False
     shares: bool = False
     short: bool = False
+    given: str = ""
     predictions: str = ""
     probabilities: str = ""
 
@@ -63,14 +71,17 @@ def two_wordings(seed: int) -> tuple[Wording, Wording]:
     return one, other
 
 
-def load_table(file: str, form: str, kind: str) -> str:
-    """An expression for the table in ``file``. ``form``: see ``formats.format_of``; ``kind``: its type."""
+def load_table(file: str, form: str, kind: str, *, plain: bool = False) -> str:
+    """An expression for the table in ``file``. ``form``: see ``formats.format_of``; ``kind``: its type.
+
+    ``plain``: by pandas, if it is a pickle.
+    """
     if form in ("npz", "npy"):
         value = f"np.load({file!r}, allow_pickle=True)"
     elif form in ("parquet", "feather"):
         value = f"pd.read_{form}({file!r})"
     else:
-        value = f"joblib.load({file!r})"
+        value = f"pd.read_pickle({file!r})" if plain else f"joblib.load({file!r})"
     return f"np.column_stack(list({value}.values()))" if form == "npz" or kind == "dict" else value
 
 
@@ -82,23 +93,38 @@ def loading(file: str) -> str:
 
 def program(question: Question, wording: Wording) -> str:
     """The text of the program."""
-    x, name, p = wording.names
+    x, name, p, t = wording.names
     loads = [_LOADERS[wording.loader].format(file=question.model, name=name)]
     if question.table:
         loads.insert(0 if wording.table_first else 1, f"{x} = {question.table}")
-    lines = ["import pickle", "import joblib", "import numpy as np", "import pandas as pd"]
+    modules = ["pickle", "joblib", "numpy as np", "pandas as pd"]
+    if question.given:
+        loads.insert(0, f"{t} = pd.read_csv({question.given!r})")
+        used = {"joblib": "joblib", "numpy as np": "np."}
+        own = (module for module, mark in used.items() if mark in question.table)
+        modules = list(dict.fromkeys(("pandas as pd", _MODULES[wording.loader], *own)))
+    lines = [f"import {module}" for module in modules]
     lines += ["import xgboost"] * question.matrix + loads
     lines.append(f"print(type({name}).__name__, hasattr({name}, 'predict'))")
     given = f"xgboost.DMatrix({x})" if question.matrix else x
-    predicts = [
+    if not question.table:
+        asks = []
+    elif question.given:
+        asks = _asks_once(question, name, given, p)
+    else:
+        asks = _asks_all(question, name, given, p)
+    return "\n".join([*lines, *asks]) + "\n"
+
+
+def _asks_all(question: Question, name: str, given: str, p: str) -> list[str]:
+    """First for predictions, then for probabilities."""
+    lines = [
         f"values = np.asarray({name}.predict({given}))",
         f"pd.DataFrame(values).to_csv({question.predictions!r}, index=False)",
     ]
-    if question.table and question.short and question.shares:
-        lines += [f"if not hasattr({name}, 'predict_proba'):", *(f"    {line}" for line in predicts)]
-    elif question.table:
-        lines += predicts
-    if question.table and (question.shares or not question.short):
+    if question.short and question.shares:
+        lines = [f"if not hasattr({name}, 'predict_proba'):", *(f"    {line}" for line in lines)]
+    if question.shares or not question.short:
         head = "" if question.short else f".head({LISTED})"
         lines += [
             f"if hasattr({name}, 'predict_proba'):",
@@ -110,4 +136,23 @@ def program(question: Question, wording: Wording) -> str:
             f"    {p} = pd.DataFrame({p}, columns=columns if np.ndim(columns) == 1 else None)",
             f"    {p}{head}.to_csv({question.probabilities!r}, index=False)",
         ]
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _asks_once(question: Question, name: str, given: str, p: str) -> list[str]:
+    """Only for what the metric takes, and with nothing but pandas, as short programs of agents do."""
+    predicts = [
+        f"{p} = {name}.predict({given})",
+        f"pd.DataFrame({p}).to_csv({question.predictions!r}, index=False)",
+    ]
+    if not question.shares:
+        return predicts
+    return [
+        f"if hasattr({name}, 'predict_proba'):",
+        f"    {p} = {name}.predict_proba({given})",
+        f"    if isinstance({p}, list):",
+        f"        {p} = pd.DataFrame([each[:, -1] for each in {p}]).T",
+        f"    pd.DataFrame({p}).to_csv({question.probabilities!r}, index=False)",
+        "else:",
+        *(f"    {line}" for line in predicts),
+    ]

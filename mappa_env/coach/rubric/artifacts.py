@@ -220,7 +220,8 @@ def _model(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif not model.get("has_predict"):
         yield MODEL, f"it holds a {model.get('type', 'thing')}, which cannot predict"
     elif model.get("predicts") is False:
-        yield MODEL, f"it cannot predict X_test.pkl ({model.get('error', 'no reason given')})"
+        table = model.get("tried_on", "X_test.pkl")
+        yield MODEL, f"it cannot predict {table} ({model.get('error', 'no reason given')})"
     elif model.get("finite") is False:
         yield MODEL, "its predictions are not finite"
     elif "n_predictions" in model and model["n_predictions"] != section(facts, "X_test").get("rows"):

@@ -22,7 +22,7 @@ from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.checks_work import BLOCKED, unwritten, why
 from mappa_env.coach.rubric.inputs import unsound_inputs
 
-FEATURES, SUBMISSION = "X_train.pkl", "submission.csv"
+FEATURES, TEST, SUBMISSION = "X_train.pkl", "X_test.pkl", "submission.csv"
 UNUSABLE, LEAST = 0.1, 0.15
 OWN_LOSS, INPUT_LOSS = 1 - LEAST, 1 - BLOCKED
 UNKNOWN = 0.5
@@ -82,11 +82,13 @@ def model(case: Case) -> Finding | None:
     if own and hopeless and not any(cause.fills for cause in unsound_inputs(case)):
         return Finding(UNUSABLE, f"{own[0].path} is unusable: {own[0].reason}", case.me)
     if own:
+        if seen.get("tried_on"):  # X_test had no part in it
+            others = [defect for defect in others if defect.path != TEST]
         return _bad(case, f"{own[0].path} is unusable: {own[0].reason}", others)
     if untried := next((defect for defect in others if defect.path == MODEL), None):
         return Finding(UNTRIED, f"{MODEL} could not be tried: {why(untried)}", untried.writer)
     if "predictions" not in seen:
-        test = next((defect for defect in others if defect.path == "X_test.pkl"), None)
+        test = next((defect for defect in others if defect.path == TEST), None)
         said = why(test) if test else "there is no X_test.pkl to try it on"
         return Finding(UNTRIED, f"{MODEL} can predict; {said}", test.writer if test else None)
     causes = [*unsound_inputs(case), *others]
@@ -121,7 +123,9 @@ def submission(case: Case) -> Finding | None:
     facts = facts_of(case)
     causes = list(unsound_inputs(case))
     given = None if facts is None or causes else _grade_model(case, facts)
-    if (facts is not None and section(facts, "model").get("constant")) or (given is not None and given <= 0):
+    seen = section(facts or {}, "model")
+    constant = seen.get("constant") or (seen.get("one_answer") and graded.metrics.get("constant"))
+    if constant or (given is not None and given <= 0):
         causes = causes or [_behind(case, given, "it predicts no better than the best constant")]
     elif not causes and facts is not None and given is None:  # its predictions have the form of its labels
         change = case.evidence.present.get(MODEL)

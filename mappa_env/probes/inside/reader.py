@@ -250,8 +250,8 @@ def _is_masked(target: Any, replaced: list[str]) -> bool:
     """Whether it is a masked array, which keeps the class of the array beneath."""
     import numpy as np
 
-    masked = np.ma.MaskedArray
-    return type(target) is masked and replaced == ["_baseclass"] and target._baseclass is np.ndarray
+    masked = type(target) is np.ma.MaskedArray and replaced == ["_baseclass"]
+    return masked and vars(target)["_baseclass"] is np.ndarray
 
 
 def _is_there(package: str) -> bool:
