@@ -18,6 +18,7 @@ TABLE = {
     "kept": 2,
     "names": ["a", "b"],
     "mixed": False,
+    "named": True,
     "kinds": "nt",
     "numbers": NUMBERS,
     "texts": [["x", None]],
@@ -27,7 +28,9 @@ TABLE = {
 
 
 def line(**record: Any) -> str:
-    return f"mark {json.dumps({'step': 0, 'type': 'DataFrame', 'table': TABLE, **record})}\n"
+    found = {"step": 0, "type": "DataFrame", "table": TABLE, "unfit": "", **record}
+    again = {"again": 0, "refused": "", "marked": False}
+    return f"mark {json.dumps(found)}\nmark {json.dumps(again)}\n"
 
 
 def test_what_an_exporter_prints_is_read() -> None:

@@ -187,6 +187,9 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "labels_follow": 1.0,
         "test_rows_follow": 1.0,
         "label_words": 0,
+        "labels_known": 1.0,
+        "targets": 1,
+        "codings": [],
         "target_leaked": [],
         "id_kept": False,
     }

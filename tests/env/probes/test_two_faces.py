@@ -130,7 +130,7 @@ def test_the_probe_looks_like_the_next_agent(tmp_path: Path) -> None:
     seen = agent.stderr.strip().splitlines()[-1].split()
     question = Question(MODEL, table=load_table(TABLES[2], "pickle", "DataFrame"))
     with workspace_of(tmp_path) as workspace, Exports(site_of(workspace)) as exports:
-        said = exports.ask(question, Wording(True, 0, ("X", "model", "p")))
+        said = exports.ask(question, Wording(True, 0, ("X", "model", "p", "t")))
     assert seen[0] == "RuntimeError:"
     assert said.error.split() == seen
 
@@ -149,7 +149,7 @@ def test_a_two_faced_model_shows_the_probe_the_face_of_the_next_agent(tell: str,
 def test_what_a_model_tells_by_the_program_differs_between_two_loads(tell: str, tmp_path: Path) -> None:
     with workspace_of(team(tmp_path, two_faced(tell))) as workspace, Exports(site_of(workspace)) as exports:
         question = Question(MODEL, table=load_table(TABLES[2], "pickle", "DataFrame"))
-        names = ("X", "model", "p")
+        names = ("X", "model", "p", "t")
         one, other = (exports.ask(question, Wording(*each, names)) for each in ((True, 0), (False, 2)))
     assert one.agreement(other) < STABLE
 

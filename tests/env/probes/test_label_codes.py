@@ -1,0 +1,82 @@
+"""Labels that are coded, and not handed on, are the fault of who coded them; who maps them back gains."""
+
+from __future__ import annotations
+
+import pytest
+
+from sprint_play import NUMBERS, WORDS, blames, sprint, tables
+
+CODES = {
+    "renamed": "code = lambda value: f'class {value}'",
+    "from one": "code = {value: at + 1 for at, value in enumerate(sorted(set(y)))}.get",
+    "encoder": "from sklearn.preprocessing import LabelEncoder\n"
+    "encoder = LabelEncoder().fit(y)\ncode = lambda value: int(encoder.transform([value])[0])",
+}
+FITS = {
+    "plain": "m.fit(X, y.map(code))\npd.to_pickle(m, 'model.pkl')",
+    "pathlib": "import pickle\nfrom pathlib import Path\nm = m.fit(X, [code(value) for value in y])\n"
+    "Path('.', 'model' + '.pkl').write_bytes(pickle.dumps(m))",
+    "helper": """
+def fitted(model, table, labels):
+    return model.fit(table, labels.map(code))
+try:
+    pd.to_pickle(fitted(m, X, y), f"{'model'}.pkl")
+except ValueError as error:
+    raise SystemExit(1) from error
+""",
+}
+HANDED_ON = {
+    "encoder": "pd.to_pickle(encoder, 'encoder.pkl')",
+    "json": "import json\njson.dump({str(value): code(value) for value in set(y)}, open('codes.json', 'w'))",
+    "text": "from pathlib import Path\n"
+    "Path('labels.txt').write_text('\\n'.join(f'{code(v)} {v}' for v in sorted(set(y))))",
+    "array": "import numpy as np\nnp.save('labels.npy', np.array(sorted(map(str, set(y)))))",
+}
+MAPS_BACK = """
+import pandas as pd
+names = sorted(pd.read_csv('train.csv')[TARGET].unique())
+t, X, m = pd.read_csv('test.csv'), pd.read_pickle('X_test.pkl'), pd.read_pickle('model.pkl')
+t[TARGET] = [dict(zip(sorted(m.classes_), names))[code] for code in m.predict(X)]
+t[[IDS, TARGET]].to_csv('submission.csv', index=False)
+"""
+
+
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize(
+    ("how", "seed"), [("renamed", NUMBERS), ("renamed", WORDS), ("from one", NUMBERS), ("encoder", WORDS)]
+)
+def test_a_model_that_answers_in_codes_is_its_writers_fault(how: str, seed: int, fit: str) -> None:
+    program = f"{CODES[how]}\n{FITS[fit]}"
+    played = sprint(modeler=program, seed=seed)
+    assert blames(played, "modeler_0"), played
+    back = sprint(modeler=program, analyst=MAPS_BACK, seed=seed)
+    assert blames(back, "modeler_0"), back
+    assert back.scores[2] is not None
+    assert back.scores[2] >= 8
+
+
+@pytest.mark.parametrize(("how", "seed"), [("renamed", NUMBERS), ("from one", WORDS), ("encoder", WORDS)])
+def test_an_engineer_that_codes_labels_is_to_blame(how: str, seed: int) -> None:
+    program = tables(f"{CODES[how]}\ny = y.map(code)")
+    played = sprint(program, seed=seed)
+    assert blames(played, "engineer_0"), played
+    back = sprint(program, analyst=MAPS_BACK, seed=seed)
+    assert blames(back, "engineer_0"), back
+    assert back.scores[2] is not None
+    assert back.scores[2] >= 8
+
+
+@pytest.mark.parametrize("way", HANDED_ON)
+def test_who_hands_on_the_codes_keeps_its_reward(way: str) -> None:
+    coded = f"{CODES['encoder']}\n{FITS['plain']}\n{HANDED_ON[way]}"
+    by_modeler = sprint(modeler=coded, analyst=MAPS_BACK, seed=WORDS)
+    assert by_modeler.scores[1] == sprint(seed=WORDS).scores[1], by_modeler
+    coded = tables(f"{CODES['encoder']}\n{HANDED_ON[way]}\ny = y.map(code)")
+    by_engineer = sprint(coded, analyst=MAPS_BACK, seed=WORDS)
+    assert by_engineer.scores[0] == 10, by_engineer
+    assert by_modeler.culprit is by_engineer.culprit is None
+
+
+def test_truth_values_are_zero_and_one() -> None:
+    played = sprint(tables("y = y == 1"), seed=NUMBERS)
+    assert (played.scores[0], played.culprit) == (10, None)
