@@ -30,6 +30,7 @@ PICKLES = {
     "lightgbm": LIGHTGBM + "import joblib; joblib.dump(b, 'model.pkl')",
     "xgboost's classifier": XGBOOST
     + "import pickle\nkind = xgboost.XGBClassifier if words else xgboost.XGBRegressor\n"
+    "pickle.dump(codes, open('labels.pkl', 'wb'))\n"
     "pickle.dump(kind(n_estimators=20, n_jobs=1).fit(X, labels), open('model.pkl', 'wb'))",
     "lightgbm's classifier": LIGHTGBM
     + "import pickle\nkind = lightgbm.LGBMClassifier if words else lightgbm.LGBMRegressor\n"

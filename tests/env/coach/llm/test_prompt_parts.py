@@ -42,12 +42,14 @@ def evidence(name: str) -> Evidence:
         "kept": 0,
         "names": [name[:200]],
         "mixed": False,
+        "named": True,
         "kinds": "t",
         "numbers": "",
         "texts": [[]],
     }
-    line = "mark " + json.dumps({"step": 0, "type": name[:200], "table": {**table, "nan": 0, "inf": 0}})
-    found = records(line, "mark")[0].table
+    said = {"step": 0, "type": name[:200], "unfit": "", "table": {**table, "nan": 0, "inf": 0}}
+    again = {"again": 0, "refused": "", "marked": False}
+    found = records(f"mark {json.dumps(said)}\nmark {json.dumps(again)}", "mark")[0].table
     assert found is not None
     facts = {
         "X_test": {"exists": True, "loads": True, "table": True, **table_facts(found)},
