@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
+import importlib.util
+import marshal
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -140,10 +143,20 @@ def _labels(task: Task) -> str:
 def _exporter(files: Sequence[str], labels: Sequence[str], mark: str) -> str:
     """One expression: a pickle that names something in ``__main__`` finds nothing there, as in any action."""
     call = f"scope['export']({list(files)!r}, {list(labels)!r}, {mark!r})"
-    return f"(lambda scope: (exec({_source()!r}, scope), {call}))({{'__name__': 'exporter'}})\n"
+    return f"(lambda scope: (exec({_modules()}, scope), {call}))({{'__name__': 'exporter'}})\n"
 
 
 @functools.cache
+def _modules() -> str:
+    """An expression: the modules, compiled where the sandbox has this Python (to compile them takes longer
+    than to read the tables), else as text."""
+    text = _source()
+    packed = base64.b64encode(marshal.dumps(compile(text, "exporter", "exec"))).decode()
+    here = f"__import__('importlib.util').util.MAGIC_NUMBER == {importlib.util.MAGIC_NUMBER!r}"
+    loaded = f"__import__('marshal').loads(__import__('base64').b64decode({packed!r}))"
+    return f"{loaded} if {here} else {text!r}"
+
+
 def _source() -> str:
     """Both modules as one; ``__future__`` counts only at the start."""
     texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (reader, exporter)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ def labels_of(train: CsvTable, targets: Sequence[str]) -> frozenset[str]:
     """The labels in train.csv; none if its rows are not all at hand."""
     if train.rows != len(train.head):
         return frozenset()
-    return frozenset(_spelled(cell) for name in targets for cell in train.column(name) if _is_there(cell))
+    cells = (cell for name in targets for cell in set(train.column(name).tolist()))
+    return frozenset(_spelled(cell) for cell in cells if _is_there(cell))
 
 
 def labels_in(y: Table) -> list[str]:
@@ -34,18 +36,17 @@ def labels_in(y: Table) -> list[str]:
 
 def share_known(labels: Iterable[str], known: Iterable[str]) -> float | None:
     """The share of ``labels`` that are ``known``, whose spelling decides; None without any."""
-    spell, found = Labels(known), list(labels)
-    right = sum(spell(label) in spell.known for label in found)
-    return round(right / len(found), 3) if found and spell.known else None
+    spell, found = Labels(known), Counter(labels)
+    right = sum(count for label, count in found.items() if spell(label) in spell.known)
+    return round(right / found.total(), 3) if found and spell.known else None
 
 
 def share_equal(some: Column, others: Column) -> float:
     """The share of rows with equal labels."""
-    known = [_spelled(cell) for cell in others]
-    spell = Labels(known)
-    return sum(spell(_spelled(a)) == b for a, b in zip(some, map(spell, known), strict=True)) / max(
-        1, len(known)
-    )
+    pairs = Counter(zip(some.tolist(), others.tolist(), strict=True))
+    spell = Labels(_spelled(cell) for _, cell in pairs)
+    equal = sum(count for (a, b), count in pairs.items() if spell(_spelled(a)) == spell(_spelled(b)))
+    return round(equal / max(1, pairs.total()), 3)
 
 
 def answers_in(predictions: NDArray[Any]) -> list[str]:
