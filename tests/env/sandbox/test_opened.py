@@ -50,6 +50,14 @@ CASES = {
     "abort": ("import os\nopen('a', 'w')\nos.abort()", ("a",)),
     "timeout": ("open('a', 'w')\nwhile True:\n    pass", ("a",)),
     "memory": ("open('a', 'w')\nx = bytearray(2**62)", ("a",)),
+    "overwritten": (
+        "import gc, mmap, types\n"
+        "for f in gc.get_objects():\n"
+        "    for cell in getattr(f, '__closure__', None) or ():\n"
+        "        if isinstance(cell.cell_contents, mmap.mmap):\n"
+        "            cell.cell_contents[:] = bytes([255]) * len(cell.cell_contents)",
+        None,
+    ),
     "imports": ("try:\n    import no_such_module\nexcept ImportError:\n    pass", ()),
     "a thread": (
         "import threading\nt = threading.Thread(target=open, args=('a', 'w'))\nt.start()\nt.join()",
