@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -156,15 +157,17 @@ def _within(run: Program, path: str) -> bool:
 def needed(damage: Damage, records: Sequence[ActionRecord]) -> bool:
     """Whether the host can tell that a helper is for others, and not a trace of some library's work.
 
-    A module is. Data is, if its author's programs use it by name. Who writes other content over it may mean
-    well, or use the same name by chance: that is harm only once somebody fails over it.
+    A module is. Data is, if its author's program opened it and names it: caches of libraries have names of
+    their own. Who writes other content over it may mean well, or use the same name by chance: that is harm
+    only once somebody fails over it.
     """
     if damage.how == OVERWRITTEN:
         return False
     if module_of(damage.path):
         return True
-    return any(
-        Program(record.code or "", record.tool).uses(damage.path)
+    written = (
+        Program(record.code or "", record.tool)
         for record in records
         if record.agent == damage.author and record.tool is not None
     )
+    return any(run.uses(damage.path) and posixpath.basename(damage.path) in run.names for run in written)

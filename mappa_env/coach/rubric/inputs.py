@@ -26,6 +26,7 @@ from mappa_env.coach.rubric.artifacts import (
 from mappa_env.coach.rubric.case import Case, deleted_by, start_of
 from mappa_env.coach.rubric.helper_files import (
     LIBRARIES,
+    OVERWRITTEN,
     damages,
     failed_over,
     module_of,
@@ -148,14 +149,19 @@ def _foreign(
 def broken_helpers(
     team: Team, task: Task, before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
 ) -> list[Defect]:
-    """The files that no card names, that others damaged or put there, and that programs of ``agent`` met."""
+    """The files that no card names, that others damaged or put there, and that programs of ``agent`` met.
+
+    Other content in a helper harms only a program that fails over it.
+    """
     runs = [run for run in programs if run.tool.status in ("ok", "error")]
     found = [
         Defect(each.path, each.agent, f"it was {each.how}", observed=True, helper=True)
         for each in (damages(runs_of(before), task, team) if runs else ())
         if each.agent != agent
         and any(
-            failed_over(run, each.path) or (run.tool.status == "ok" and run.uses(each.path)) for run in runs
+            failed_over(run, each.path)
+            or (run.tool.status == "ok" and each.how != OVERWRITTEN and run.uses(each.path))
+            for run in runs
         )
     ]
     others = {
