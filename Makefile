@@ -80,7 +80,7 @@ $(SCIENCE)/.installed: constraints.txt constraints-science.txt
 
 # What a user's environment may hold must not change an honest reward: DSBench's tests with more libraries and an older pandas.
 formats: $(FORMATS)/.installed
-	$(FORMATS)/bin/python -m pytest tests/env/probes tests/env/scripted/test_scripted_dsbench.py \
+	$(FORMATS)/bin/python -m pytest -n 2 --dist loadfile tests/env/probes tests/env/scripted/test_scripted_dsbench.py \
 		tests/env/episode/test_corrections.py tests/env/coach/rubric
 
 $(FORMATS)/.installed: pyproject.toml constraints.txt constraints-science.txt
