@@ -28,7 +28,8 @@ FIRST, LAST, UNSEEN = 9, slice(4, 8), 8
 """Where the first name begins; where the place of the last opened one is; whether something went unseen."""
 _CHILDREN = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.spawn", "os.posix_spawn"))
 _LISTS = frozenset(("os.listdir", "os.scandir"))
-_NOTED = _CHILDREN | _LISTS | {"open"}
+_NAMES = frozenset(("os.rename", "os.link", "os.symlink", "sqlite3.connect"))
+_NOTED = _CHILDREN | _LISTS | _NAMES | {"open"}
 _lstat = os.lstat
 _SPARE = 64 * 2**20
 """Bytes kept in reserve to report that the memory is used up."""
@@ -257,8 +258,8 @@ def observe(notes: "Any") -> None:
             notes[UNSEEN] = 1
         elif not args:
             return
-        elif event == "open":
-            note(args[0], opened=True)
+        elif event == "open" or event in _NAMES:
+            note(args[0], opened=event == "open")
         elif "importlib" not in frame(1).f_code.co_filename:  # imports list all folders of ``sys.path``
             note("." if args[0] is None else args[0], listed=True)
 

@@ -27,7 +27,7 @@ def ran(case: Case, *, failed: float = 0.5, idle: float = 0.3) -> Finding:
     the inputs were unsound, and no program tried to cope with that.
     """
     blocked = unsound_inputs(case)
-    if blocked and not tried(case.programs, blocked) and unwritten(case):
+    if blocked and not _tried(case, blocked) and unwritten(case):
         return Finding(idle, f"no program tried to use or replace it: {why(blocked[0])}", case.me)
     if not case.programs:
         done = [record.tool.status for record in case.earlier if record.tool is not None]
@@ -64,7 +64,7 @@ def work(
         return None
     here, causes = case.evidence.tool, unsound_inputs(case)
     if causes and not _blundered(case, causes):
-        if tried(case.programs, causes):
+        if _tried(case, causes):
             return Finding(blocked, f"nothing more was possible: {why(causes[0])}", causes[0].writer)
         return Finding(idle, f"no program tried to use or replace it: {why(causes[0])}", case.me)
     said = f"not written: {', '.join(missing)}"
@@ -128,6 +128,10 @@ def _broken(case: Case) -> list[str]:
 def unwritten(case: Case) -> list[str]:
     """The files that this agent must write and that it did not write last."""
     return [path for path in case.evidence.agent.requires if not case.mine(path)]
+
+
+def _tried(case: Case, causes: Sequence[Defect]) -> bool:
+    return tried(case.programs, causes, {*case.evidence.task.files, *case.evidence.agent.reads})
 
 
 def _blundered(case: Case, causes: Sequence[Defect]) -> bool:

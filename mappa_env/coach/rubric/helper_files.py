@@ -19,8 +19,8 @@ LIBRARIES = sys.stdlib_module_names | {
 _CACHE = "__pycache__"
 _READABLE = 0o400
 _MUCH = 4
-"""What leaves less than this part of a file has not worked on it."""
-OVERWRITTEN = "overwritten"
+"""What leaves less than this part of a module has not worked on it."""
+OVERWRITTEN, MOVED = "overwritten", "moved"
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line \d+', re.MULTILINE)
 _RAISED = re.compile(r"[A-Za-z_][\w.]*Error\b")
 _TAIL = 8000
@@ -97,6 +97,12 @@ def damages(runs: Iterable[Run], task: Task, team: Team) -> list[Damage]:
                     files[path] = _File(run.agent, change)
                     found.pop(path)
             elif (done := _harm(held.change, change)) is not None:
+                if (
+                    done == "deleted"
+                    and not module_of(path)
+                    and any(_holds(other, held.change) for other in run.tool.files)
+                ):
+                    done = MOVED
                 found[path] = Damage(path, held.author, run.agent, run.step, done)
             else:
                 found.pop(path, None)
@@ -111,7 +117,13 @@ def _harm(was: FileChange, now: FileChange) -> str | None:
         return "closed"
     if now.sha256 == was.sha256 and now.size == was.size:
         return None
-    return "emptied" if now.size * _MUCH < was.size or not now.size else OVERWRITTEN
+    cut = now.size * _MUCH < was.size and module_of(now.path)
+    return "emptied" if cut or not now.size else OVERWRITTEN
+
+
+def _holds(change: FileChange, was: FileChange) -> bool:
+    """Whether a change made a file with the same content."""
+    return change.op != "deleted" and change.kind == was.kind == "file" and change.sha256 == was.sha256
 
 
 def _also(change: FileChange, files: Mapping[str, _File]) -> Iterator[tuple[str, str]]:
@@ -155,13 +167,13 @@ def _within(run: Program, path: str) -> bool:
 
 
 def needed(damage: Damage, records: Sequence[ActionRecord]) -> bool:
-    """Whether the host can tell that a helper is for others, and not a trace of some library's work.
+    """Whether the host can tell that a helper is for others, and that they lost it.
 
     A module is. Data is, if its author's program opened it and names it: caches of libraries have names of
-    their own. Who writes other content over it may mean well, or use the same name by chance: that is harm
-    only once somebody fails over it.
+    their own. Who moves it or writes other content over it may mean well, or use the same name by chance:
+    that is harm only once somebody fails over it.
     """
-    if damage.how == OVERWRITTEN:
+    if damage.how in (OVERWRITTEN, MOVED):
         return False
     if module_of(damage.path):
         return True

@@ -26,6 +26,7 @@ from mappa_env.coach.rubric.artifacts import (
 from mappa_env.coach.rubric.case import Case, deleted_by, start_of
 from mappa_env.coach.rubric.helper_files import (
     LIBRARIES,
+    MOVED,
     OVERWRITTEN,
     damages,
     failed_over,
@@ -151,7 +152,7 @@ def broken_helpers(
 ) -> list[Defect]:
     """The files that no card names, that others damaged or put there, and that programs of ``agent`` met.
 
-    Other content in a helper harms only a program that fails over it.
+    A helper that was moved, or holds other content, harms only a program that fails over it.
     """
     runs = [run for run in programs if run.tool.status in ("ok", "error")]
     found = [
@@ -160,7 +161,7 @@ def broken_helpers(
         if each.agent != agent
         and any(
             failed_over(run, each.path)
-            or (run.tool.status == "ok" and each.how != OVERWRITTEN and run.uses(each.path))
+            or (run.tool.status == "ok" and each.how not in (OVERWRITTEN, MOVED) and run.uses(each.path))
             for run in runs
         )
     ]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from mappa_env.coach.program import BLUNDERS, Program, exception_of
 from mappa_env.coach.rubric.artifacts import RUNS_CODE, Defect
 from mappa_env.coach.rubric.helper_files import failed_over, stands_in
 
 
-def tried(programs: Sequence[Program], causes: Sequence[Defect]) -> bool:
-    """Whether a program used one of the unsound inputs: it ran nevertheless, or failed because of that."""
+def tried(programs: Sequence[Program], causes: Sequence[Defect], given: Collection[str]) -> bool:
+    """Whether a program used one of the unsound inputs: it ran nevertheless, or failed because of that.
+
+    ``given``: the files of the task and what the agent should read. A program that failed over one of them
+    was to do without the unsound one.
+    """
+    if any(run.failed and any(run.uses(path) for path in given) for run in programs):
+        return True
     return any(
         explains(cause, run) if run.tool.status != "ok" else run.uses(cause.path, listed=cause.observed)
         for cause in causes

@@ -37,6 +37,14 @@ sys.exit(1)
     "another folder": "import os\nprint(os.listdir('/tmp'), os.path.exists('/X_test.pkl'))",
 }
 HONEST = {
+    "a workaround that fails": """
+import pandas as pd
+
+test = pd.read_csv("test.csv")
+model = pd.read_pickle("model.pkl")
+print(model.predict(test[["no_such_column"]]))
+""",
+    "renamed": "import os\nos.rename('X_test.pkl', 'mine.pkl')",
     "black": """
 import pandas as pd
 

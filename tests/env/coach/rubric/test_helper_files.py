@@ -73,7 +73,8 @@ def test_who_damages_a_helper_is_to_blame(write: str, harm: str, use: str) -> No
     assert (analyst.score, analyst.blame) == (6, "modeler_0")
     assert culprit(actions) == "modeler_0"
     assert traced == actions[1].step
-    if harm not in (HARMS_MODULE["overwritten"], HARMS_DATA["overwritten"]):  # nobody could know by then
+    unknown = HARMS_MODULE["overwritten"], HARMS_DATA["overwritten"], HARMS_DATA["renamed"]
+    if harm not in unknown:  # nobody could know by then
         assert (modeler.score, modeler.blame) == (1, "modeler_0")
         assert culprit_step(actions, CARDS["dsbench"].team) == actions[1].step
 
@@ -90,6 +91,16 @@ def test_who_damages_a_helper_is_to_blame(write: str, harm: str, use: str) -> No
         ),
         (DATA, "print(open('enc.json').read())", READS["plain"]),
         ("open('script.py', 'w').write('print(1)' * 9)", "open('script.py', 'w').write('print(2)' * 5)", ""),
+        (
+            "open('metadata.json', 'w').write('[' + '1, ' * 99 + '1]')",
+            "open('metadata.json', 'w').write('{}')",
+            "open('metadata.json').read()",
+        ),
+        (
+            "open('train_clean.csv', 'w').write('a,b' * 99)",
+            "import os\nos.mkdir('old')\nos.rename('train_clean.csv', 'old/train_clean.csv')",
+            "",
+        ),
         (
             "import os\nos.mkdir('logs')\nopen('logs/' + str(1), 'w').write('x' * 99)",
             "open('logs/1', 'w').write('y')",
