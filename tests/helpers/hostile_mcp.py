@@ -100,6 +100,7 @@ def serve_http() -> None:
 
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # whoever reads the port may connect at once
     print(listener.getsockname()[1], flush=True)
     app = server.streamable_http_app()
     config = uvicorn.Config(app, log_level="critical")
