@@ -15,13 +15,13 @@ from mappa_env.coach.rubric.claims_math import (
     chain_of,
     has_steps,
     is_right,
-    loops,
     output_of,
     plan_in,
     report_in,
     same,
     short,
     stated_in,
+    untold,
 )
 from mappa_env.coach.rubric.handed_on import Points, carried_on, handed_on, origin_of, stopper_of
 from mappa_env.grading.math import grade_answer
@@ -31,9 +31,9 @@ from mappa_env.types import ToolResult
 def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Finding | None:
     """Check the value of a ``plan:`` line, else of the answer that the text states, against the truth.
 
-    Without the truth: the form. None: a method in numbered steps, a plan with a loop, or without the truth an
-    answer in another form, cannot be checked. It costs only where the task is known to have a single
-    expression, which the prompts ask for.
+    Without the truth: the form. None: an expression that the host can neither evaluate nor find to fail; a
+    method in numbered steps, or without the truth an answer in another form, which cost only where the task
+    is known to have a single expression, as the prompts ask for.
     """
     gold, plan, said = gold_of(case), plan_in(case.me, case.answer), stated_in(case.me, case.answer)
     if plan is not None and plan.number is not None:
@@ -49,8 +49,10 @@ def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Fi
             return Finding(wrong, f"the stated answer {short(said)} is wrong", case.me)
     if not case.answer.strip():
         return Finding(0.0, "there is no plan", case.me)
-    method = has_steps(case.answer) or (plan is not None and loops(plan.text))
+    method = has_steps(case.answer)
     if (method or (said is not None and said.number is not None)) and "expr" not in case.evidence.task.meta:
+        return None
+    if plan is not None and untold(plan):
         return None
     # Never above a wrong plan: agents must not gain by hiding what can be checked.
     if plan is None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from mappa_env.coach.rubric.plan_value import is_expression, plan_value
 from mappa_env.grading.expression import Number
 from mappa_env.grading.math import alternatives, grade_answer
 from mappa_env.grading.reading import Reading, boxed, given, labelled, stated, symbolic, value_of
-from mappa_env.pyast import parse_expression
 from mappa_env.types import ActionRecord, ToolResult
 
 _TOLERANCE = Fraction(1, 10**6)
 _COMMENT = re.compile(r"\s#.*")
 _EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
 _MODULE = re.compile(r"\bmath\.(?=[a-z])")
-_PYTHON = re.compile(r"[0-9A-Za-z_+\-*/%(), <>=!\[\].:]{1,900}")
-_GLUED = re.compile(r"[0-9][A-Za-z_]")  # the parser would warn of some
+_PYTHON = re.compile(r"[0-9A-Za-z_+\-*/%(), <>=!\[\].:'\"]{1,900}")
+_GLUED = re.compile(r"[0-9](?!e[0-9])[A-Za-z_]|[0-9]\.[A-Za-df-z_]")  # the parser would warn of some
+_NEXT_LINE = re.compile(
+    r"^([ \t>#*_`\-]*plan[ \t*_`]*[:=])[ \t*_`]*\n(?:[ \t]*(?:```+[ \t]*\w*[ \t]*)?\n){0,3}"
+    r"[ \t]*(?:[-*>][ \t]+)?([^\n]{1,900})$",
+    re.MULTILINE | re.IGNORECASE,
+)
 _STEP = re.compile(
     r"^[ \t>#*\-]*\(?(?:step[ \t]*)?([0-9]{1,2})[ \t]*[.):\-](?![0-9])[ \t*]*\S", re.MULTILINE | re.IGNORECASE
 )
@@ -66,13 +70,23 @@ def chain_of(history: Iterable[ActionRecord]) -> Chain:
 
 def plan_in(agent: str, answer: str) -> Statement | None:
     """The last ``plan: <expression>`` line that has a value, else the last one: a heading is not a plan."""
-    return _said(agent, labelled(answer, "plan", _plan_value))
+    return _said(agent, labelled(_NEXT_LINE.sub(_joined, answer[-20_000:]), "plan", _plan_value))
+
+
+def _joined(match: re.Match[str]) -> str:
+    """``plan:`` with the expression that stands below it; a method or words there stay where they are."""
+    text = match[2].strip("`*_$ \t")
+    if _plan_value(text) is None and not is_expression(python_of(text)):
+        return match[0]
+    return f"{match[1]} {text}"
 
 
 def _plan_value(text: str) -> Number | None:
     """The value of a Python expression, or of ``expression = value`` or ``name = expression``."""
     first, *others = _EQUALS.split(_MODULE.sub("", _COMMENT.sub("", text)))
     value = value_of(first)
+    if value is None:
+        value = plan_value(python_of(text)).number
     return value_of(others[-1]) if value is None and others else value
 
 
@@ -139,21 +153,29 @@ def has_steps(answer: str) -> bool:
 
 def python_of(plan: str) -> str:
     """The expression in ``plan``, without comment, name and result; empty if it has other characters."""
-    name, *others = _EQUALS.split(_MODULE.sub("", _COMMENT.sub("", plan)))
-    source = (others[0] if others and name.strip().isidentifier() else name).strip()
+    whole = _MODULE.sub("", _COMMENT.sub("", plan)).strip()
+    if is_expression(_cleaned(whole)):
+        return whole
+    name, *others = _EQUALS.split(whole)
+    return _cleaned((others[0] if others and name.strip().isidentifier() else name).strip())
+
+
+def _cleaned(source: str) -> str:
+    """``source`` if the parser takes it without a warning, else nothing."""
     return source if _PYTHON.fullmatch(source) and not _GLUED.search(source) else ""
 
 
-def loops(plan: str) -> bool:
-    """Whether ``plan`` is a Python expression with a loop, which only running it could evaluate."""
-    plan = _COMMENT.sub("", plan)
-    if not _PYTHON.fullmatch(plan) or _GLUED.search(plan):
-        return False
-    try:
-        tree = parse_expression(plan)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(isinstance(node, (ast.GeneratorExp, ast.ListComp, ast.SetComp)) for node in ast.walk(tree))
+def failure_in(plan: Statement | None) -> str | None:
+    """The exception that Python raises for a plan without a value, as far as the host can tell."""
+    if plan is None or plan.number is not None:
+        return None
+    return plan_value(python_of(plan.text)).failure
+
+
+def untold(plan: Statement) -> bool:
+    """Whether a plan is an expression of which the host can tell neither the value nor that it has none."""
+    source = python_of(plan.text)
+    return plan.number is None and is_expression(source) and plan_value(source).failure is None
 
 
 def same(a: Statement, b: Statement) -> bool:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mappa_env.coach.rubric.claims_math import Statement, has_steps, is_right, output_of, same
+from mappa_env.coach.rubric.claims_math import (
+    Statement,
+    has_steps,
+    is_right,
+    output_of,
+    plan_in,
+    same,
+    untold,
+)
+from mappa_env.coach.rubric.plan_value import plan_value
 from mappa_env.grading.reading import number_of
 from mappa_env.types import ToolResult
 from rubric_play import SUM, Play, code, ran
@@ -30,6 +41,24 @@ from rubric_play import SUM, Play, code, ran
         ("plan: total = 3*4 + 2  # exact", 10, None),
         ("plan: 2.5*4 + math.factorial(3) - 2", 10, None),
         ("plan: think hard\nThe answer is 14.", 10, None),
+        ("plan: float(3*4 + 2)", 10, None),
+        ("plan: int(29 / 2)", 10, None),
+        ("plan: int(29 / 2) = 14", 10, None),
+        ("plan: round(14.0, 2)", 10, None),
+        ("plan: sum([3*4, 2])", 10, None),
+        ("plan: max([14, 3]) + min(0, 1) + abs(-0)", 10, None),
+        ("plan: sum(3 for _ in range(4)) + 2", 10, None),
+        ("plan: sum(3 for _ in range(5)) + 2", 1, "solver_0"),
+        ("plan: int(29 / 3)", 1, "solver_0"),
+        ("plan:\n3*4+2", 10, None),
+        ("**Plan:**\n\n```python\nint(14.5)\n```", 10, None),
+        ("plan:\n3*4", 1, "solver_0"),
+        ("plan:\nThink hard.", 0.5, None),
+        ("plan: len(str(2**10))", None, None),  # an expression that the host cannot evaluate
+        ("plan: np.prod([7, 2])", None, None),
+        ("plan: round(14.0, ndigits=1)", None, None),
+        ("plan: sum(1 for x in range(10**9))", None, None),
+        ("plan: 14 + 0 * 9**9**9", 0.5, "solver_0"),
         ("1. Multiply 3 by 4.\n2. Add 2.\nanswer: 15", 1, "solver_0"),
         ("1. The answer is the product, plus 2.", 0.5, None),
         ("First multiply the two numbers, then add two to the product.", 0.5, None),
@@ -41,13 +70,46 @@ from rubric_play import SUM, Play, code, ran
 )
 def test_solver(text: str, score: float, blame: str | None) -> None:
     verdict = Play("mathchat", SUM).act("solver_0", text)
-    assert (verdict.status, verdict.score, verdict.blame) == ("ok", score, blame)
+    status = "abstain" if score is None else "ok"
+    assert (verdict.status, verdict.score, verdict.blame) == (status, score, blame)
+
+
+HOSTILE = [
+    "9**9**9",
+    "factorial(10**9)",
+    "round(1, -9**9)",
+    "sum(x for x in range(10**5) for y in range(10**5))",
+    "prod(range(1, 10000))",
+    "pow(3**8000, 3**8000, 7**4000)",
+    "sum(range(10**30))",
+    "(1).__class__.__base__",
+    "open('x')",
+    "[9] * 10**9",
+    "'a' * 10**9",
+    "max(range(10**18))",
+    "comb(10**6, 5*10**5)",
+    "range(10**40)",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_plans_have_no_value_and_take_no_time(text: str) -> None:
+    start = time.process_time()
+    assert plan_value(text).number is None
+    assert time.process_time() - start < 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(st.text(max_size=200), st.text("0123456789+-*/%(), []xforinrangesumintld.'\"", max_size=200))
+)
+def test_any_plan_is_evaluated_without_harm(text: str) -> None:
+    assert isinstance(plan_value(text).number, (int, Fraction, type(None)))
 
 
 METHODS = [
     "1. Multiply 3 by 4.\n2. Add 2.",
     "Plan: as follows\n\n**Step 1:** multiply.\n**Step 2:** add 2.",
-    "plan: sum(3 for _ in range(4)) + 2",
 ]
 
 
@@ -210,7 +272,8 @@ def test_a_broken_sandbox_is_never_a_number(agent: str) -> None:
 def test_any_text_gets_a_score_in_range(text: str, output: str) -> None:
     play = Play("mathchat", SUM)
     method = play.act("solver_0", text)
-    assert method.score is not None or has_steps(text)
+    plan = plan_in("solver_0", text)
+    assert method.score is not None or has_steps(text) or (plan is not None and untold(plan))
     for verdict in (
         play.act("coder_0", code("print()"), ran(output)),
         play.act("coder_0", text, last=True),
