@@ -17,6 +17,7 @@ from mappa_env.coach.rubric.claims_math import (
     answers_of,
     box_in,
     output_of,
+    own,
     planned_in,
     report_in,
     result_in,
@@ -46,9 +47,11 @@ class NumberWalk:
         """The steps of the responsible actions, all equally; empty if the record does not decide."""
         end, closing = self._end, self._cases[self._end]
         ran = max((step for step, record in self._actions.items() if record.tool is not None), default=None)
-        output = None if ran is None else self._output(ran)
+        plan = None if ran is None else self._plan(ran)
+        planned = None if plan is None else plan.said
+        output = None if ran is None else self._output(ran, planned)
         worker = None if ran is None else self._actions[ran].agent
-        result = self._last(lambda record: _result(record, worker), after=ran)
+        result = self._last(lambda record: own(_result(record, worker), planned), after=ran)
         box = box_in(closing.me, closing.answer)
         reported = result is not None and result.said.number is not None
         printed = output is not None and (
@@ -151,9 +154,9 @@ class NumberWalk:
         )
         return again or plan
 
-    def _output(self, step: int) -> _At | None:
+    def _output(self, step: int, plan: Statement | None) -> _At | None:
         record = self._actions[step]
-        said = output_of(record.agent, record.tool) if record.tool is not None else None
+        said = output_of(record.agent, record.tool, plan) if record.tool is not None else None
         return None if said is None else _At(step, said)
 
     def _last(

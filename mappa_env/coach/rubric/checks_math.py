@@ -16,6 +16,7 @@ from mappa_env.coach.rubric.claims_math import (
     has_steps,
     is_right,
     output_of,
+    own,
     plan_in,
     report_in,
     same,
@@ -87,12 +88,12 @@ def math_code(
             followed=followed,
             repeated=repeated,
         )
+    plan, output = chain.plan, output_of(case.me, tool, chain.plan)
+    if plan is not None and stopped(plan, tool) and not (gold and output and is_right(output, gold)):
+        how = "it printed no value" if tool.status == "ok" else _how(tool)
+        return Finding(blocked, f"the plan was carried out but cannot run: {how}", plan.agent)
     if tool.status != "ok":
-        plan = chain.plan
-        if plan is not None and stopped(plan, tool):
-            return Finding(blocked, f"the plan was carried out but cannot run: {_how(tool)}", plan.agent)
         return Finding(failed if case.evidence.last_turn else unfinished, f"it failed: {_how(tool)}", case.me)
-    output = output_of(case.me, tool)
     if output is None:
         score = failed if case.evidence.last_turn else unfinished
         return Finding(score, "the code ran but printed nothing", case.me)
@@ -131,14 +132,15 @@ def _report(
     """A turn without code: 0 before the first run; after it, the report of the output counts."""
     if not case.programs and all(record.tool is None for record in case.earlier):
         return Finding(0.0, "no code was run, although this work needs it", case.me)
-    result, gold = report_in(case.me, case.answer), gold_of(case)
+    result, gold = own(report_in(case.me, case.answer), chain.plan), gold_of(case)
     valued = result is not None and result.number is not None
-    if chain.output is None and not valued and (stopper := stopper_of(case)) is not None:
+    stopper = stopper_of(case)
+    output = chain.output if stopper is None else None
+    if stopper is not None and not valued:
         return Finding(blocked, "there is no value to report, since the plan cannot run", stopper)
     if result is None:
         return Finding(0.0, "the turn reports no result", case.me)
     right = gold is not None and is_right(result, gold)
-    output = chain.output
     if output is None:
         if right:
             return Finding(0.5, "the reported result is right, but no run printed it")
@@ -183,9 +185,9 @@ def math_answer(
         return Finding(0.0, r"there is no \boxed{} answer", case.me)
     if gold is not None and box_is_right(case, gold):
         return Finding(1.0, "the boxed answer is right")
-    given = handed_on(case, box)
-    if not given.computed:
-        blame = stopper_of(case) or given.chain.ran or _computer(case)
+    given, stopper = handed_on(case, box), stopper_of(case)
+    if not given.computed or (stopper is not None and all(each.number is None for each in given.computed)):
+        blame = stopper or given.chain.ran or _computer(case)
         return Finding(blocked, "no value was handed on to answer with", blame)
     return carried_on(case, box, given, gold, Points(wrong, followed, careless, coasted))
 

@@ -25,6 +25,7 @@ _NEXT_LINE = re.compile(
     r"[ \t]*(?:[-*>][ \t]+)?([^\n]{1,900})$",
     re.MULTILINE | re.IGNORECASE,
 )
+_UNSIGNED = re.compile(r"[0-9]{1,80}(?:\.[0-9]{1,40})?")
 _STEP = re.compile(
     r"^[ \t>#*\-]*\(?(?:step[ \t]*)?([0-9]{1,2})[ \t]*[.):\-](?![0-9])[ \t*]*\S", re.MULTILINE | re.IGNORECASE
 )
@@ -57,12 +58,12 @@ def chain_of(history: Iterable[ActionRecord]) -> Chain:
     for record in history:
         if record.tool is not None:
             ran, result = record.agent, None  # a report refers to the run before it
-            output = output_of(record.agent, record.tool)
+            output = output_of(record.agent, record.tool, plan)
         elif ran is None:
             plan = planned_in(record.agent, record.answer) or plan
             result = result_in(record.agent, record.answer) or result
         elif record.agent == ran:  # what others repeat about a plan or a result is not one
-            result = report_in(record.agent, record.answer) or result
+            result = own(report_in(record.agent, record.answer), plan) or result
         elif plan is not None and record.agent == plan.agent:  # it returns to plan again
             plan = planned_in(record.agent, record.answer) or plan
     return Chain(plan, output, result, ran)
@@ -115,9 +116,21 @@ def stated_in(agent: str, answer: str) -> Statement | None:
     return _said(agent, stated(answer))
 
 
-def output_of(agent: str, tool: ToolResult) -> Statement | None:
-    """The answer in what a successful run printed."""
-    return _said(agent, given(tool.stdout)) if tool.status == "ok" else None
+def output_of(agent: str, tool: ToolResult, plan: Statement | None = None) -> Statement | None:
+    """The answer in what a successful run printed. It has no value if it only tells how ``plan`` failed."""
+    return own(_said(agent, given(tool.stdout)), plan) if tool.status == "ok" else None
+
+
+def own(said: Statement | None, plan: Statement | None) -> Statement | None:
+    """``said``, without its number if that is only part of a sentence on why ``plan`` has no value.
+
+    So it is if the plan's text, or the exception that it raises, has that number.
+    """
+    if said is None or said.number is None or plan is None or failure_in(plan) is None:
+        return said
+    about = f"{plan.text} {plan_value(python_of(plan.text)).message}"
+    quoted = abs(said.number) in {Fraction(number) for number in _UNSIGNED.findall(about)}
+    return said._replace(number=None) if quoted and value_of(said.text) is None else said
 
 
 def box_in(agent: str, answer: str) -> Statement | None:
