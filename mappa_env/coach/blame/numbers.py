@@ -16,6 +16,7 @@ from mappa_env.coach.rubric.claims_math import (
     Statement,
     answers_of,
     box_in,
+    declined,
     output_of,
     own,
     planned_in,
@@ -69,6 +70,8 @@ class NumberWalk:
             self.links.append(Link(end, f"boxed the printed value {short(box)}"))
         elif any(same(box, said.said) for said in self._others(worker, after=ran)):
             return self._stated(box)
+        elif declined(box) and output is not None and _differ(planned, output.said):
+            self.links.append(Link(end, f"declined to answer with {short(output.said)}"))
         else:
             return self._blamed(end, f"boxed {short(box)}, which nobody handed on")
         return self._computed(output) if output is not None else ()
@@ -176,6 +179,11 @@ class NumberWalk:
     def _blamed(self, step: int, why: str) -> tuple[int, ...]:
         self.links.append(Link(step, why))
         return (step,)
+
+
+def _differ(plan: Statement | None, output: Statement) -> bool:
+    """Whether the output is not the value of the plan."""
+    return plan is not None and plan.number is not None and not same(plan, output)
 
 
 def _answer(record: ActionRecord) -> Statement | None:

@@ -23,6 +23,7 @@ from mappa_env.coach.rubric.claims_math import (
     short,
     stated_in,
     untold,
+    worded_in,
 )
 from mappa_env.coach.rubric.handed_on import Points, carried_on, handed_on, origin_of, stopper_of
 from mappa_env.grading.math import grade_answer
@@ -73,7 +74,8 @@ def math_code(
 ) -> Finding:
     """Check the code's output against the truth and the plan; for a turn without code, check its report.
 
-    ``followed``: it computed a wrong plan, or reports what that gave. ``blocked``: it carried out a plan that
+    ``followed``: it computed a wrong plan, or reports what that gave, or it
+    reports the right value only in words. ``blocked``: it carried out a plan that
     cannot run. ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
     ``repeated``: it reports its own wrong output again.
     """
@@ -138,6 +140,12 @@ def _report(
     output = chain.output if stopper is None else None
     if stopper is not None and not valued:
         return Finding(blocked, "there is no value to report, since the plan cannot run", stopper)
+    if result is None and output is not None:
+        words = worded_in(case.me, case.answer, output)
+        if gold is not None and words is not None and words.number is not None and is_right(words, gold):
+            return Finding(followed, f"the report tells the right value, {short(words)}, in words")
+        if words is not None and words.number is not None and words.number == output.number:
+            result = words
     if result is None:
         return Finding(0.0, "the turn reports no result", case.me)
     right = gold is not None and is_right(result, gold)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
 from mappa_env.grading.expression import Number
 from mappa_env.grading.math import alternatives, grade_answer
-from mappa_env.grading.reading import Reading, boxed, given, labelled, stated, symbolic, value_of
+from mappa_env.grading.reading import Reading, boxed, given, labelled, numbers_in, stated, symbolic, value_of
 from mappa_env.types import ActionRecord, ToolResult
 
 _TOLERANCE = Fraction(1, 10**6)
@@ -157,6 +157,18 @@ def answers_of(history: Iterable[ActionRecord]) -> dict[str, Statement]:
 def short(said: Statement) -> str:
     """The statement, quoted, in at most 60 characters."""
     return repr(said.text if len(said.text) <= 60 else said.text[:57] + "...")
+
+
+def declined(answer: Statement) -> bool:
+    """Whether an answer, such as ``none``, gives no value at all."""
+    return answer.number is None and not symbolic(answer.text) and not re.search("[0-9]", answer.text)
+
+
+def worded_in(agent: str, answer: str, output: Statement) -> Statement | None:
+    """The number in a report in words: the one that the program printed, else the last one."""
+    if output.number is not None and output.number in numbers_in(answer):
+        return Statement(agent, output.text, output.number)
+    return _said(agent, given(answer))
 
 
 def has_steps(answer: str) -> bool:

@@ -145,6 +145,21 @@ def test_who_prints_a_number_of_its_own_or_runs_nothing_is_judged_by_that(
     assert rows[1][2] == "coder_0"
 
 
+def test_who_declines_a_wrong_value_did_not_make_it(games: dict[str, Episode]) -> None:
+    game = games["mathchat"]
+    rows = play(game, "plan: {expr}", code("print({wrong})"), "result: {wrong}", r"\boxed{none}")
+    assert [row[1] for row in rows] == [10, 1, 2, 4]
+    assert rows[-1][2] == "coder_0"
+    assert culprit(game.actions) == "coder_0"
+    assert attribute(game.trajectory, game.card).culprit == 1
+
+
+def test_a_report_in_words_is_a_report(games: dict[str, Episode]) -> None:
+    said = "The code printed {gold}, which agrees with the plan."
+    rows = play(games["mathchat"], "plan: {expr}", code("print({gold})"), said, r"\boxed{{gold}}")
+    assert [row[1:] for row in rows] == [(10, None), (10, None), (8, None), (10, None)]
+
+
 @pytest.mark.parametrize("wording", OWN)
 def test_to_quote_a_plan_excuses_no_crash(games: dict[str, Episode], wording: str) -> None:
     game = games["mathchat"]

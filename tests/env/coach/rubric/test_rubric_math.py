@@ -186,6 +186,11 @@ def test_coder_code(plan: str, tool: ToolResult, score: float, blame: str | None
         ("12", "result: 12", 2, "coder_0"),  # it repeats its own error
         ("12", "result: 14", 10, None),
         ("14", "that is all", 0, "coder_0"),
+        ("14", "The code printed 14, which agrees with the plan.", 8, None),
+        ("14", "14 came out of 3*4 and 2.", 8, None),
+        ("14", "After 3 tries it says 15.", 0, "coder_0"),
+        ("12", "It printed 12, as planned.", 2, "coder_0"),
+        ("12", "It is wrong, since 3 times 4 plus 2 makes 14.", 8, None),
         ("", "result: 14", 5, None),
         ("", "result: 13", 1, "coder_0"),  # nothing printed it
         ("", "result: none", 2, "coder_0"),
@@ -225,6 +230,10 @@ def test_coder_without_code() -> None:
         ("3*4+2", "14", "14", "the answer is 14", 0, "verifier_0"),
         ("3*4+2", "", "none", r"\boxed{none}", 6, "coder_0"),
         ("3*4+2", "14", "14", r"\boxed{none}", 1, "verifier_0"),
+        ("3*4+2", "12", "12", r"\boxed{none}", 4, "coder_0"),
+        ("as usual", "12", "12", r"\boxed{none}", 6, "coder_0"),
+        ("3*4", "12", "12", r"\boxed{I cannot tell}", 6, "solver_0"),
+        ("3*4+2", "12", "12", r"\boxed{13}", 1, "verifier_0"),
     ],
 )
 def test_verifier(plan: str, output: str, result: str, answer: str, score: float, blame: str | None) -> None:
