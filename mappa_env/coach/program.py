@@ -76,8 +76,14 @@ class Program(NamedTuple):
 
 def exception_of(tool: ToolResult) -> tuple[str, str]:
     """(class name, whole line) of the last exception in the traceback; two empty strings if there is none."""
-    found = list(_EXCEPTION.finditer(tool.stderr[-_TAIL:]))
-    return (found[-1][1].rsplit(".", 1)[-1], found[-1][0][:160]) if found else ("", "")
+    found = exceptions_of(tool)
+    return found[-1] if found else ("", "")
+
+
+def exceptions_of(tool: ToolResult) -> list[tuple[str, str]]:
+    """The same of all exceptions in the traceback: the last may have been raised while handling others."""
+    found = _EXCEPTION.finditer(tool.stderr[-_TAIL:])
+    return [(match[1].rsplit(".", 1)[-1], match[0][:160]) for match in found]
 
 
 def _tokens(code: str) -> Iterator[tokenize.TokenInfo]:

@@ -16,7 +16,9 @@ from mappa_env.coach.rubric.claims_math import (
     Statement,
     answers_of,
     box_in,
+    declined,
     output_of,
+    own,
     planned_in,
     report_in,
     result_in,
@@ -46,9 +48,11 @@ class NumberWalk:
         """The steps of the responsible actions, all equally; empty if the record does not decide."""
         end, closing = self._end, self._cases[self._end]
         ran = max((step for step, record in self._actions.items() if record.tool is not None), default=None)
-        output = None if ran is None else self._output(ran)
+        plan = None if ran is None else self._plan(ran)
+        planned = None if plan is None else plan.said
+        output = None if ran is None else self._output(ran, planned)
         worker = None if ran is None else self._actions[ran].agent
-        result = self._last(lambda record: _result(record, worker), after=ran)
+        result = self._last(lambda record: own(_result(record, worker), planned), after=ran)
         box = box_in(closing.me, closing.answer)
         reported = result is not None and result.said.number is not None
         printed = output is not None and (
@@ -66,6 +70,8 @@ class NumberWalk:
             self.links.append(Link(end, f"boxed the printed value {short(box)}"))
         elif any(same(box, said.said) for said in self._others(worker, after=ran)):
             return self._stated(box)
+        elif declined(box) and output is not None and _differ(planned, output.said):
+            self.links.append(Link(end, f"declined to answer with {short(output.said)}"))
         else:
             return self._blamed(end, f"boxed {short(box)}, which nobody handed on")
         return self._computed(output) if output is not None else ()
@@ -151,9 +157,9 @@ class NumberWalk:
         )
         return again or plan
 
-    def _output(self, step: int) -> _At | None:
+    def _output(self, step: int, plan: Statement | None) -> _At | None:
         record = self._actions[step]
-        said = output_of(record.agent, record.tool) if record.tool is not None else None
+        said = output_of(record.agent, record.tool, plan) if record.tool is not None else None
         return None if said is None else _At(step, said)
 
     def _last(
@@ -173,6 +179,11 @@ class NumberWalk:
     def _blamed(self, step: int, why: str) -> tuple[int, ...]:
         self.links.append(Link(step, why))
         return (step,)
+
+
+def _differ(plan: Statement | None, output: Statement) -> bool:
+    """Whether the output is not the value of the plan."""
+    return plan is not None and plan.number is not None and not same(plan, output)
 
 
 def _answer(record: ActionRecord) -> Statement | None:

@@ -1,20 +1,22 @@
 """A plan that Python cannot carry out, and whether that is how a program ended.
 
-Not the program's text decides, but how it ended: with the exception that the plan itself raises, which the
-host derives from the plan without running it. So it does not matter how a program words the plan, and a plan
-that it only quotes excuses nothing.
+Neither the program's text nor its words decide, but how it ended, and what exception the plan raises, which
+the host derives without running it. A program that crashes with another exception fails by itself; one
+that prints no value, and does not crash, was stopped by the plan. So it does not matter how a program words
+the plan or its failure, and a plan that it only quotes excuses no crash.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import math
 import re
 from collections.abc import Iterator
 
-from mappa_env.coach.program import exception_of
-from mappa_env.coach.rubric.claims_math import Statement, python_of
+from mappa_env.coach.program import exception_of, exceptions_of
+from mappa_env.coach.rubric.claims_math import Statement, failure_in, output_of, python_of
 from mappa_env.grading.expression import failure_of
 from mappa_env.pyast import parse_expression
 from mappa_env.types import ToolResult
@@ -27,22 +29,31 @@ _ENDLESS = {"timeout", "memory", "killed"}
 
 
 def stopped(plan: Statement | None, tool: ToolResult) -> bool:
-    """Whether ``tool`` failed as ``plan``, which has no value, fails by itself."""
-    if plan is None or plan.number is not None or tool.status in ("ok", "unavailable"):
+    """Whether ``tool`` printed no value because ``plan`` has none."""
+    if plan is None or plan.number is not None or tool.status == "unavailable":
         return False
-    name, line = exception_of(tool)
+    if tool.status == "ok" or (tool.status == "error" and not _crashed(tool)):
+        printed = output_of("", dataclasses.replace(tool, status="ok"), plan)
+        return failure_in(plan) is not None and (printed is None or printed.number is None)
     source = python_of(plan.text)
-    failure = failure_of(source)
+    failure = failure_in(plan) or failure_of(source)
+    name, line = exception_of(tool)
     if failure == "MemoryError":
         too_long = name == "ValueError" and "integer string conversion" in line
         return tool.status in _ENDLESS or too_long or name in ("MemoryError", "OverflowError")
     if tool.status != "error":
         return False
-    if failure is not None:
-        return name == failure
-    if named := _NAMED.search(line):
-        return (named[1] or named[2]) in set(_unknown(source))
+    if failure not in (None, "NameError"):
+        return failure in {name for name, _ in exceptions_of(tool)}
+    named = [match for _, line in exceptions_of(tool) if (match := _NAMED.search(line))]
+    if named:
+        return any((match[1] or match[2]) in set(_unknown(source)) for match in named)
     return name == "SyntaxError" and line.partition(": ")[2] in set(_complaints(source))
+
+
+def _crashed(tool: ToolResult) -> bool:
+    """Whether Python reported an exception that nobody caught; else the program itself chose to end."""
+    return bool(exception_of(tool)[0]) and any(mark in tool.stderr for mark in ("Traceback", '  File "'))
 
 
 def _unknown(source: str) -> Iterator[str]:

@@ -15,13 +15,15 @@ from mappa_env.coach.rubric.claims_math import (
     chain_of,
     has_steps,
     is_right,
-    loops,
     output_of,
+    own,
     plan_in,
     report_in,
     same,
     short,
     stated_in,
+    untold,
+    worded_in,
 )
 from mappa_env.coach.rubric.handed_on import Points, carried_on, handed_on, origin_of, stopper_of
 from mappa_env.grading.math import grade_answer
@@ -31,9 +33,9 @@ from mappa_env.types import ToolResult
 def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Finding | None:
     """Check the value of a ``plan:`` line, else of the answer that the text states, against the truth.
 
-    Without the truth: the form. None: a method in numbered steps, a plan with a loop, or without the truth an
-    answer in another form, cannot be checked. It costs only where the task is known to have a single
-    expression, which the prompts ask for.
+    Without the truth: the form. None: an expression that the host can neither evaluate nor find to fail; a
+    method in numbered steps, or without the truth an answer in another form, which cost only where the task
+    is known to have a single expression, as the prompts ask for.
     """
     gold, plan, said = gold_of(case), plan_in(case.me, case.answer), stated_in(case.me, case.answer)
     if plan is not None and plan.number is not None:
@@ -49,8 +51,10 @@ def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Fi
             return Finding(wrong, f"the stated answer {short(said)} is wrong", case.me)
     if not case.answer.strip():
         return Finding(0.0, "there is no plan", case.me)
-    method = has_steps(case.answer) or (plan is not None and loops(plan.text))
+    method = has_steps(case.answer)
     if (method or (said is not None and said.number is not None)) and "expr" not in case.evidence.task.meta:
+        return None
+    if plan is not None and untold(plan):
         return None
     # Never above a wrong plan: agents must not gain by hiding what can be checked.
     if plan is None:
@@ -70,7 +74,8 @@ def math_code(
 ) -> Finding:
     """Check the code's output against the truth and the plan; for a turn without code, check its report.
 
-    ``followed``: it computed a wrong plan, or reports what that gave. ``blocked``: it carried out a plan that
+    ``followed``: it computed a wrong plan, or reports what that gave, or it
+    reports the right value only in words. ``blocked``: it carried out a plan that
     cannot run. ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
     ``repeated``: it reports its own wrong output again.
     """
@@ -85,12 +90,12 @@ def math_code(
             followed=followed,
             repeated=repeated,
         )
+    plan, output = chain.plan, output_of(case.me, tool, chain.plan)
+    if plan is not None and stopped(plan, tool) and not (gold and output and is_right(output, gold)):
+        how = "it printed no value" if tool.status == "ok" else _how(tool)
+        return Finding(blocked, f"the plan was carried out but cannot run: {how}", plan.agent)
     if tool.status != "ok":
-        plan = chain.plan
-        if plan is not None and stopped(plan, tool):
-            return Finding(blocked, f"the plan was carried out but cannot run: {_how(tool)}", plan.agent)
         return Finding(failed if case.evidence.last_turn else unfinished, f"it failed: {_how(tool)}", case.me)
-    output = output_of(case.me, tool)
     if output is None:
         score = failed if case.evidence.last_turn else unfinished
         return Finding(score, "the code ran but printed nothing", case.me)
@@ -129,14 +134,21 @@ def _report(
     """A turn without code: 0 before the first run; after it, the report of the output counts."""
     if not case.programs and all(record.tool is None for record in case.earlier):
         return Finding(0.0, "no code was run, although this work needs it", case.me)
-    result, gold = report_in(case.me, case.answer), gold_of(case)
+    result, gold = own(report_in(case.me, case.answer), chain.plan), gold_of(case)
     valued = result is not None and result.number is not None
-    if chain.output is None and not valued and (stopper := stopper_of(case)) is not None:
+    stopper = stopper_of(case)
+    output = chain.output if stopper is None else None
+    if stopper is not None and not valued:
         return Finding(blocked, "there is no value to report, since the plan cannot run", stopper)
+    if result is None and output is not None:
+        words = worded_in(case.me, case.answer, output)
+        if gold is not None and words is not None and words.number is not None and is_right(words, gold):
+            return Finding(followed, f"the report tells the right value, {short(words)}, in words")
+        if words is not None and words.number is not None and words.number == output.number:
+            result = words
     if result is None:
         return Finding(0.0, "the turn reports no result", case.me)
     right = gold is not None and is_right(result, gold)
-    output = chain.output
     if output is None:
         if right:
             return Finding(0.5, "the reported result is right, but no run printed it")
@@ -181,9 +193,9 @@ def math_answer(
         return Finding(0.0, r"there is no \boxed{} answer", case.me)
     if gold is not None and box_is_right(case, gold):
         return Finding(1.0, "the boxed answer is right")
-    given = handed_on(case, box)
-    if not given.computed:
-        blame = stopper_of(case) or given.chain.ran or _computer(case)
+    given, stopper = handed_on(case, box), stopper_of(case)
+    if not given.computed or (stopper is not None and all(each.number is None for each in given.computed)):
+        blame = stopper or given.chain.ran or _computer(case)
         return Finding(blocked, "no value was handed on to answer with", blame)
     return carried_on(case, box, given, gold, Points(wrong, followed, careless, coasted))
 

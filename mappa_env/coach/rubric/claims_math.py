@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from mappa_env.coach.rubric.plan_value import is_expression, plan_value
 from mappa_env.grading.expression import Number
 from mappa_env.grading.math import alternatives, grade_answer
-from mappa_env.grading.reading import Reading, boxed, given, labelled, stated, symbolic, value_of
-from mappa_env.pyast import parse_expression
+from mappa_env.grading.reading import Reading, boxed, given, labelled, numbers_in, stated, symbolic, value_of
 from mappa_env.types import ActionRecord, ToolResult
 
 _TOLERANCE = Fraction(1, 10**6)
 _COMMENT = re.compile(r"\s#.*")
 _EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
 _MODULE = re.compile(r"\bmath\.(?=[a-z])")
-_PYTHON = re.compile(r"[0-9A-Za-z_+\-*/%(), <>=!\[\].:]{1,900}")
-_GLUED = re.compile(r"[0-9][A-Za-z_]")  # the parser would warn of some
+_PYTHON = re.compile(r"[0-9A-Za-z_+\-*/%(), <>=!\[\].:'\"]{1,900}")
+_GLUED = re.compile(r"[0-9](?!e[0-9])[A-Za-z_]|[0-9]\.[A-Za-df-z_]")  # the parser would warn of some
+_NEXT_LINE = re.compile(
+    r"^([ \t>#*_`\-]*plan[ \t*_`]*[:=])[ \t*_`]*\n(?:[ \t]*(?:```+[ \t]*\w*[ \t]*)?\n){0,3}"
+    r"[ \t]*(?:[-*>][ \t]+)?([^\n]{1,900})$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_UNSIGNED = re.compile(r"[0-9]{1,80}(?:\.[0-9]{1,40})?")
 _STEP = re.compile(
     r"^[ \t>#*\-]*\(?(?:step[ \t]*)?([0-9]{1,2})[ \t]*[.):\-](?![0-9])[ \t*]*\S", re.MULTILINE | re.IGNORECASE
 )
@@ -53,12 +58,12 @@ def chain_of(history: Iterable[ActionRecord]) -> Chain:
     for record in history:
         if record.tool is not None:
             ran, result = record.agent, None  # a report refers to the run before it
-            output = output_of(record.agent, record.tool)
+            output = output_of(record.agent, record.tool, plan)
         elif ran is None:
             plan = planned_in(record.agent, record.answer) or plan
             result = result_in(record.agent, record.answer) or result
         elif record.agent == ran:  # what others repeat about a plan or a result is not one
-            result = report_in(record.agent, record.answer) or result
+            result = own(report_in(record.agent, record.answer), plan) or result
         elif plan is not None and record.agent == plan.agent:  # it returns to plan again
             plan = planned_in(record.agent, record.answer) or plan
     return Chain(plan, output, result, ran)
@@ -66,13 +71,23 @@ def chain_of(history: Iterable[ActionRecord]) -> Chain:
 
 def plan_in(agent: str, answer: str) -> Statement | None:
     """The last ``plan: <expression>`` line that has a value, else the last one: a heading is not a plan."""
-    return _said(agent, labelled(answer, "plan", _plan_value))
+    return _said(agent, labelled(_NEXT_LINE.sub(_joined, answer[-20_000:]), "plan", _plan_value))
+
+
+def _joined(match: re.Match[str]) -> str:
+    """``plan:`` with the expression that stands below it; a method or words there stay where they are."""
+    text = match[2].strip("`*_$ \t")
+    if _plan_value(text) is None and not is_expression(python_of(text)):
+        return match[0]
+    return f"{match[1]} {text}"
 
 
 def _plan_value(text: str) -> Number | None:
     """The value of a Python expression, or of ``expression = value`` or ``name = expression``."""
     first, *others = _EQUALS.split(_MODULE.sub("", _COMMENT.sub("", text)))
     value = value_of(first)
+    if value is None:
+        value = plan_value(python_of(text)).number
     return value_of(others[-1]) if value is None and others else value
 
 
@@ -101,9 +116,21 @@ def stated_in(agent: str, answer: str) -> Statement | None:
     return _said(agent, stated(answer))
 
 
-def output_of(agent: str, tool: ToolResult) -> Statement | None:
-    """The answer in what a successful run printed."""
-    return _said(agent, given(tool.stdout)) if tool.status == "ok" else None
+def output_of(agent: str, tool: ToolResult, plan: Statement | None = None) -> Statement | None:
+    """The answer in what a successful run printed. It has no value if it only tells how ``plan`` failed."""
+    return own(_said(agent, given(tool.stdout)), plan) if tool.status == "ok" else None
+
+
+def own(said: Statement | None, plan: Statement | None) -> Statement | None:
+    """``said``, without its number if that is only part of a sentence on why ``plan`` has no value.
+
+    So it is if the plan's text, or the exception that it raises, has that number.
+    """
+    if said is None or said.number is None or plan is None or failure_in(plan) is None:
+        return said
+    about = f"{plan.text} {plan_value(python_of(plan.text)).message}"
+    quoted = abs(said.number) in {Fraction(number) for number in _UNSIGNED.findall(about)}
+    return said._replace(number=None) if quoted and value_of(said.text) is None else said
 
 
 def box_in(agent: str, answer: str) -> Statement | None:
@@ -132,6 +159,18 @@ def short(said: Statement) -> str:
     return repr(said.text if len(said.text) <= 60 else said.text[:57] + "...")
 
 
+def declined(answer: Statement) -> bool:
+    """Whether an answer, such as ``none``, gives no value at all."""
+    return answer.number is None and not symbolic(answer.text) and not re.search("[0-9]", answer.text)
+
+
+def worded_in(agent: str, answer: str, output: Statement) -> Statement | None:
+    """The number in a report in words: the one that the program printed, else the last one."""
+    if output.number is not None and output.number in numbers_in(answer):
+        return Statement(agent, output.text, output.number)
+    return _said(agent, given(answer))
+
+
 def has_steps(answer: str) -> bool:
     """Whether the text has a numbered step 1 and a step 2."""
     return {"1", "2"} <= {number.lstrip("0") for number in _STEP.findall(answer[-20_000:])}
@@ -139,21 +178,29 @@ def has_steps(answer: str) -> bool:
 
 def python_of(plan: str) -> str:
     """The expression in ``plan``, without comment, name and result; empty if it has other characters."""
-    name, *others = _EQUALS.split(_MODULE.sub("", _COMMENT.sub("", plan)))
-    source = (others[0] if others and name.strip().isidentifier() else name).strip()
+    whole = _MODULE.sub("", _COMMENT.sub("", plan)).strip()
+    if is_expression(_cleaned(whole)):
+        return whole
+    name, *others = _EQUALS.split(whole)
+    return _cleaned((others[0] if others and name.strip().isidentifier() else name).strip())
+
+
+def _cleaned(source: str) -> str:
+    """``source`` if the parser takes it without a warning, else nothing."""
     return source if _PYTHON.fullmatch(source) and not _GLUED.search(source) else ""
 
 
-def loops(plan: str) -> bool:
-    """Whether ``plan`` is a Python expression with a loop, which only running it could evaluate."""
-    plan = _COMMENT.sub("", plan)
-    if not _PYTHON.fullmatch(plan) or _GLUED.search(plan):
-        return False
-    try:
-        tree = parse_expression(plan)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(isinstance(node, (ast.GeneratorExp, ast.ListComp, ast.SetComp)) for node in ast.walk(tree))
+def failure_in(plan: Statement | None) -> str | None:
+    """The exception that Python raises for a plan without a value, as far as the host can tell."""
+    if plan is None or plan.number is not None:
+        return None
+    return plan_value(python_of(plan.text)).failure
+
+
+def untold(plan: Statement) -> bool:
+    """Whether a plan is an expression of which the host can tell neither the value nor that it has none."""
+    source = python_of(plan.text)
+    return plan.number is None and is_expression(source) and plan_value(source).failure is None
 
 
 def same(a: Statement, b: Statement) -> bool:

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from mappa_env.coach.rubric.broken_plan import stopped
 from mappa_env.coach.rubric.case import Case, Finding
-from mappa_env.coach.rubric.claims_math import Chain, Statement, chain_of, is_right, same, short
+from mappa_env.coach.rubric.claims_math import (
+    Chain,
+    Statement,
+    chain_of,
+    declined,
+    is_right,
+    same,
+    short,
+)
 from mappa_env.grading.reading import numbers_in
 
 
@@ -55,7 +63,7 @@ class Points(NamedTuple):
 
     ``wrong``: nothing that its agent could see has its value. ``followed``: all of that has. ``coasted``: the
     plan or the output has another value, which is right, so a look at it would have helped. ``careless``: the
-    values differ, and it takes one.
+    values differ, and it takes one. To decline wrong values earns one of the last two.
     """
 
     wrong: float
@@ -73,6 +81,10 @@ def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None,
         right = gold is not None and any(is_right(each, gold) for each in given.computed)
         if plan is not None and same(answer, plan) and not right:
             return Finding(points.careless, f"{said} is that of the plan, and not {short(last)}", plan.agent)
+        if gold is not None and not right and declined(answer):
+            shown = plan is not None and is_right(plan, gold)
+            score = points.coasted if shown else points.careless
+            return Finding(score, f"{said} declines a wrong value, {short(last)}", origin_of(chain, gold))
         return Finding(points.wrong, f"{said} is not the value that was handed on, {short(last)}", case.me)
     torn = "takes one side where what was handed on differs"
     if gold is None:

@@ -79,6 +79,87 @@ def test_who_carries_out_a_plan_that_cannot_run_is_blocked(games: dict[str, Epis
     assert attribute(game.trajectory, game.card).culprit == 0
 
 
+CATCHING = {
+    "uncaught": ("print({plan})",),
+    "says so": ("try:", "    print({plan})", "except Exception as error:", "    print(f'error: {error}')"),
+    "other words": ("try:", "    print({plan})", "except Exception:", "    print('cannot compute: {plan}')"),
+    "exits": ("import sys", "try:", "    print({plan})", "except Exception:", "    sys.exit(1)"),
+    "exits in words": (
+        "import sys",
+        "try:",
+        "    print({plan})",
+        "except Exception as error:",
+        "    sys.exit(f'ValueError: none, {error}')",
+    ),
+    "raises": (
+        "try:",
+        "    print({plan})",
+        "except Exception as error:",
+        "    raise RuntimeError('no value') from error",
+    ),
+    "does not try": ("print('the plan has no value')",),
+    "silent": ("pass",),
+}
+VALUELESS = [
+    "1/0",
+    "3 + 1//0",
+    "price * quantity",
+    "math.sqrt(-1)",
+    "math.log(0)",
+    "int('x')",
+    "math.comb(3)",
+    "float(7) % 0",
+    "sum([1, x])",
+]
+
+
+@pytest.mark.parametrize("plan", VALUELESS)
+@pytest.mark.parametrize("wording", CATCHING)
+def test_who_gets_a_plan_without_a_value_is_blocked_however_it_says_so(
+    games: dict[str, Episode], plan: str, wording: str
+) -> None:
+    game = games["mathchat"]
+    if wording == "other words":
+        plan = plan.replace("'x'", '"x"')
+    said = code("import math", *(line.replace("{plan}", plan) for line in CATCHING[wording]))
+    for report in ("It has no value.", f"result: none (the plan was {plan})"):
+        rows = play(game, f"plan: {plan}", said, report, r"\boxed{none}")
+        assert [row[1] for row in rows] == [0.5, 6, 6, 6]
+        assert {row[2] for row in rows} == {"solver_0"}
+        assert culprit(game.actions) == "solver_0"
+        assert attribute(game.trajectory, game.card).culprit == 0
+
+
+@pytest.mark.parametrize("plan", VALUELESS)
+def test_who_prints_a_number_of_its_own_or_runs_nothing_is_judged_by_that(
+    games: dict[str, Episode], plan: str
+) -> None:
+    game = games["mathchat"]
+    rows = play(game, f"plan: {plan}", code("print({wrong})"), "result: {wrong}", r"\boxed{{wrong}}")
+    assert rows[1] == ("coder_0", 1, "coder_0")
+    assert rows[2] == ("coder_0", 2, "coder_0")
+    rows = play(game, f"plan: {plan}", code("print({gold})"), "result: {gold}", r"\boxed{{gold}}")
+    assert [row[1] for row in rows[1:]] == [10] * 3
+    rows = play(game, f"plan: {plan}", "It has no value.", r"\boxed{none}")
+    assert (rows[1][1] or 0) <= 3
+    assert rows[1][2] == "coder_0"
+
+
+def test_who_declines_a_wrong_value_did_not_make_it(games: dict[str, Episode]) -> None:
+    game = games["mathchat"]
+    rows = play(game, "plan: {expr}", code("print({wrong})"), "result: {wrong}", r"\boxed{none}")
+    assert [row[1] for row in rows] == [10, 1, 2, 4]
+    assert rows[-1][2] == "coder_0"
+    assert culprit(game.actions) == "coder_0"
+    assert attribute(game.trajectory, game.card).culprit == 1
+
+
+def test_a_report_in_words_is_a_report(games: dict[str, Episode]) -> None:
+    said = "The code printed {gold}, which agrees with the plan."
+    rows = play(games["mathchat"], "plan: {expr}", code("print({gold})"), said, r"\boxed{{gold}}")
+    assert [row[1:] for row in rows] == [(10, None), (10, None), (8, None), (10, None)]
+
+
 @pytest.mark.parametrize("wording", OWN)
 def test_to_quote_a_plan_excuses_no_crash(games: dict[str, Episode], wording: str) -> None:
     game = games["mathchat"]

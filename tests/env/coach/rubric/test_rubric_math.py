@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mappa_env.coach.rubric.claims_math import Statement, has_steps, is_right, output_of, same
+from mappa_env.coach.rubric.claims_math import (
+    Statement,
+    has_steps,
+    is_right,
+    output_of,
+    plan_in,
+    python_of,
+    same,
+    untold,
+)
+from mappa_env.coach.rubric.plan_value import plan_value
 from mappa_env.grading.reading import number_of
 from mappa_env.types import ToolResult
 from rubric_play import SUM, Play, code, ran
@@ -30,6 +42,24 @@ from rubric_play import SUM, Play, code, ran
         ("plan: total = 3*4 + 2  # exact", 10, None),
         ("plan: 2.5*4 + math.factorial(3) - 2", 10, None),
         ("plan: think hard\nThe answer is 14.", 10, None),
+        ("plan: float(3*4 + 2)", 10, None),
+        ("plan: int(29 / 2)", 10, None),
+        ("plan: int(29 / 2) = 14", 10, None),
+        ("plan: round(14.0, 2)", 10, None),
+        ("plan: sum([3*4, 2])", 10, None),
+        ("plan: max([14, 3]) + min(0, 1) + abs(-0)", 10, None),
+        ("plan: sum(3 for _ in range(4)) + 2", 10, None),
+        ("plan: sum(3 for _ in range(5)) + 2", 1, "solver_0"),
+        ("plan: int(29 / 3)", 1, "solver_0"),
+        ("plan:\n3*4+2", 10, None),
+        ("**Plan:**\n\n```python\nint(14.5)\n```", 10, None),
+        ("plan:\n3*4", 1, "solver_0"),
+        ("plan:\nThink hard.", 0.5, None),
+        ("plan: len(str(2**10))", None, None),  # an expression that the host cannot evaluate
+        ("plan: np.prod([7, 2])", None, None),
+        ("plan: round(14.0, ndigits=1)", None, None),
+        ("plan: sum(1 for x in range(10**9))", None, None),
+        ("plan: 14 + 0 * 9**9**9", 0.5, "solver_0"),
         ("1. Multiply 3 by 4.\n2. Add 2.\nanswer: 15", 1, "solver_0"),
         ("1. The answer is the product, plus 2.", 0.5, None),
         ("First multiply the two numbers, then add two to the product.", 0.5, None),
@@ -41,13 +71,46 @@ from rubric_play import SUM, Play, code, ran
 )
 def test_solver(text: str, score: float, blame: str | None) -> None:
     verdict = Play("mathchat", SUM).act("solver_0", text)
-    assert (verdict.status, verdict.score, verdict.blame) == ("ok", score, blame)
+    status = "abstain" if score is None else "ok"
+    assert (verdict.status, verdict.score, verdict.blame) == (status, score, blame)
+
+
+HOSTILE = [
+    "9**9**9",
+    "factorial(10**9)",
+    "round(1, -9**9)",
+    "sum(x for x in range(10**5) for y in range(10**5))",
+    "prod(range(1, 10000))",
+    "pow(3**8000, 3**8000, 7**4000)",
+    "sum(range(10**30))",
+    "(1).__class__.__base__",
+    "open('x')",
+    "[9] * 10**9",
+    "'a' * 10**9",
+    "max(range(10**18))",
+    "comb(10**6, 5*10**5)",
+    "range(10**40)",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_plans_have_no_value_and_take_no_time(text: str) -> None:
+    start = time.process_time()
+    assert plan_value(text).number is None
+    assert time.process_time() - start < 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(st.text(max_size=200), st.text("0123456789+-*/%(), []xforinrangesumintld.'\"", max_size=200))
+)
+def test_any_plan_is_evaluated_without_harm(text: str) -> None:
+    assert isinstance(plan_value(python_of(text)).number, (int, Fraction, type(None)))
 
 
 METHODS = [
     "1. Multiply 3 by 4.\n2. Add 2.",
     "Plan: as follows\n\n**Step 1:** multiply.\n**Step 2:** add 2.",
-    "plan: sum(3 for _ in range(4)) + 2",
 ]
 
 
@@ -94,10 +157,10 @@ def test_a_wrong_answer_that_the_solver_states_is_its_own() -> None:
         ("3*4+2", ran("", "error", "SyntaxError: invalid syntax"), 2, "coder_0"),
         ("3*4+2", ran("14\n", "timeout"), 2, "coder_0"),
         ("1+frob(2)", ran("", "error", "NameError: name 'frob' is not defined"), 6, "solver_0"),
-        ("1+frob(2)", ran("", "error", "ZeroDivisionError: division by zero"), 2, "coder_0"),
+        ("1+frob(2)", ran("", "error", "Traceback\nZeroDivisionError: division by zero"), 2, "coder_0"),
         ("1//0", ran("", "error", "ZeroDivisionError: integer division or modulo by zero"), 6, "solver_0"),
         ("9**9**9", ran("", "timeout"), 6, "solver_0"),
-        ("9**9**9", ran("", "error", "ZeroDivisionError: division by zero"), 2, "coder_0"),
+        ("9**9**9", ran("", "error", "Traceback\nZeroDivisionError: division by zero"), 2, "coder_0"),
         ("think hard", ran("", "error", "SyntaxError: invalid syntax"), 2, "coder_0"),
     ],
 )
@@ -123,6 +186,11 @@ def test_coder_code(plan: str, tool: ToolResult, score: float, blame: str | None
         ("12", "result: 12", 2, "coder_0"),  # it repeats its own error
         ("12", "result: 14", 10, None),
         ("14", "that is all", 0, "coder_0"),
+        ("14", "The code printed 14, which agrees with the plan.", 8, None),
+        ("14", "14 came out of 3*4 and 2.", 8, None),
+        ("14", "After 3 tries it says 15.", 0, "coder_0"),
+        ("12", "It printed 12, as planned.", 2, "coder_0"),
+        ("12", "It is wrong, since 3 times 4 plus 2 makes 14.", 8, None),
         ("", "result: 14", 5, None),
         ("", "result: 13", 1, "coder_0"),  # nothing printed it
         ("", "result: none", 2, "coder_0"),
@@ -162,6 +230,10 @@ def test_coder_without_code() -> None:
         ("3*4+2", "14", "14", "the answer is 14", 0, "verifier_0"),
         ("3*4+2", "", "none", r"\boxed{none}", 6, "coder_0"),
         ("3*4+2", "14", "14", r"\boxed{none}", 1, "verifier_0"),
+        ("3*4+2", "12", "12", r"\boxed{none}", 4, "coder_0"),
+        ("as usual", "12", "12", r"\boxed{none}", 6, "coder_0"),
+        ("3*4", "12", "12", r"\boxed{I cannot tell}", 6, "solver_0"),
+        ("3*4+2", "12", "12", r"\boxed{13}", 1, "verifier_0"),
     ],
 )
 def test_verifier(plan: str, output: str, result: str, answer: str, score: float, blame: str | None) -> None:
@@ -210,7 +282,8 @@ def test_a_broken_sandbox_is_never_a_number(agent: str) -> None:
 def test_any_text_gets_a_score_in_range(text: str, output: str) -> None:
     play = Play("mathchat", SUM)
     method = play.act("solver_0", text)
-    assert method.score is not None or has_steps(text)
+    plan = plan_in("solver_0", text)
+    assert method.score is not None or has_steps(text) or (plan is not None and untold(plan))
     for verdict in (
         play.act("coder_0", code("print()"), ran(output)),
         play.act("coder_0", text, last=True),
