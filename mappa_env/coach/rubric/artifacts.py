@@ -145,12 +145,13 @@ def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Ite
 
 
 def _decodes(checks: Mapping[str, Any], present: Mapping[str, FileChange], path: str) -> bool:
-    """Whether the writer of ``path`` handed on another file that may tell what codes stand for."""
+    """Whether the writer of ``path`` handed on a file that tells what codes stand for."""
+    return _handed_on(checks.get("codings", ()), present, path)
+
+
+def _handed_on(files: Iterable[str], present: Mapping[str, FileChange], path: str) -> bool:
     writer = present[path].agent if path in present else ""
-    return any(
-        name not in PATHS.values() and name in present and present[name].agent == writer
-        for name in checks.get("codings", ())
-    )
+    return any(name in present and present[name].agent == writer for name in files)
 
 
 def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:

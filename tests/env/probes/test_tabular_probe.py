@@ -190,6 +190,7 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "labels_known": 1.0,
         "targets": 1,
         "codings": [],
+        "codings_unclear": [],
         "target_leaked": [],
         "id_kept": False,
     }
