@@ -38,8 +38,11 @@ class Codings(NamedTuple):
 
 def labels_of(train: CsvTable, targets: Sequence[str]) -> frozenset[str]:
     """The labels in train.csv; none if its rows are not all at hand."""
-    if train.rows != len(train.head):
-        return frozenset()
+    return labels_seen(train, targets) if train.rows == len(train.head) else frozenset()
+
+
+def labels_seen(train: CsvTable, targets: Sequence[str]) -> frozenset[str]:
+    """The labels in the rows of train.csv that are at hand."""
     cells = (cell for name in targets for cell in set(train.column(name).tolist()))
     return frozenset(_spelled(cell) for cell in cells if _is_there(cell))
 

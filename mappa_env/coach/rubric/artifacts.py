@@ -21,6 +21,7 @@ RUNS_CODE = "which is no data"
 """In the reason of a file whose loading runs code, which may raise anything."""
 UNSTABLE = "it yields something else when it is loaded again"
 OTHER_LOADER = "pickle.load and pandas.read_pickle do not load it"
+UNCLEAR = "its labels are codes, and nobody can tell whether a file says what they stand for"
 FOLLOWS = 0.5
 """The least association of a handed-on column with the task's own: in another order of rows it is about 0."""
 _ROWS = (("X_train", "rows"), ("y_train", "rows"), ("checks", "train_rows"))
@@ -39,6 +40,11 @@ class Defect(NamedTuple):
     observed: bool = False
     fills: bool = False
     helper: bool = False
+
+    @property
+    def unclear(self) -> bool:
+        """Whether it may be none: who has to do with it gets the benefit of the doubt."""
+        return self.reason == UNCLEAR
 
 
 class Look(NamedTuple):
@@ -127,7 +133,8 @@ def _labels(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iter
     """Labels in which no submission can be written, unless their writer handed on what they stand for."""
     checks = section(facts, "checks")
     if not _decodes(checks, present, LABELS) and checks.get("labels_known", 1.0) < 1:
-        yield LABELS, "not all of its labels occur in train.csv"
+        unclear = _handed_on(checks.get("codings_unclear", ()), present, LABELS)
+        yield LABELS, UNCLEAR if unclear else "not all of its labels occur in train.csv"
 
 
 def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
@@ -139,9 +146,11 @@ def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Ite
     targets, cols = checks.get("targets"), model.get("answer_cols")
     if targets and cols not in (None, targets) and cols == section(facts, "y_train").get("cols"):
         yield MODEL, f"it predicts {cols} columns, and train.csv has {targets} of targets"
-    given = not any(_labels(facts, present)) and model.get("answers_known", 1.0) == 1
+    coded = any(reason != UNCLEAR for _, reason in _labels(facts, present))
+    given = not coded and model.get("answers_known", 1.0) == 1
     if not given and model.get("answers_named", 0.0) < 1 and not _decodes(checks, present, MODEL):
-        yield MODEL, "not all of its answers are labels of the task"
+        unclear = _handed_on(checks.get("codings_unclear", ()), present, MODEL)
+        yield MODEL, UNCLEAR if unclear else "not all of its answers are labels of the task"
 
 
 def _decodes(checks: Mapping[str, Any], present: Mapping[str, FileChange], path: str) -> bool:

@@ -34,7 +34,7 @@ FEATURES, TEST, SUBMISSION = "X_train.pkl", "X_test.pkl", "submission.csv"
 UNUSABLE, LEAST = 0.1, 0.15
 OWN_LOSS, INPUT_LOSS = 1 - LEAST, 1 - BLOCKED
 UNKNOWN = 0.5
-"""The score of a model whose predictions cannot be graded."""
+"""The score of a model whose predictions cannot be graded, and of codes of unclear meaning."""
 UNTRIED = 0.8
 """The score of a model that can predict, without a sound table to test it on."""
 WORKAROUND = 0.2
@@ -58,12 +58,16 @@ def tables(
     ``poor``: fewer than half of the task's columns or rows are kept. ``worthless``: the tables have the right
     form, but no model learns from them what test.csv asks for; only the hidden truth tells that.
     """
+    return _in_doubt(case, _tables(case, id_kept=id_kept, poor=poor, worthless=worthless))
+
+
+def _tables(case: Case, *, id_kept: float, poor: float, worthless: float) -> Finding | None:
     if unwritten(case):
         return None
     facts = facts_of(case)
     if facts is None:
         return Finding(1.0, "the tables are written; their contents were not checked")
-    mine = [defect for defect in defects(case) if defect.writer == case.me]
+    mine = [defect for defect in defects(case) if defect.writer == case.me and not defect.unclear]
     if mine:
         return _bad(case, "; ".join(f"{d.path} is unusable: {d.reason}" for d in mine[:3]))
     if unknown_work(case) is not None:
@@ -79,13 +83,17 @@ def tables(
 
 def model(case: Case) -> Finding | None:
     """Check how well the model that this agent wrote predicts. None: it has written none that can be read."""
+    return _in_doubt(case, _model(case))
+
+
+def _model(case: Case) -> Finding | None:
     if unwritten(case) or unknown_work(case) is not None:
         return None
     facts = facts_of(case)
     if facts is None:
         return Finding(1.0, f"{MODEL} is written; its content was not checked")
     found, seen = defects(case), section(facts, "model")
-    own = [defect for defect in found if defect.writer == case.me]
+    own = [defect for defect in found if defect.writer == case.me and not defect.unclear]
     others = [defect for defect in found if defect.writer not in ("", case.me)]
     closed = seen.get("plain") is False and not other_format(seen)
     hopeless = closed or not seen.get("has_predict") or "probe_failed" in facts
@@ -120,6 +128,14 @@ def model(case: Case) -> Finding | None:
     allowed = None if poor else _allowed(case, facts)
     score = _scored(skill, 1.0 if allowed is None else allowed)
     return Finding(score, said, case.me if _falls_short(skill, allowed) else None)
+
+
+def _in_doubt(case: Case, found: Finding | None) -> Finding | None:
+    """``found``, but at most ``UNKNOWN`` where nobody can tell whether the next agent can use the work."""
+    unclear = next((each for each in defects(case) if each.writer == case.me and each.unclear), None)
+    if found is None or unclear is None or found.score <= UNKNOWN:
+        return found
+    return Finding(UNKNOWN, f"{unclear.path}: {unclear.reason}", found.blame)
 
 
 def submission(case: Case) -> Finding | None:
@@ -214,7 +230,8 @@ def _worthless(case: Case, facts: Mapping[str, Any], skill: float = 0.0) -> Defe
         if allowed is None or allowed >= WORTHLESS:
             return None
     best, constant = float(task.truth["reference"]), float(task.truth["constant"])
-    apart = separation(task, {"model": forest})
+    signed = section(facts, "checks").get("labels_kept") is True
+    apart = separation(task, {"model": forest}, signed=signed)
     if skill_of(best, constant, metric.ideal, task.metric) < WORTHLESS or (
         metric.takes == "probability" if apart is None else apart >= APART
     ):

@@ -114,6 +114,29 @@ def test_bombs_are_unfolded_within_a_bound() -> None:
         assert b"".join(contents(data, 100)) == data
 
 
+SHIFTED = "code = {value: at + 7 for at, value in enumerate(sorted(set(y)))}.get"
+SUBMITS_CODES = """
+import pandas as pd
+t, X, m = pd.read_csv('test.csv'), pd.read_pickle('X_test.pkl'), pd.read_pickle('model.pkl')
+t[TARGET] = m.predict(X)
+t[[IDS, TARGET]].to_csv('submission.csv', index=False)
+"""
+
+
+@pytest.mark.parametrize("note", ["open('notes.txt', 'w').write('hello')", HANDED_ON["json"]])
+@pytest.mark.parametrize("who", ["engineer_0", "modeler_0"])
+def test_nobody_can_tell_what_numbers_stand_for(who: str, note: str) -> None:
+    programs = {
+        "engineer_0": {"engineer": tables(f"{SHIFTED}\n{note}\ny = y.map(code)")},
+        "modeler_0": {"modeler": f"{SHIFTED}\n{FITS['plain']}\n{note}"},
+    }[who]
+    played = sprint(**programs, analyst=SUBMITS_CODES, seed=NUMBERS)
+    at = 0 if who == "engineer_0" else 1
+    assert 4 <= (played.scores[at] or 0) <= 5, played
+    assert min(score or 0 for score in played.scores[at + 1 :]) >= 6, played
+    assert played.culprit in (who, None)
+
+
 def test_truth_values_are_zero_and_one() -> None:
     played = sprint(tables("y = y == 1"), seed=NUMBERS)
     assert (played.scores[0], played.culprit) == (10, None)

@@ -184,6 +184,7 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "columns_match": True,
         "rows_match": True,
         "test_rows_match": True,
+        "labels_kept": True,
         "labels_follow": 1.0,
         "test_rows_follow": 1.0,
         "label_words": 0,
