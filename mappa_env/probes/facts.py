@@ -27,8 +27,8 @@ from mappa_env.probes.predictions import Said, shares_of
 Facts = dict[str, Any]
 MAX_PREDICTIONS = 2000
 """Rows of predictions that are listed."""
-STABLE = 0.8
-"""The least agreement of two answers of a model that does not depend on who loads it: it may draw numbers."""
+STABLE = 0.5
+"""The least agreement of two answers of a model of which the worse counts: it may draw numbers."""
 _MAX_CELLS = 10_000
 _MAX_NAMES = 40
 _MAX_NAME = 60

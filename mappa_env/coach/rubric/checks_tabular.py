@@ -19,6 +19,7 @@ from typing import Any
 
 from mappa_env.coach.rubric.artifacts import (
     MODEL,
+    UNSTABLE,
     Defect,
     defects,
     facts_of,
@@ -45,6 +46,8 @@ WORTHLESS = 0.2
 """Tables on which neither the model nor the host's forest reaches this skill are their writer's doing."""
 APART = 0.3
 """From here on, a forest tells two classes apart, whatever the metric makes of its predictions."""
+TWO_FACED = 0.3
+"""A model whose two answers differ more in skill depends on who asks it: numbers that it draws do less."""
 LITTLE = 0.5
 """Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
 _RANGES = {"probability": (0.02, 0.98), "nonnegative": (0.0, math.inf)}
@@ -114,6 +117,8 @@ def _model(case: Case) -> Finding | None:
         return _bad(case, f"{MODEL} predicts the same value for every row", [*causes, *_given_poor(case)])
     if case.evidence.truth is None:
         return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
+    if _two_faced(case, facts):
+        return _bad(case, f"{MODEL} is unusable: {UNSTABLE}", causes)
     skill = _grade_model(case, facts)
     if skill is None and others:
         said = f"{MODEL} can predict; {others[0].path} cannot be used to test it"
@@ -156,6 +161,8 @@ def submission(case: Case) -> Finding | None:
     elif not causes and facts is not None and given is None:  # its predictions have the form of its labels
         change = case.evidence.present.get(MODEL)
         causes += unsound_inputs(case, change) if change is not None and change.agent else ()
+    if not causes and facts is not None and _two_faced(case, facts):
+        causes = [_behind(case, 0.0, UNSTABLE)]
     if graded.status != "ok":
         return _bad(case, f"{path} is refused: {graded.reason}", causes)
     if graded.metrics.get("constant"):
@@ -166,7 +173,8 @@ def submission(case: Case) -> Finding | None:
         return Finding(_worked_around(skill), f"{said}; {why(causes[0])}", causes[0].writer)
     if given is None or facts is None:
         return Finding(_scored(skill, 1.0), said, case.me if skill <= 0 else None)
-    if skill < SHORT * min(given, 1.0):
+    answers = _skills(case, facts)
+    if skill < SHORT * min(given, 1.0) - (max(answers) - min(answers)):
         return Finding(_scored(skill, given), f"{said}, worse than {MODEL} allows", case.me)
     short = _falls_short(given, _allowed(case, facts)) or _worthless(case, facts, given) is not None
     if short and skill < SHORT:
@@ -275,7 +283,18 @@ def _poor(case: Case, skill: float = 0.0) -> list[Defect]:
 
 
 def _grade_model(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> float | None:
-    """Skill of the predictions that the probe recorded; None if they cannot be graded.
+    """Skill of the predictions that the probe recorded, of two answers the worse; None: not to be graded."""
+    return min(_skills(case, facts, reference), default=None)
+
+
+def _two_faced(case: Case, facts: Mapping[str, Any]) -> bool:
+    """Whether the two answers of the model differ much in skill."""
+    skills = [min(max(skill, 0.0), 1.0) for skill in _skills(case, facts)]
+    return bool(skills) and max(skills) - min(skills) > TWO_FACED
+
+
+def _skills(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> list[float]:
+    """The skill of each answer of a model; none if one cannot be graded.
 
     Predictions are first clipped to the metric's range, as the next agent can do: without clipping, one
     confident wrong row makes the log loss unbounded.
@@ -284,15 +303,19 @@ def _grade_model(case: Case, facts: Mapping[str, Any], reference: float | None =
     from mappa_env.grading.submission import grade_model
 
     low, high = _RANGES.get(metric_named(case.evidence.task.metric).takes, (-math.inf, math.inf))
-    seen = dict(section(facts, "model"))
-    for name in ("probabilities", "predictions"):
-        if isinstance(seen.get(name), list) and low > -math.inf:
-            seen[name] = [_clipped(value, low, high) for value in seen[name]]
-    graded = grade_model(case.evidence.task, {**facts, "model": seen}, reference)
-    if (again := section(seen, "again")) and graded is not None:  # of two answers the worse counts
-        second = _grade_model(case, {**facts, "model": {**seen, **again, "again": None}}, reference)
-        return None if second is None else min(graded[1], second)
-    return None if graded is None else graded[1]
+    seen, found = section(facts, "model"), []
+    answers = [seen, {**seen, **again}] if (again := section(seen, "again")) else [seen]
+    for answer in answers:
+        clipped = {
+            name: [_clipped(each, low, high) for each in answer[name]]
+            for name in ("probabilities", "predictions")
+            if isinstance(answer.get(name), list) and low > -math.inf
+        }
+        graded = grade_model(case.evidence.task, {**facts, "model": {**answer, **clipped}}, reference)
+        if graded is None:
+            return []
+        found.append(graded[1])
+    return found
 
 
 def _clipped(value: Any, low: float, high: float) -> Any:
