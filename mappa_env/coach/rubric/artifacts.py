@@ -132,7 +132,8 @@ def _changes_module(tool: ToolResult | None) -> bool:
 def _labels(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
     """Labels in which no submission can be written, unless their writer handed on what they stand for."""
     checks = section(facts, "checks")
-    if not _decodes(checks, present, LABELS) and checks.get("labels_known", 1.0) < 1:
+    known = checks.get("labels_known", 1.0)
+    if known < 1 and not _decodes(checks, present, LABELS, known):
         unclear = _handed_on(checks.get("codings_unclear", ()), present, LABELS)
         yield LABELS, UNCLEAR if unclear else "not all of its labels occur in train.csv"
 
@@ -146,16 +147,21 @@ def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Ite
     targets, cols = checks.get("targets"), model.get("answer_cols")
     if targets and cols not in (None, targets) and cols == section(facts, "y_train").get("cols"):
         yield MODEL, f"it predicts {cols} columns, and train.csv has {targets} of targets"
+    named = model.get("answers_named", 0.0)
     coded = any(reason != UNCLEAR for _, reason in _labels(facts, present))
     given = not coded and model.get("answers_known", 1.0) == 1
-    if not given and model.get("answers_named", 0.0) < 1 and not _decodes(checks, present, MODEL):
+    if not given and named < 1 and not _decodes(checks, present, MODEL, named):
         unclear = _handed_on(checks.get("codings_unclear", ()), present, MODEL)
         yield MODEL, UNCLEAR if unclear else "not all of its answers are labels of the task"
 
 
-def _decodes(checks: Mapping[str, Any], present: Mapping[str, FileChange], path: str) -> bool:
-    """Whether the writer of ``path`` handed on a file that tells what codes stand for."""
-    return _handed_on(checks.get("codings", ()), present, path)
+def _decodes(checks: Mapping[str, Any], present: Mapping[str, FileChange], path: str, named: float) -> bool:
+    """Whether the writer of ``path`` handed on a file that tells what codes stand for.
+
+    ``named``: the share of labels that are no codes: then ``path`` itself holds names anyway.
+    """
+    files = [name for name in checks.get("codings", ()) if name != path or not named]
+    return _handed_on(files, present, path)
 
 
 def _handed_on(files: Iterable[str], present: Mapping[str, FileChange], path: str) -> bool:

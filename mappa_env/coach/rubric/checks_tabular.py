@@ -46,7 +46,7 @@ WORTHLESS = 0.2
 """Tables on which neither the model nor the host's forest reaches this skill are their writer's doing."""
 APART = 0.3
 """From here on, a forest tells two classes apart, whatever the metric makes of its predictions."""
-TWO_FACED = 0.3
+TWO_FACED = 0.5
 """A model whose two answers differ more in skill depends on who asks it: numbers that it draws do less."""
 LITTLE = 0.5
 """Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
