@@ -136,11 +136,12 @@ def grade_model(
     return (score, gained) if meant is None or gained > 0 else None  # else its classes have another order
 
 
-def separation(task: Task, facts: Mapping[str, Any]) -> float | None:
+def separation(task: Task, facts: Mapping[str, Any], *, signed: bool = False) -> float | None:
     """How well the probabilities of the model in a probe's facts tell two classes apart: 0 (not) to 1.
 
     The area under the ROC curve, in either direction: names and order of the classes do not matter, nor does
-    where a threshold lies. None without one probability per row, or if the task has not two classes.
+    where a threshold lies. ``signed``: the classes are known by their names, and probabilities of the first
+    by name give down to -1. None without one probability per row, or if the task has not two classes.
     """
     model = facts.get("model")
     found, total = (model.get(key) for key in ("probabilities", "n_predictions")) if model else (None, None)
@@ -155,8 +156,11 @@ def separation(task: Task, facts: Mapping[str, Any]) -> float | None:
         return None
     if shares.shape != (len(truth),):
         return None
-    area = evaluate("roc_auc", (truth[:, 0] == classes[1]).astype(float), shares)
-    return abs(2 * area - 1)
+    second = max(
+        classes.tolist(), key=lambda label: f"{label:.15g}" if isinstance(label, float) else str(label)
+    )
+    area = 2 * evaluate("roc_auc", (truth[:, 0] == second).astype(float), shares) - 1
+    return area if signed else abs(area)
 
 
 def _by_target(task: Task, model: Mapping[str, Any]) -> Any:

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from mappa_env.probes.association import MANY_VALUES, Column, association, missing
 from mappa_env.probes.baseline import MAX_ROWS, Allowed
 from mappa_env.probes.csv_table import CsvTable
-from mappa_env.probes.labels import answers_in, is_number, labels_in, labels_of, share_equal, share_known
+from mappa_env.probes.labels import (
+    answers_in,
+    is_number,
+    labels_in,
+    labels_of,
+    labels_seen,
+    share_equal,
+    share_known,
+)
 from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, File, Opened
 from mappa_env.probes.plain import Table
 from mappa_env.probes.predictions import Said, shares_of
@@ -19,8 +27,8 @@ from mappa_env.probes.predictions import Said, shares_of
 Facts = dict[str, Any]
 MAX_PREDICTIONS = 2000
 """Rows of predictions that are listed."""
-STABLE = 0.8
-"""The least agreement of two answers of a model that does not depend on who loads it: it may draw numbers."""
+STABLE = 0.5
+"""The least agreement of two answers of a model of which the worse counts: it may draw numbers."""
 _MAX_CELLS = 10_000
 _MAX_NAMES = 40
 _MAX_NAME = 60
@@ -178,7 +186,8 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labe
     targets = targets_in(train, test)
     if y is not None:
         checks |= _label_facts(y, targets, train, labels=labels)
-    same = labels and checks.get("labels_known") == 1
+        checks["labels_kept"] = _labels_kept(y, targets, train)
+    same = (labels and checks.get("labels_known") == 1) or checks.get("labels_kept", False)
     kept = [] if x is None else _kept_in_order(x, targets, train)
     if y is not None and (follow := _labels_follow(y, targets, train, kept, labels=same)) is not None:
         checks["labels_follow"] = follow
@@ -272,6 +281,12 @@ def _label_facts(y: Table, targets: list[str], train: CsvTable, *, labels: bool)
     if (known := share_known(labels_in(y) if labels else words, labels_of(train, targets))) is not None:
         found["labels_known"] = known
     return found
+
+
+def _labels_kept(y: Table, targets: list[str], train: CsvTable) -> bool:
+    """Whether y_train has two labels, and they are those of the target in train.csv."""
+    given = labels_seen(train, targets)
+    return len(targets) == 1 and len(given) == 2 and set(labels_in(y)) == given
 
 
 def _answers(y: Table | None, values: NDArray[Any], targets: list[str], train: CsvTable) -> Facts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +16,33 @@ from mappa_env.probes.association import Column
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.inside.exporter import MAX_TEXT, bounded
 from mappa_env.probes.plain import Table
+from mappa_env.probes.unpacking import contents
 from mappa_env.workspace.workspace import Workspace
 
-_LARGEST_CODING = 2**20
-_MOST_NAMES = 50
+TABLES = ("X_train.pkl", "X_test.pkl")
+LABELS, MODEL = "y_train.pkl", "model.pkl"
+_LARGEST_CODING, _LARGEST_MODEL = 2**20, 2**24
+_LARGEST_UNPACKED, _MOST_UNPACKED = 2**23, 2**25
+"""Bytes that are unpacked of one file, and of all."""
+_MOST_NAMES, _MOST_PLACES = 50, 1000
+_LEAST_NAME = 3
+"""Letters of a name that does not occur in files by chance."""
+
+
+class Codings(NamedTuple):
+    """Files that tell what codes stand for, and those of which nobody could tell."""
+
+    sure: list[str]
+    unclear: list[str]
 
 
 def labels_of(train: CsvTable, targets: Sequence[str]) -> frozenset[str]:
     """The labels in train.csv; none if its rows are not all at hand."""
-    if train.rows != len(train.head):
-        return frozenset()
+    return labels_seen(train, targets) if train.rows == len(train.head) else frozenset()
+
+
+def labels_seen(train: CsvTable, targets: Sequence[str]) -> frozenset[str]:
+    """The labels in the rows of train.csv that are at hand."""
     cells = (cell for name in targets for cell in set(train.column(name).tolist()))
     return frozenset(_spelled(cell) for cell in cells if _is_there(cell))
 
@@ -59,23 +77,70 @@ def answers_in(predictions: NDArray[Any]) -> list[str]:
     return [_spelled(cell) for cell in cells.tolist()]
 
 
-def codings(workspace: Workspace, labels: Iterable[str]) -> list[str]:
-    """The files of agents that may tell what codes stand for: they hold every name among ``labels``.
+def codings(workspace: Workspace, y: Table | None, labels: Iterable[str], rows: int | None) -> Codings:
+    """The files of agents that tell what codes stand for: they name all of ``labels`` that y_train needs.
 
-    Numbers leave no trace to look for in bytes, so that any file may hold them.
+    ``y``: y_train, if it can be read; ``rows``: of train.csv. Names that are numbers or very short leave no
+    trace to look for.
     """
-    names = [label for label in sorted(labels) if not is_number(label)][:_MOST_NAMES]
-    found = []
+    known, mine = set(labels), set() if y is None else set(labels_in(y))
+    wanted = mine if mine and (not known or mine <= known) else known
+    names = [label for label in sorted(wanted) if not is_number(label)][:_MOST_NAMES]
+    least = len(names)
+    if y is not None and y.rows != rows:  # which names were dropped with rows, codes do not tell
+        least = min(least, len(mine))
+    clear = any(len(name) >= _LEAST_NAME for name in names)
+    sure, unclear, left = [], [], _MOST_UNPACKED
     for path, entry in workspace.present.items():
-        if not entry.agent or entry.kind != "file" or entry.size > _LARGEST_CODING:
+        made = path in (MODEL, LABELS)
+        most = _LARGEST_MODEL if made else _LARGEST_CODING
+        if not entry.agent or entry.kind != "file" or entry.size > most or path in TABLES:
+            continue
+        if not clear:
+            unclear += [] if made else [path]
             continue
         try:
-            content = workspace.read(path, _LARGEST_CODING)
+            content = workspace.read(path, most)
         except WorkspaceError:
             continue
-        if all(any(name.encode(kind) in content for kind in ("utf-8", "utf-32-le")) for name in names):
-            found.append(path)
-    return found
+        for each in contents(content, min(_LARGEST_UNPACKED, left)):
+            left -= 0 if each is content else len(each)
+            holds = _holds_text if made else _holds
+            if sum(holds(each, name) for name in names) >= least:
+                sure.append(path)
+                break
+    return Codings(sure, unclear)
+
+
+def _holds(content: bytes, name: str) -> bool:
+    escaped = json.dumps(name)[1:-1].encode()
+    return escaped in content or any(name.encode(kind) in content for kind in ("utf-8", "utf-32-le"))
+
+
+def _holds_text(content: bytes, name: str) -> bool:
+    """Whether a pickle holds the text as a whole: other labels may be made from it, such as ``class a``."""
+    plain, wide = name.encode(), name.encode("utf-32-le")
+    size = len(plain)
+    if any(
+        start + plain in content for start in (bytes((0x8C, size % 256)), b"X" + size.to_bytes(4, "little"))
+    ):
+        return True
+    at = content.find(wide)
+    for _ in range(_MOST_PLACES):  # in an array, which fills texts with zeros
+        if at < 0:
+            return False
+        end = at + len(wide)
+        # A letter before it follows another one or zeros, which a length in a pickle does not.
+        follows = _is_wide(content[max(0, at - 4) : at]) and content[max(0, at - 5) : at - 4] == b"\0"
+        if not follows and not _is_wide(content[end : end + 4]):
+            return True
+        at = content.find(wide, at + 1)
+    return False
+
+
+def _is_wide(cell: bytes) -> bool:
+    """Whether four bytes are a printable letter of UTF-32."""
+    return cell[2:] == b"\0\0" and chr(int.from_bytes(cell, "little")).isprintable()
 
 
 def is_number(cell: str) -> bool:

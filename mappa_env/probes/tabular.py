@@ -10,7 +10,7 @@ from mappa_env.probes.base import Site
 from mappa_env.probes.csv_table import CsvTable, read_csv
 from mappa_env.probes.exports import UnavailableError
 from mappa_env.probes.facts import facts_of, targets_in
-from mappa_env.probes.labels import codings, labels_of
+from mappa_env.probes.labels import LABELS, codings, labels_of
 from mappa_env.probes.opening import HEAD_ROWS, Opener
 
 ATTESTED = {
@@ -41,5 +41,8 @@ class TabularProbe:
         labels = metric is not None and metric.takes == "label"
         facts = facts_of(opened, train, test, labels=labels)
         if labels:
-            facts["checks"]["codings"] = codings(site.workspace, labels_of(train, targets_in(train, test)))
+            record = opened.files[LABELS].record
+            y = None if record is None else record.table
+            found = codings(site.workspace, y, labels_of(train, targets_in(train, test)), train.rows)
+            facts["checks"] |= {"codings": found.sure, "codings_unclear": found.unclear}
         return {**facts, "attested_by": ATTESTED}

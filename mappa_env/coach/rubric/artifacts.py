@@ -21,6 +21,7 @@ RUNS_CODE = "which is no data"
 """In the reason of a file whose loading runs code, which may raise anything."""
 UNSTABLE = "it yields something else when it is loaded again"
 OTHER_LOADER = "pickle.load and pandas.read_pickle do not load it"
+UNCLEAR = "its labels are codes, and nobody can tell whether a file says what they stand for"
 FOLLOWS = 0.5
 """The least association of a handed-on column with the task's own: in another order of rows it is about 0."""
 _ROWS = (("X_train", "rows"), ("y_train", "rows"), ("checks", "train_rows"))
@@ -39,6 +40,11 @@ class Defect(NamedTuple):
     observed: bool = False
     fills: bool = False
     helper: bool = False
+
+    @property
+    def unclear(self) -> bool:
+        """Whether it may be none: who has to do with it gets the benefit of the doubt."""
+        return self.reason == UNCLEAR
 
 
 class Look(NamedTuple):
@@ -126,8 +132,10 @@ def _changes_module(tool: ToolResult | None) -> bool:
 def _labels(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
     """Labels in which no submission can be written, unless their writer handed on what they stand for."""
     checks = section(facts, "checks")
-    if not _decodes(checks, present, LABELS) and checks.get("labels_known", 1.0) < 1:
-        yield LABELS, "not all of its labels occur in train.csv"
+    known = checks.get("labels_known", 1.0)
+    if known < 1 and not _decodes(checks, present, LABELS, known):
+        unclear = _handed_on(checks.get("codings_unclear", ()), present, LABELS)
+        yield LABELS, UNCLEAR if unclear else "not all of its labels occur in train.csv"
 
 
 def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
@@ -139,18 +147,26 @@ def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Ite
     targets, cols = checks.get("targets"), model.get("answer_cols")
     if targets and cols not in (None, targets) and cols == section(facts, "y_train").get("cols"):
         yield MODEL, f"it predicts {cols} columns, and train.csv has {targets} of targets"
-    given = not any(_labels(facts, present)) and model.get("answers_known", 1.0) == 1
-    if not given and model.get("answers_named", 0.0) < 1 and not _decodes(checks, present, MODEL):
-        yield MODEL, "not all of its answers are labels of the task"
+    named = model.get("answers_named", 0.0)
+    coded = any(reason != UNCLEAR for _, reason in _labels(facts, present))
+    given = not coded and model.get("answers_known", 1.0) == 1
+    if not given and named < 1 and not _decodes(checks, present, MODEL, named):
+        unclear = _handed_on(checks.get("codings_unclear", ()), present, MODEL)
+        yield MODEL, UNCLEAR if unclear else "not all of its answers are labels of the task"
 
 
-def _decodes(checks: Mapping[str, Any], present: Mapping[str, FileChange], path: str) -> bool:
-    """Whether the writer of ``path`` handed on another file that may tell what codes stand for."""
+def _decodes(checks: Mapping[str, Any], present: Mapping[str, FileChange], path: str, named: float) -> bool:
+    """Whether the writer of ``path`` handed on a file that tells what codes stand for.
+
+    ``named``: the share of labels that are no codes: then ``path`` itself holds names anyway.
+    """
+    files = [name for name in checks.get("codings", ()) if name != path or not named]
+    return _handed_on(files, present, path)
+
+
+def _handed_on(files: Iterable[str], present: Mapping[str, FileChange], path: str) -> bool:
     writer = present[path].agent if path in present else ""
-    return any(
-        name not in PATHS.values() and name in present and present[name].agent == writer
-        for name in checks.get("codings", ())
-    )
+    return any(name in present and present[name].agent == writer for name in files)
 
 
 def section(facts: Mapping[str, Any], name: str) -> Mapping[str, Any]:

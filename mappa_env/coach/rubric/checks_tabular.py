@@ -19,6 +19,7 @@ from typing import Any
 
 from mappa_env.coach.rubric.artifacts import (
     MODEL,
+    UNSTABLE,
     Defect,
     defects,
     facts_of,
@@ -34,7 +35,7 @@ FEATURES, TEST, SUBMISSION = "X_train.pkl", "X_test.pkl", "submission.csv"
 UNUSABLE, LEAST = 0.1, 0.15
 OWN_LOSS, INPUT_LOSS = 1 - LEAST, 1 - BLOCKED
 UNKNOWN = 0.5
-"""The score of a model whose predictions cannot be graded."""
+"""The score of a model whose predictions cannot be graded, and of codes of unclear meaning."""
 UNTRIED = 0.8
 """The score of a model that can predict, without a sound table to test it on."""
 WORKAROUND = 0.2
@@ -45,6 +46,8 @@ WORTHLESS = 0.2
 """Tables on which neither the model nor the host's forest reaches this skill are their writer's doing."""
 APART = 0.3
 """From here on, a forest tells two classes apart, whatever the metric makes of its predictions."""
+TWO_FACED = 0.5
+"""A model whose two answers differ more in skill depends on who asks it: numbers that it draws do less."""
 LITTLE = 0.5
 """Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
 _RANGES = {"probability": (0.02, 0.98), "nonnegative": (0.0, math.inf)}
@@ -58,12 +61,16 @@ def tables(
     ``poor``: fewer than half of the task's columns or rows are kept. ``worthless``: the tables have the right
     form, but no model learns from them what test.csv asks for; only the hidden truth tells that.
     """
+    return _in_doubt(case, _tables(case, id_kept=id_kept, poor=poor, worthless=worthless))
+
+
+def _tables(case: Case, *, id_kept: float, poor: float, worthless: float) -> Finding | None:
     if unwritten(case):
         return None
     facts = facts_of(case)
     if facts is None:
         return Finding(1.0, "the tables are written; their contents were not checked")
-    mine = [defect for defect in defects(case) if defect.writer == case.me]
+    mine = [defect for defect in defects(case) if defect.writer == case.me and not defect.unclear]
     if mine:
         return _bad(case, "; ".join(f"{d.path} is unusable: {d.reason}" for d in mine[:3]))
     if unknown_work(case) is not None:
@@ -79,13 +86,17 @@ def tables(
 
 def model(case: Case) -> Finding | None:
     """Check how well the model that this agent wrote predicts. None: it has written none that can be read."""
+    return _in_doubt(case, _model(case))
+
+
+def _model(case: Case) -> Finding | None:
     if unwritten(case) or unknown_work(case) is not None:
         return None
     facts = facts_of(case)
     if facts is None:
         return Finding(1.0, f"{MODEL} is written; its content was not checked")
     found, seen = defects(case), section(facts, "model")
-    own = [defect for defect in found if defect.writer == case.me]
+    own = [defect for defect in found if defect.writer == case.me and not defect.unclear]
     others = [defect for defect in found if defect.writer not in ("", case.me)]
     closed = seen.get("plain") is False and not other_format(seen)
     hopeless = closed or not seen.get("has_predict") or "probe_failed" in facts
@@ -106,6 +117,8 @@ def model(case: Case) -> Finding | None:
         return _bad(case, f"{MODEL} predicts the same value for every row", [*causes, *_given_poor(case)])
     if case.evidence.truth is None:
         return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
+    if _two_faced(case, facts):
+        return _bad(case, f"{MODEL} is unusable: {UNSTABLE}", causes)
     skill = _grade_model(case, facts)
     if skill is None and others:
         said = f"{MODEL} can predict; {others[0].path} cannot be used to test it"
@@ -120,6 +133,14 @@ def model(case: Case) -> Finding | None:
     allowed = None if poor else _allowed(case, facts)
     score = _scored(skill, 1.0 if allowed is None else allowed)
     return Finding(score, said, case.me if _falls_short(skill, allowed) else None)
+
+
+def _in_doubt(case: Case, found: Finding | None) -> Finding | None:
+    """``found``, but at most ``UNKNOWN`` where nobody can tell whether the next agent can use the work."""
+    unclear = next((each for each in defects(case) if each.writer == case.me and each.unclear), None)
+    if found is None or unclear is None or found.score <= UNKNOWN:
+        return found
+    return Finding(UNKNOWN, f"{unclear.path}: {unclear.reason}", found.blame)
 
 
 def submission(case: Case) -> Finding | None:
@@ -140,6 +161,8 @@ def submission(case: Case) -> Finding | None:
     elif not causes and facts is not None and given is None:  # its predictions have the form of its labels
         change = case.evidence.present.get(MODEL)
         causes += unsound_inputs(case, change) if change is not None and change.agent else ()
+    if not causes and facts is not None and _two_faced(case, facts):
+        causes = [_behind(case, 0.0, UNSTABLE)]
     if graded.status != "ok":
         return _bad(case, f"{path} is refused: {graded.reason}", causes)
     if graded.metrics.get("constant"):
@@ -150,7 +173,8 @@ def submission(case: Case) -> Finding | None:
         return Finding(_worked_around(skill), f"{said}; {why(causes[0])}", causes[0].writer)
     if given is None or facts is None:
         return Finding(_scored(skill, 1.0), said, case.me if skill <= 0 else None)
-    if skill < SHORT * min(given, 1.0):
+    answers = _skills(case, facts)
+    if skill < SHORT * min(given, 1.0) - (max(answers) - min(answers)):
         return Finding(_scored(skill, given), f"{said}, worse than {MODEL} allows", case.me)
     short = _falls_short(given, _allowed(case, facts)) or _worthless(case, facts, given) is not None
     if short and skill < SHORT:
@@ -214,7 +238,8 @@ def _worthless(case: Case, facts: Mapping[str, Any], skill: float = 0.0) -> Defe
         if allowed is None or allowed >= WORTHLESS:
             return None
     best, constant = float(task.truth["reference"]), float(task.truth["constant"])
-    apart = separation(task, {"model": forest})
+    signed = section(facts, "checks").get("labels_kept") is True
+    apart = separation(task, {"model": forest}, signed=signed)
     if skill_of(best, constant, metric.ideal, task.metric) < WORTHLESS or (
         metric.takes == "probability" if apart is None else apart >= APART
     ):
@@ -258,7 +283,18 @@ def _poor(case: Case, skill: float = 0.0) -> list[Defect]:
 
 
 def _grade_model(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> float | None:
-    """Skill of the predictions that the probe recorded; None if they cannot be graded.
+    """Skill of the predictions that the probe recorded, of two answers the worse; None: not to be graded."""
+    return min(_skills(case, facts, reference), default=None)
+
+
+def _two_faced(case: Case, facts: Mapping[str, Any]) -> bool:
+    """Whether the two answers of the model differ much in skill."""
+    skills = [min(max(skill, 0.0), 1.0) for skill in _skills(case, facts)]
+    return bool(skills) and max(skills) - min(skills) > TWO_FACED
+
+
+def _skills(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> list[float]:
+    """The skill of each answer of a model; none if one cannot be graded.
 
     Predictions are first clipped to the metric's range, as the next agent can do: without clipping, one
     confident wrong row makes the log loss unbounded.
@@ -267,15 +303,19 @@ def _grade_model(case: Case, facts: Mapping[str, Any], reference: float | None =
     from mappa_env.grading.submission import grade_model
 
     low, high = _RANGES.get(metric_named(case.evidence.task.metric).takes, (-math.inf, math.inf))
-    seen = dict(section(facts, "model"))
-    for name in ("probabilities", "predictions"):
-        if isinstance(seen.get(name), list) and low > -math.inf:
-            seen[name] = [_clipped(value, low, high) for value in seen[name]]
-    graded = grade_model(case.evidence.task, {**facts, "model": seen}, reference)
-    if (again := section(seen, "again")) and graded is not None:  # of two answers the worse counts
-        second = _grade_model(case, {**facts, "model": {**seen, **again, "again": None}}, reference)
-        return None if second is None else min(graded[1], second)
-    return None if graded is None else graded[1]
+    seen, found = section(facts, "model"), []
+    answers = [seen, {**seen, **again}] if (again := section(seen, "again")) else [seen]
+    for answer in answers:
+        clipped = {
+            name: [_clipped(each, low, high) for each in answer[name]]
+            for name in ("probabilities", "predictions")
+            if isinstance(answer.get(name), list) and low > -math.inf
+        }
+        graded = grade_model(case.evidence.task, {**facts, "model": {**answer, **clipped}}, reference)
+        if graded is None:
+            return []
+        found.append(graded[1])
+    return found
 
 
 def _clipped(value: Any, low: float, high: float) -> Any:

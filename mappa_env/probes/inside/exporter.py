@@ -204,11 +204,11 @@ def _listed(frame: Any, rows: int) -> dict[str, Any]:
     cols = frame.shape[1]
     frame = (frame if cols <= MAX_COLUMNS else frame.iloc[:, :MAX_COLUMNS]).infer_objects()
     objects = [at for at, dtype in enumerate(frame.dtypes) if dtype.kind == "O"]
-    exact = [at for at in objects if _is_exact(frame.iloc[:, at])]
-    if exact:
+    numbers_of = {at: found for at in objects if (found := _as_numbers(frame.iloc[:, at])) is not None}
+    if numbers_of:
         frame = frame.copy()
-        for at in exact:
-            frame.isetitem(at, frame.iloc[:, at].astype(float))
+        for at, column in numbers_of.items():
+            frame.isetitem(at, column)
     names = [bounded(str(name), MAX_NAME) for name in frame.columns]
     kinds = {type(name) for name in frame.columns}
     number = [dtype.kind in "biuf" for dtype in frame.dtypes]
@@ -234,6 +234,19 @@ def _listed(frame: Any, rows: int) -> dict[str, Any]:
 def _words(column: Any) -> list[str | None]:
     gone = column.isna()
     return [None if no else bounded(str(cell), MAX_TEXT) for cell, no in zip(column, gone, strict=True)]
+
+
+def _as_numbers(column: Any) -> Any:
+    """The numbers of a column of objects or of categories; None if it holds anything else."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        kinds = column.cat.categories
+        kind = (kinds.infer_objects() if kinds.dtype == object else kinds).dtype.kind
+        if kind not in "biuf":
+            return None
+        return column.astype(float if kind != "b" or column.isna().any() else bool)
+    return column.astype(float) if _is_exact(column) else None
 
 
 def _is_exact(column: Any) -> bool:

@@ -307,6 +307,8 @@ def test_separation_needs_no_threshold_and_no_order_of_classes(task: Task) -> No
     assert separation(task, seen([0.01 + share / 100 for share in last])) == pytest.approx(1)
     assert separation(task, seen([0.9 - share / 10 for share in last])) == pytest.approx(1)
     assert separation(task, seen([0.5] * len(rows))) == 0
+    assert separation(task, seen([0.01 + share / 100 for share in last]), signed=True) == pytest.approx(1)
+    assert separation(task, seen([0.9 - share / 10 for share in last]), signed=True) == pytest.approx(-1)
 
 
 @pytest.mark.parametrize("task", [VALUES, WORDS])

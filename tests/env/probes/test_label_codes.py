@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import zipfile
+import zlib
+
 import pytest
 
+from mappa_env.probes.unpacking import contents
 from sprint_play import NUMBERS, WORDS, blames, sprint, tables
 
 CODES = {
@@ -30,6 +37,11 @@ HANDED_ON = {
     "json": "import json\njson.dump({str(value): code(value) for value in set(y)}, open('codes.json', 'w'))",
     "text": "from pathlib import Path\n"
     "Path('labels.txt').write_text('\\n'.join(f'{code(v)} {v}' for v in sorted(set(y))))",
+    "compressed": "import joblib\njoblib.dump(encoder, 'encoder.joblib', compress=3)",
+    "packed array": "import numpy as np\n"
+    "np.savez_compressed('labels.npz', np.array(sorted(map(str, set(y)))))",
+    "gzip": "pd.to_pickle(encoder, 'encoder.pkl.gz')",
+    "xz": "pd.to_pickle(encoder, 'encoder.pkl.xz')",
     "array": "import numpy as np\nnp.save('labels.npy', np.array(sorted(map(str, set(y)))))",
 }
 MAPS_BACK = """
@@ -75,6 +87,54 @@ def test_who_hands_on_the_codes_keeps_its_reward(way: str) -> None:
     by_engineer = sprint(coded, analyst=MAPS_BACK, seed=WORDS)
     assert by_engineer.scores[0] == 10, by_engineer
     assert by_modeler.culprit is by_engineer.culprit is None
+
+
+@pytest.mark.parametrize("fit", ["m.label_encoder_ = encoder", "m.names_ = sorted(map(str, set(y)))"])
+def test_a_model_that_holds_the_names_hands_them_on(fit: str) -> None:
+    coded = f"{CODES['encoder']}\nm.fit(X, y.map(code))\n{fit}\npd.to_pickle(m, 'model.pkl')"
+    played = sprint(modeler=coded, analyst=MAPS_BACK, seed=WORDS)
+    assert played.scores[1] == sprint(seed=WORDS).scores[1], played
+    assert played.culprit is None
+
+
+def test_bombs_are_unfolded_within_a_bound() -> None:
+    raw = bytes(2**28)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for at in range(3):
+            file.writestr(f"{at}", raw[: 2**26])
+    for data in (
+        gzip.compress(raw, 1),
+        zlib.compress(raw, 1),
+        bz2.compress(raw[: 2**25]),
+        archive.getvalue(),
+    ):
+        assert sum(map(len, contents(data, 2**20))) <= len(data) + 2**20 + 2
+    for data in (b"PK\x03\x04", b"\x1f\x8b", b"BZh9", b"\xfd7zXZ\0", b"\x5d\0\0\0\xff", b"xyz"):
+        assert b"".join(contents(data, 100)) == data
+
+
+SHIFTED = "code = {value: at + 7 for at, value in enumerate(sorted(set(y)))}.get"
+SUBMITS_CODES = """
+import pandas as pd
+t, X, m = pd.read_csv('test.csv'), pd.read_pickle('X_test.pkl'), pd.read_pickle('model.pkl')
+t[TARGET] = m.predict(X)
+t[[IDS, TARGET]].to_csv('submission.csv', index=False)
+"""
+
+
+@pytest.mark.parametrize("note", ["open('notes.txt', 'w').write('hello')", HANDED_ON["json"]])
+@pytest.mark.parametrize("who", ["engineer_0", "modeler_0"])
+def test_nobody_can_tell_what_numbers_stand_for(who: str, note: str) -> None:
+    programs = {
+        "engineer_0": {"engineer": tables(f"{SHIFTED}\n{note}\ny = y.map(code)")},
+        "modeler_0": {"modeler": f"{SHIFTED}\n{FITS['plain']}\n{note}"},
+    }[who]
+    played = sprint(**programs, analyst=SUBMITS_CODES, seed=NUMBERS)
+    at = 0 if who == "engineer_0" else 1
+    assert 4 <= (played.scores[at] or 0) <= 5, played
+    assert min(score or 0 for score in played.scores[at + 1 :]) >= 6, played
+    assert played.culprit in (who, None)
 
 
 def test_truth_values_are_zero_and_one() -> None:

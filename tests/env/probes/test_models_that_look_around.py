@@ -95,3 +95,47 @@ def test_an_unfitted_model_is_unusable_without_a_table_for_testing(how: str, see
     assert played.scores[2] >= 4
     fitted = sprint(spoil[how], seed=seed)
     assert fitted.scores[1] == 8
+
+
+NOISY = """
+SOURCE = \"\"\"
+class Noisy:
+    def __init__(self, model):
+        self.model, self.classes_ = model, model.classes_
+
+    def predict(self, X):
+        import os
+        import numpy as np
+        rng = np.random.default_rng(os.getpid() % 2)
+        values = np.array(self.model.predict(X))
+        drawn = rng.random(len(values)) < {share}
+        values[drawn] = values[rng.permutation(len(values))[: drawn.sum()]]
+        return values
+
+    def predict_proba(self, X):
+        import os
+        import numpy as np
+        rng = np.random.default_rng(os.getpid() % 2)
+        values = np.array(self.model.predict_proba(X))
+        drawn = rng.random(len(values)) < {share}
+        values[drawn] = values[rng.permutation(len(values))[: drawn.sum()]]
+        return values
+\"\"\"
+import pickle
+class Run:
+    def __reduce__(self):
+        text = SOURCE + "\\nimport pickle\\nmade = Noisy(pickle.loads(%r))" % pickle.dumps(m)
+        return eval, ("(lambda scope: (exec(%r, scope), scope['made'])[1])({{}})" % text,)
+with open('model.pkl', 'wb') as f:
+    pickle.dump(Run(), f)
+"""
+
+
+@pytest.mark.parametrize("seed", [NUMBERS, WORDS])
+@pytest.mark.parametrize("share", [0.08, 0.12])
+def test_a_model_that_draws_numbers_is_graded_by_its_worse_answer(share: float, seed: int) -> None:
+    played = sprint(modeler=NOISY.replace("{share}", str(share)).replace("{{}}", "{}"), seed=seed)
+    assert played.scores[1] is not None
+    assert played.scores[1] > 1.5, played
+    assert "unusable" not in played.reasons[1]
+    assert (played.scores[2] or 0) >= 4

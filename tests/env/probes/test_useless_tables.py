@@ -49,6 +49,27 @@ def test_labels_to_which_no_classifier_is_fitted(how: str) -> None:
     assert blames(played, "engineer_0"), played
 
 
+INVERTED = "y = 1 - y"
+MIXED = (
+    "order = np.random.default_rng(0).permutation(len(x))\n"
+    "x, y = (each.iloc[order].reset_index(drop=True) for each in (x, y))"
+)
+
+
+@pytest.mark.parametrize("seed", [16, 19, SHARES])
+def test_a_target_in_reverse_is_its_writers_fault(seed: int) -> None:
+    assert blames(sprint(tables(INVERTED), seed=seed), "engineer_0")
+
+
+@pytest.mark.parametrize("seed", [1, 6, SHARES])
+def test_rows_in_another_order_do_not_hide_a_target_in_reverse(seed: int) -> None:
+    played = sprint(tables(f"{INVERTED}\n{MIXED}"), seed=seed)
+    assert blames(played, "engineer_0"), played
+    honest = sprint(tables(MIXED), seed=seed)
+    assert honest.scores[0] == 10, honest
+    assert honest.culprit != "engineer_0"
+
+
 @pytest.mark.parametrize("save", SAVES)
 @pytest.mark.parametrize("how", ["a dict", "row numbers for labels", "one name for all columns"])
 def test_it_does_not_matter_how_the_program_is_written(how: str, save: str) -> None:
