@@ -35,7 +35,7 @@ FEATURES, TEST, SUBMISSION = "X_train.pkl", "X_test.pkl", "submission.csv"
 UNUSABLE, LEAST = 0.1, 0.15
 OWN_LOSS, INPUT_LOSS = 1 - LEAST, 1 - BLOCKED
 UNKNOWN = 0.5
-"""The score of a model whose predictions cannot be graded, and of codes of unclear meaning."""
+"""The score of a model whose predictions cannot be graded."""
 UNTRIED = 0.8
 """The score of a model that can predict, without a sound table to test it on."""
 WORKAROUND = 0.2
@@ -61,10 +61,6 @@ def tables(
     ``poor``: fewer than half of the task's columns or rows are kept. ``worthless``: the tables have the right
     form, but no model learns from them what test.csv asks for; only the hidden truth tells that.
     """
-    return _in_doubt(case, _tables(case, id_kept=id_kept, poor=poor, worthless=worthless))
-
-
-def _tables(case: Case, *, id_kept: float, poor: float, worthless: float) -> Finding | None:
     if unwritten(case):
         return None
     facts = facts_of(case)
@@ -86,10 +82,6 @@ def _tables(case: Case, *, id_kept: float, poor: float, worthless: float) -> Fin
 
 def model(case: Case) -> Finding | None:
     """Check how well the model that this agent wrote predicts. None: it has written none that can be read."""
-    return _in_doubt(case, _model(case))
-
-
-def _model(case: Case) -> Finding | None:
     if unwritten(case) or unknown_work(case) is not None:
         return None
     facts = facts_of(case)
@@ -133,14 +125,6 @@ def _model(case: Case) -> Finding | None:
     allowed = None if poor else _allowed(case, facts)
     score = _scored(skill, 1.0 if allowed is None else allowed)
     return Finding(score, said, case.me if _falls_short(skill, allowed) else None)
-
-
-def _in_doubt(case: Case, found: Finding | None) -> Finding | None:
-    """``found``, but at most ``UNKNOWN`` where nobody can tell whether the next agent can use the work."""
-    unclear = next((each for each in defects(case) if each.writer == case.me and each.unclear), None)
-    if found is None or unclear is None or found.score <= UNKNOWN:
-        return found
-    return Finding(UNKNOWN, f"{unclear.path}: {unclear.reason}", found.blame)
 
 
 def submission(case: Case) -> Finding | None:

@@ -125,14 +125,14 @@ t[[IDS, TARGET]].to_csv('submission.csv', index=False)
 
 @pytest.mark.parametrize("note", ["open('notes.txt', 'w').write('hello')", HANDED_ON["json"]])
 @pytest.mark.parametrize("who", ["engineer_0", "modeler_0"])
-def test_nobody_can_tell_what_numbers_stand_for(who: str, note: str) -> None:
+def test_numbers_that_stand_for_numbers_harm_nobody_else(who: str, note: str) -> None:
     programs = {
         "engineer_0": {"engineer": tables(f"{SHIFTED}\n{note}\ny = y.map(code)")},
         "modeler_0": {"modeler": f"{SHIFTED}\n{FITS['plain']}\n{note}"},
     }[who]
     played = sprint(**programs, analyst=SUBMITS_CODES, seed=NUMBERS)
     at = 0 if who == "engineer_0" else 1
-    assert 4 <= (played.scores[at] or 0) <= 5, played
+    assert (played.scores[at] or 0) >= 5, played
     assert min(score or 0 for score in played.scores[at + 1 :]) >= 6, played
     assert played.culprit in (who, None)
 

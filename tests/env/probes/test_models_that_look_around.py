@@ -81,19 +81,19 @@ def test_a_wrapper_without_a_second_face_keeps_its_reward(save: str, seed: int) 
 @pytest.mark.parametrize("seed", [NUMBERS, SHARES])
 @pytest.mark.parametrize("how", ["missing", "damaged"])
 def test_an_unfitted_model_is_unusable_without_a_table_for_testing(how: str, seed: int) -> None:
-    spoil = {
+    change = {
         "missing": "from pathlib import Path\nPath('X_test.pkl').unlink()",
         "damaged": "open('X_test.pkl', 'wb').write(b'oops')",
     }
     unfitted = (
         "from sklearn.tree import DecisionTreeClassifier\npd.to_pickle(DecisionTreeClassifier(), 'model.pkl')"
     )
-    played = sprint(spoil[how], unfitted, seed=seed)
+    played = sprint(change[how], unfitted, seed=seed)
     assert played.scores[1] is not None
     assert played.scores[1] <= 1, played
     assert played.scores[2] is not None
     assert played.scores[2] >= 4
-    fitted = sprint(spoil[how], seed=seed)
+    fitted = sprint(change[how], seed=seed)
     assert fitted.scores[1] == 8
 
 
