@@ -28,50 +28,18 @@ class _NoValue(Exception):
     """The expression is outside the language or its bounds."""
 
 
-class _TooLarge(_NoValue):
-    """It is in the language, and what it computes is beyond the bounds."""
-
-
 def safe_value(expr: str) -> Number | None:
     """Return the exact value of ``expr``, or None if it has none. Never raises, never takes long.
 
     The language: decimal integers, ``+ - * / // % **``, brackets, ``gcd lcm comb perm factorial isqrt pow
     abs min max`` and ``sum(range(...))``. ``/`` is exact (a Fraction); a whole result is always an ``int``.
     """
-    if (tree := _parsed(expr)) is None:
-        return None
-    try:
-        return _whole(_eval(tree, 0))
-    except (_NoValue, ValueError, ArithmeticError, RecursionError, MemoryError):
-        return None
-
-
-def failure_of(expr: str) -> str | None:
-    """Why an expression of the language of ``safe_value`` has no value: the exception that Python raises.
-
-    ``MemoryError``: what it computes is too large to try. None: it has a value, or is not in the language.
-    """
-    if (tree := _parsed(expr)) is None:
-        return None
-    try:
-        _eval(tree, 0)
-    except (_TooLarge, OverflowError):
-        return "MemoryError"
-    except (ValueError, ZeroDivisionError) as error:
-        return type(error).__name__
-    except (_NoValue, ArithmeticError, RecursionError, MemoryError):
-        return None
-    return None
-
-
-def _parsed(expr: str) -> ast.expr | None:
-    """The expression as a tree; None if it cannot be one of the language."""
     expr = expr.strip() if len(expr) <= 4 * MAX_LENGTH else ""
     if len(expr) > MAX_LENGTH or not _ALPHABET.fullmatch(expr) or _GLUED.search(expr):
         return None
     try:
-        return parse_expression(expr).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _whole(_eval(parse_expression(expr).body, 0))
+    except (_NoValue, SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
         return None
 
 
@@ -104,10 +72,8 @@ def _binary(op: ast.operator, left: Number, right: Number) -> Number:
     if isinstance(op, ast.Div):
         return Fraction(left) / Fraction(right)
     if isinstance(op, ast.Pow):
-        if not isinstance(right, int) or right < 0:
+        if not isinstance(right, int) or not 0 <= right <= MAX_BITS or _bits(left) * right > 2 * MAX_BITS:
             raise _NoValue
-        if right > MAX_BITS or _bits(left) * right > 2 * MAX_BITS:
-            raise _TooLarge
         return Fraction(left) ** right if isinstance(left, Fraction) else int(left**right)
     if type(op) not in _OPERATORS:
         raise _NoValue
@@ -131,13 +97,9 @@ def _call(name: str, nodes: list[ast.expr], depth: int) -> Number:
         return math.gcd(*whole) if name == "gcd" else _bounded(math.lcm(*whole))
     if name == "isqrt" and len(whole) == 1:
         return math.isqrt(whole[0])
-    if name in ("comb", "perm") and len(whole) == 2:
-        if max(whole) > 2 * MAX_BITS:
-            raise _TooLarge
+    if name in ("comb", "perm") and len(whole) == 2 and max(whole) <= 2 * MAX_BITS:
         return math.comb(*whole) if name == "comb" else math.perm(*whole)
-    if name == "factorial" and len(whole) == 1:
-        if whole[0] > MAX_BITS:
-            raise _TooLarge
+    if name == "factorial" and len(whole) == 1 and whole[0] <= MAX_BITS:
         return math.factorial(whole[0])
     if name == "pow" and len(whole) == 2:
         return _binary(ast.Pow(), *whole)
@@ -166,7 +128,7 @@ def _bits(value: Number) -> int:
 
 def _bounded(value: Number) -> Number:
     if _bits(value) > MAX_BITS:
-        raise _TooLarge
+        raise _NoValue
     return value
 
 

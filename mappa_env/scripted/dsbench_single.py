@@ -5,7 +5,7 @@ from __future__ import annotations
 from mappa_env.errors import OptionError
 from mappa_env.scripted.base import Act, FaultPlan
 from mappa_env.scripted.dsbench import constant, prediction
-from mappa_env.scripted.dsbench_sprint import fitted_quickly
+from mappa_env.scripted.dsbench_sprint import faulty_rows, fitted_quickly
 from mappa_env.scripted.math_actions import worded
 from mappa_env.scripted.roles import Role, RoleScript
 
@@ -34,12 +34,7 @@ def submit(act: Act) -> str:
         "X = pd.get_dummies(t).reindex(columns=c, fill_value=0).fillna(f)",
         f"t[{column}] = {predicted}",
     ]
-    lines += {
-        "row_subset": ["t = t.head(30)"],
-        "duplicate_ids": [f"t[{ids}] = t[{ids}][0]"],
-        "nan_predictions": [f"t[{target}] = t[{target}].where(t.index % 5 > 0)"],
-        "wrong_id_column": [f"t[{ids}] = t.index"],
-    }.get(fault or "", [])
+    lines += faulty_rows(fault, ids, target)
     if fault != "prints_saved_without_saving":
         file = "predictions.csv" if fault == "wrong_file_name" else "submission.csv"
         lines.append(f"t[[{ids}, {column}]].to_csv('{file}', index=False)")

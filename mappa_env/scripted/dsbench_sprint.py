@@ -130,15 +130,20 @@ def _analyst(task: Task, fault: str | None, rng: np.random.Generator) -> list[st
             "m = pd.read_pickle('model.pkl')",
             f"t[{column}] = {prediction(task, fault, several=False)}",
         ]
-    lines += {
+    lines += faulty_rows(fault, ids, target)
+    if fault != "prints_saved_without_saving":
+        lines.append(f"t[[{ids}, {column}]].to_csv('submission.csv', index=False)")
+    return [*lines, "print('Saved', t.shape)"]
+
+
+def faulty_rows(fault: str | None, ids: str, target: str) -> list[str]:
+    """What makes the rows of a submission ``t`` wrong; nothing if ``fault`` is of another kind."""
+    return {
         "row_subset": ["t = t.head(30)"],
         "duplicate_ids": [f"t[{ids}] = t[{ids}][0]"],
         "nan_predictions": [f"t[{target}] = t[{target}].where(t.index % 5 > 0)"],
         "wrong_id_column": [f"t[{ids}] = t.index"],
     }.get(fault or "", [])
-    if fault != "prints_saved_without_saving":
-        lines.append(f"t[[{ids}, {column}]].to_csv('submission.csv', index=False)")
-    return [*lines, "print('Saved', t.shape)"]
 
 
 SCRIPT = SprintScript()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.trace.jsonlines import head, record_to_json, to_json
-from mappa_env.trace.recorded import Learned, continued, previous
+from mappa_env.trace.recorded import Learned, continued, previous, summarised
 from mappa_env.trace.secrets import Secrets
 from mappa_env.types import ActionRecord, Message, Task, Timing, Trajectory
 
@@ -178,19 +178,8 @@ def shortened(tokens: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def _row(action: ActionRecord, segment: int) -> list[Any]:
-    """The fields of ``ActionSummary`` without the step."""
-    verdict, tool = action.verdict, action.tool
-    return [
-        action.agent,
-        action.turn,
-        segment,
-        verdict.status,
-        verdict.score,
-        action.reward,
-        action.reward_valid,
-        "" if tool is None else tool.status,
-        action.stratum,
-    ]
+    """The fields of ``ActionSummary`` between the step and what a learner adds."""
+    return list(summarised(action, 0, segment)[1:-2])
 
 
 def _sizes(task: Task) -> dict[str, int]:

@@ -54,6 +54,23 @@ class ActionSummary(NamedTuple):
     advantage: float | None = None
 
 
+def summarised(action: ActionRecord, step: int, segment: int) -> ActionSummary:
+    """The summary of ``action`` without what a learner adds."""
+    verdict, tool = action.verdict, action.tool
+    return ActionSummary(
+        step,
+        action.agent,
+        action.turn,
+        segment,
+        verdict.status,
+        verdict.score,
+        action.reward,
+        action.reward_valid,
+        "" if tool is None else tool.status,
+        action.stratum,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """One episode in a list: enough for a table or a grid.

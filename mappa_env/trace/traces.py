@@ -21,7 +21,7 @@ _FIRST, _LAST = ("calibration", "before"), ("after",)
 class Traces:
     """The episodes at ``path``: a trace file, a folder of them, or a run's folder, which may still grow.
 
-    Raises DataError if there is no trace, or one is damaged; OSError if one cannot be read.
+    Raises DataError if no trace is found or a trace is damaged, and OSError if a file cannot be read.
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mappa_env.errors import DataError
 from mappa_env.trace.jsonlines import from_plain
-from mappa_env.trace.recorded import ActionSummary, Recorded, Summary
+from mappa_env.trace.recorded import Recorded, Summary, summarised
 from mappa_env.types import ActionRecord, Attribution, Outcome, Task, Trajectory
 
 
@@ -20,21 +20,7 @@ def summary_of_old(
     outcome, task = trajectory.outcome, trajectory.task
     segment, rows = 0, []
     for step, action in enumerate(trajectory.actions):
-        verdict, tool = action.verdict, action.tool
-        rows.append(
-            ActionSummary(
-                step,
-                action.agent,
-                action.turn,
-                segment,
-                verdict.status,
-                verdict.score,
-                action.reward,
-                action.reward_valid,
-                "" if tool is None else tool.status,
-                action.stratum,
-            )
-        )
+        rows.append(summarised(action, step, segment))
         segment += action.last_turn
     return Summary(
         file,

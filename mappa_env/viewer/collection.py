@@ -21,7 +21,7 @@ EVERY_S = 0.5
 class Collection:
     """Reads ``path``, which may still grow. ``card``: its id or folder; None: that of the run or trace.
 
-    Its methods may be called from several threads. Raises DataError if there is no trace.
+    Thread-safe. Raises DataError if no trace is found.
     """
 
     def __init__(self, path: str | Path, card: str | None = None) -> None:

@@ -80,7 +80,7 @@ class NumberWalk:
         plan = self._plan(output.step)
         if plan is None:
             self.links.append(
-                Link(output.step, f"printed {short(output.said)}; there is no plan to hold it to")
+                Link(output.step, f"printed {short(output.said)}; there is no plan to compare it with")
             )
             return ()
         if plan.said.number is None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from mappa_env.coach.program import exception_of, exceptions_of
 from mappa_env.coach.rubric.claims_math import Statement, failure_in, output_of, python_of
-from mappa_env.grading.expression import failure_of
+from mappa_env.coach.rubric.plan_value import plan_value
 from mappa_env.pyast import parse_expression
 from mappa_env.types import ToolResult
 
@@ -36,9 +36,9 @@ def stopped(plan: Statement | None, tool: ToolResult) -> bool:
         printed = output_of("", dataclasses.replace(tool, status="ok"), plan)
         return failure_in(plan) is not None and (printed is None or printed.number is None)
     source = python_of(plan.text)
-    failure = failure_in(plan) or failure_of(source)
+    failure = failure_in(plan)
     name, line = exception_of(tool)
-    if failure == "MemoryError":
+    if failure == "MemoryError" or plan_value(source).large:
         too_long = name == "ValueError" and "integer string conversion" in line
         return tool.status in _ENDLESS or too_long or name in ("MemoryError", "OverflowError")
     if tool.status != "error":

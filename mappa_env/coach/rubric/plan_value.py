@@ -28,15 +28,23 @@ _ENDLESS_BITS = 10**8
 
 
 class PlanValue(NamedTuple):
-    """``number``, or the ``failure``: the exception's class and message. Neither: the host cannot tell."""
+    """``number``, or the ``failure``: the exception's class and message. Neither: the host cannot tell.
+
+    ``large``: because what it computes is too large to try.
+    """
 
     number: Number | None = None
     failure: str | None = None
     message: str = ""
+    large: bool = False
 
 
 class _Unknown(Exception):
     """It is outside the language or its bounds."""
+
+
+class _TooLarge(_Unknown):
+    """A value is beyond the bounds of size."""
 
 
 class _Raised(Exception):
@@ -63,6 +71,8 @@ def plan_value(source: str) -> PlanValue:
         value = _Walk().value(tree, {}, 0)
     except _Raised as error:
         return PlanValue(None, error.name, error.message) if is_expression(source) else PlanValue()
+    except _TooLarge:
+        return PlanValue(large=True)
     except (_Unknown, RecursionError, MemoryError):
         return PlanValue()
     if type(value) is int:
@@ -162,13 +172,7 @@ class _Walk:
             return self._binary(node.op, self._number(left), self._number(right))
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             items = [self.value(item, names, depth + 1) for item in node.elts]
-            return (
-                tuple(items)
-                if isinstance(node, ast.Tuple)
-                else items
-                if isinstance(node, ast.List)
-                else set(items)
-            )
+            return {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)](items)
         if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
             found = list(self._comprehension(node.elt, node.generators, names, depth + 1))
             return set(found) if isinstance(node, ast.SetComp) else found
@@ -231,7 +235,7 @@ class _Walk:
         if bits > _ENDLESS_BITS:
             raise _Raised("MemoryError", "")
         if bits > _BITS:
-            raise _Unknown
+            raise _TooLarge
         return self._bounded(_tried(_BINARY[type(op)], left, right))
 
     def _call(self, node: ast.Call, names: dict[str, Any], depth: int) -> Any:
@@ -252,7 +256,7 @@ class _Walk:
         numbers = [self._number(value) for value in values]
         sizes = numbers if name in ("comb", "perm", "factorial") else numbers[1:] if name == "round" else []
         if any(abs(each) > _BITS // 8 for each in sizes):
-            raise _Unknown
+            raise _TooLarge
         if name == "pow" and len(numbers) > 1 and all(isinstance(value, int) for value in numbers):
             if len(numbers) == 3 and max(map(_size, numbers)) > 2000:
                 raise _Unknown
@@ -276,7 +280,7 @@ class _Walk:
             raise _Unknown
         listed = [value for value in values if isinstance(value, (list, tuple, set, range))]
         if name == "prod" and sum(_size(each) for value in listed for each in value) > _BITS:
-            raise _Unknown
+            raise _TooLarge
         return self._bounded(_tried(_ON_LISTS[name], *values))
 
     @staticmethod
@@ -295,7 +299,7 @@ class _Walk:
     def _bounded(value: Any) -> Any:
         if isinstance(value, (str, list, tuple, set, range)) or _size(value) <= _BITS:
             return value
-        raise _Unknown
+        raise _TooLarge
 
 
 def _length(value: Any) -> int:

@@ -132,7 +132,7 @@ def test_numbers_that_stand_for_numbers_harm_nobody_else(who: str, note: str) ->
     }[who]
     played = sprint(**programs, analyst=SUBMITS_CODES, seed=NUMBERS)
     at = 0 if who == "engineer_0" else 1
-    assert (played.scores[at] or 0) >= 5, played
+    assert played.scores[at] == (10 if who == "engineer_0" else 5), played
     assert min(score or 0 for score in played.scores[at + 1 :]) >= 6, played
     assert played.culprit in (who, None)
 

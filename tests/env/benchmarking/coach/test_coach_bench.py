@@ -74,13 +74,30 @@ def test_the_rubric_names_the_culprit_of_mathematics(math_rows: list[Row], math_
     assert found.scores.gap.value > 5
     assert found.scores.strictly_lowest.value >= 0.95
     assert found.lowest.keys() == found.accuracy.keys()
-    # The verifier's script copies the coder's value, also where the plan that it sees shows it wrong.
     assert found.scores.margin_median >= 3
-    assert found.scores.victims_kept.value >= 0.65
+    assert min(_kept(math_rows, "coder_0")) >= 0.6
+    # The verifier's script copies the coder's value, also where the plan that it sees shows it wrong: that
+    # keeps 40 %. It keeps less where it answers with a value that nobody handed on, an error of its own.
+    kept = _kept(math_rows, "verifier_0")
+    assert sum(part >= 0.4 for part in kept) >= 0.9 * len(kept)
     assert found.scores.false_alarm.value == 0
     assert found.calibration.auc > 0.9
     assert found.cost.calls == 0
     assert found.stability.actions == 0
+
+
+def _kept(rows: list[Row], victim: str) -> list[float]:
+    """The parts of its clean scores that an agent keeps after another one's fault."""
+    found = []
+    for row in rows:
+        if row.faulty is None or row.clean is None or row.agent == victim:
+            continue
+        clean = {(each.agent, each.turn): each.score for each in row.clean.actions}
+        for action in row.faulty.actions[row.step + 1 :]:
+            before = clean.get((action.agent, action.turn))
+            if action.agent == victim and action.score is not None and before:
+                found.append(action.score / before)
+    return found
 
 
 def test_the_figure_is_drawn(math_rows: list[Row], math_card: Card, tmp_path: Path) -> None:
