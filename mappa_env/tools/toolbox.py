@@ -102,6 +102,7 @@ class Toolbox:
         self._entries = tuple(entry.name for entry in entries)
         self._team = team
         self._offers: dict[str, dict[str, ToolSpec]] = {}
+        self._described: dict[str, tuple[Described, ...]] = {}
 
     @property
     def empty(self) -> bool:
@@ -128,9 +129,12 @@ class Toolbox:
         names = {name for offers in self._offers.values() for name in offers} | {*self._entries}
         return tuple(sorted(names - mine.keys()))
 
-    def described(self, agent: AgentSpec) -> list[Described]:
-        """The tools of ``agent``, for prompts."""
-        return [_described(name, spec) for name, spec in self.offers(agent).items()]
+    def described(self, agent: AgentSpec) -> tuple[Described, ...]:
+        """The tools of ``agent``, for prompts: what they were when the toolbox was opened."""
+        if agent.name not in self._described:
+            offers = self.offers(agent)
+            self._described[agent.name] = tuple(_described(name, spec) for name, spec in offers.items())
+        return self._described[agent.name]
 
     def carry_out(
         self, calls: Sequence[Written], agent: AgentSpec, history: Sequence[ActionRecord], seed: int
