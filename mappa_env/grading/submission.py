@@ -175,7 +175,8 @@ def _by_target(task: Task, model: Mapping[str, Any]) -> Any:
 def _as_labels_of(task: Task, predictions: Sequence[Any]) -> list[str] | None:
     """The labels that numbers stand for, as boosters predict them; None if they are labels, or for none.
 
-    Codes from 0, probabilities of the second of two labels, or one column per label; the labels sorted.
+    Codes from 0, probabilities of the second of two labels, or one column per label; the labels sorted. Other
+    numbers stand for the nearest label: a regressor was fitted to labels that have an order.
     """
     if metric_named(task.metric).takes != "label":
         return None
@@ -188,11 +189,15 @@ def _as_labels_of(task: Task, predictions: Sequence[Any]) -> list[str] | None:
         return None
     if cells.shape[1] == 1 and np.isin(cells, range(len(labels))).all():
         return [labels[int(code)] for code in cells[:, 0]]
-    if not ((cells >= 0) & (cells <= 1)).all():
-        return None
-    if cells.shape[1] == 1 and len(labels) == 2:
+    shares = bool(((cells >= 0) & (cells <= 1)).all())
+    if shares and cells.shape[1] == 1 and len(labels) == 2:
         return [labels[int(share >= 0.5)] for share in cells[:, 0]]
-    return [labels[at] for at in cells.argmax(axis=1)] if cells.shape[1] == len(labels) else None
+    if shares and cells.shape[1] == len(labels):
+        return [labels[at] for at in cells.argmax(axis=1)]
+    values = np.array([_order(label)[0] for label in labels])
+    if cells.shape[1] > 1 or not (np.isfinite(values).all() and np.isfinite(cells).all()):
+        return None
+    return [labels[int(at)] for at in np.abs(cells - values).argmin(axis=1)]
 
 
 def _order(label: str) -> tuple[float, str]:

@@ -23,6 +23,7 @@ from mappa_env.probes.labels import (
 from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, File, Opened
 from mappa_env.probes.plain import Table
 from mappa_env.probes.predictions import Said, shares_of
+from mappa_env.probes.scale import Scale, scale_of
 
 Facts = dict[str, Any]
 MAX_PREDICTIONS = 2000
@@ -57,7 +58,25 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = 
             found["model"]["one_answer"] = _is_constant(predictions.values)
     if opened.allowed is not None:
         found["allowed"] = _allowed(opened.allowed, tables)
-    return {**found, "checks": _checks(tables, train, test, labels=labels)}
+    checks = _checks(tables, train, test, labels=labels)
+    scale = None if labels or tables[1] is None else scale_of(tables[1], targets_in(train, test), train)
+    if scale is not None:
+        checks["labels_scaled"] = True
+        _undo(scale, found)
+    return {**found, "checks": checks}
+
+
+def _undo(scale: Scale, found: dict[str, Facts]) -> None:
+    """Say what predictions in the scale of y_train are in that of train.csv.
+
+    A model may have undone it itself, so its own words stay. The forest knows only y_train.
+    """
+    model = found["model"]
+    for part in (model, model.get("again", {})):
+        if (undone := scale.undone(part.get("predictions", [None]))) is not None:
+            part["undone"] = undone
+    if (undone := scale.undone(found.get("allowed", {}).get("predictions", [None]))) is not None:
+        found["allowed"]["predictions"] = undone
 
 
 def _file(file: File) -> Facts:

@@ -290,15 +290,20 @@ def _skills(case: Case, facts: Mapping[str, Any], reference: float | None = None
     seen, found = section(facts, "model"), []
     answers = [seen, {**seen, **again}] if (again := section(seen, "again")) else [seen]
     for answer in answers:
-        clipped = {
-            name: [_clipped(each, low, high) for each in answer[name]]
-            for name in ("probabilities", "predictions")
-            if isinstance(answer.get(name), list) and low > -math.inf
-        }
-        graded = grade_model(case.evidence.task, {**facts, "model": {**answer, **clipped}}, reference)
-        if graded is None:
+        # Numbers in the scale of y_train are as good as those in that of train.csv.
+        undone = [{**answer, "predictions": answer["undone"]}] if "undone" in answer else []
+        skills = []
+        for each in (answer, *undone):
+            clipped = {
+                name: [_clipped(value, low, high) for value in each[name]]
+                for name in ("probabilities", "predictions")
+                if isinstance(each.get(name), list) and low > -math.inf
+            }
+            graded = grade_model(case.evidence.task, {**facts, "model": {**each, **clipped}}, reference)
+            skills += [] if graded is None else [graded[1]]
+        if not skills:
             return []
-        found.append(graded[1])
+        found.append(max(skills))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import os
 from collections.abc import Callable
@@ -240,6 +241,24 @@ def test_numbers_that_stand_for_labels_are_graded_as_those() -> None:
     assert graded is not None
     assert graded[0] == 1.0
     assert graded_by_model(LABELS, [share * 7 for share in two]) is None
+
+
+def test_a_regressor_of_ordered_labels_is_graded_by_the_nearest() -> None:
+    names = sorted(WORDS.truth["labels"])
+    content = WORDS.truth["answers_csv"].decode()
+    for at, name in enumerate(names):
+        content = content.replace(f",{name}", f",{3 + 2 * at}")
+    labels = [str(3 + 2 * at) for at in range(len(names))]
+    truth = {**WORDS.truth, "answers_csv": content.encode(), "labels": labels}
+    ordered = dataclasses.replace(WORDS, truth=truth)
+    right = [float(row[1]) for row in answers(ordered)[1:]]
+    near = [value + 0.8 * (-1) ** at for at, value in enumerate(right)]
+    for predictions in (near, [value + 1e-9 for value in right]):
+        graded = graded_by_model(ordered, predictions)
+        assert graded is not None
+        assert graded[0] == 1.0
+    assert graded_by_model(ordered, [float("nan"), *near[1:]]) is None
+    assert graded_by_model(ordered, [1e9] * len(near)) is None
 
 
 def test_a_probe_may_list_only_the_first_predictions() -> None:

@@ -27,6 +27,7 @@ USELESS = {
     "    z[name] = z[name].sample(frac=1, random_state=1).to_numpy()",
     "all columns but the last out of order": "for name in list(z)[:-1]:\n"
     "    z[name] = z[name].sample(frac=1, random_state=1).to_numpy()",
+    "a fifth of the rows in reverse": "n = len(z) // 5\nz.iloc[:n] = z.iloc[:n].iloc[::-1].to_numpy()",
     "two columns changed places": "a, b = list(z)[:2]\nz[a], z[b] = z[b].to_numpy(), z[a].to_numpy()",
     "labels changed places": "names = sorted(set(y))\ny = y.map(dict(zip(names, names[::-1])))",
 }

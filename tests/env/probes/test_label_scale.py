@@ -1,0 +1,110 @@
+"""Numbers in another scale, as of ``log1p``: who is given them does not pay, and who undoes them gains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mappa_env.probes.csv_table import read_csv
+from mappa_env.probes.plain import Table
+from mappa_env.probes.scale import scale_of
+from sprint_play import NUMBERS, TARGETS, Played, sprint, tables
+
+SCALES = {
+    "log1p": ("np.log1p(y - MIN + STD)", "np.expm1(p) + MIN - STD"),
+    "standardised": ("(y - MEAN) / STD", "p * STD + MEAN"),
+    "negated": ("-y", "-p"),
+    "thousands": ("(y / 1000).astype('float32')", "p * 1000"),
+}
+FOREST = """
+from sklearn.ensemble import ExtraTreesRegressor
+m = ExtraTreesRegressor(60, random_state=0).fit(X, LABELS)
+pd.to_pickle(m, 'model.pkl')
+"""
+SUBMITS = """
+import numpy as np
+import pandas as pd
+y = pd.read_csv('train.csv')[TARGET]
+t, X, m = pd.read_csv('test.csv'), pd.read_pickle('X_test.pkl'), pd.read_pickle('model.pkl')
+p = m.predict(X)
+t[TARGET] = BACK
+t[[IDS, TARGET]].to_csv('submission.csv', index=False)
+"""
+
+
+def _played(there: str = "y", back: str = "p", labels: str = "y") -> Played:
+    """An episode with a forest on labels in another scale. The statistics are those of train.csv."""
+    engineer = tables(f"import numpy as np\ny = {_worded(there)}")
+    analyst = SUBMITS.replace("BACK", _worded(back))
+    return sprint(engineer, FOREST.replace("LABELS", labels), analyst, seed=TARGETS)
+
+
+def _worded(text: str) -> str:
+    return text.replace("MEAN", "y.mean()").replace("STD", "y.std()").replace("MIN", "y.min()")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_scale_that_is_undone_costs_nobody_anything(scale: str) -> None:
+    played, plain = _played(*SCALES[scale]), _played()
+    assert played.culprit is plain.culprit is None, (played, plain)
+    for mine, usual in zip(played.scores, plain.scores, strict=True):
+        assert mine is not None
+        assert usual is not None
+        assert usual >= 8
+        assert mine >= usual - 0.5, (played, plain)
+
+
+@pytest.mark.parametrize("scale", ["log1p", "negated"])
+def test_who_submits_another_scale_than_asked_is_to_blame(scale: str) -> None:
+    played = _played(SCALES[scale][0])
+    assert played.culprit == "analyst_0", played
+    assert played.scores[2] is not None
+    assert played.scores[2] <= 3
+    assert played.scores[1] is not None
+    assert played.scores[1] >= 8
+
+
+def test_a_modeler_that_takes_the_labels_of_train_csv_is_judged_by_these() -> None:
+    played = _played("-y", labels="pd.read_csv('train.csv')[TARGET]")
+    assert played.scores == _played().scores
+    assert played.culprit is None
+
+
+def test_labels_of_other_rows_have_no_scale() -> None:
+    played = sprint(tables("y = y.iloc[::-1].reset_index(drop=True)"), seed=TARGETS)
+    assert played.culprit == "engineer_0", played
+    assert played.scores[0] == 1
+    coded = sprint(tables("y = y + 7"), seed=NUMBERS)
+    assert coded.culprit == "engineer_0", coded
+
+
+@pytest.mark.parametrize(
+    ("change", "known"),
+    [
+        (lambda t: t, False),
+        (lambda t: t * (1 + 1e-9), False),
+        (np.log, True),
+        (np.sqrt, True),
+        (lambda t: -t, True),
+        (lambda t: t**2, True),
+        (lambda t: np.argsort(np.argsort(t)).astype(float), True),
+        (lambda t: np.round(t / 20), False),
+        (lambda t: (t - 50) ** 2, False),
+        (lambda t: np.roll(t, 1), False),
+        (lambda t: np.where(t > 99, np.nan, t / 10), False),
+    ],
+)
+def test_only_what_can_be_undone_is_a_scale(change, known: bool) -> None:  # type: ignore[no-untyped-def]
+    given = np.random.default_rng(0).uniform(1, 100, 200).round(6)
+    train = read_csv(("id,t\n" + "\n".join(f"{i},{v}" for i, v in enumerate(given))).encode(), 1000)
+    mine = change(given)
+    y = Table(200, 1, 200, ("t",), (True,), mine[:, None], (), int(np.isnan(mine).sum()), 0)
+    scale = scale_of(y, ["t"], train)
+    assert (scale is not None) == known
+    if scale is not None:
+        undone = scale.undone(mine.tolist())
+        assert undone == pytest.approx(given, rel=1e-3)
+        beyond = scale.undone([float(mine.max() + 1), float(mine.min() - 1)])
+        assert beyond is not None
+        assert np.isfinite(beyond).all()
+    assert scale is None or scale.undone(["a"]) is None
