@@ -134,10 +134,12 @@ def engine_fits(config: Sections) -> None:
             f"engine.sleep=true gives up the memory that rollout.staleness={config.rollout.staleness} "
             "generates with while the learner learns. Use one of the two."
         )
-    if engine.devices and len(engine.devices) != engine.tensor_parallel:
+    wanted = engine.replicas * engine.tensor_parallel
+    if engine.devices and len(engine.devices) != wanted:
         raise ValueError(
-            f"engine.devices={engine.devices} must list exactly engine.tensor_parallel="
-            f"{engine.tensor_parallel} GPUs; found {len(engine.devices)}."
+            f"engine.devices={engine.devices} must list exactly {wanted} GPUs: engine.replicas="
+            f"{engine.replicas} times engine.tensor_parallel={engine.tensor_parallel}; found "
+            f"{len(engine.devices)}."
         )
     if len(set(engine.devices)) < len(engine.devices):
         raise ValueError(f"engine.devices={engine.devices} lists a GPU twice: list each once.")

@@ -22,8 +22,10 @@ class Engine(Section):
     the machine has instructions for it, else ``learner``. A run's config names the chosen one."""
     tensor_parallel: Count = 1
     """Number of workers, each on its own GPU, over which a model is split."""
+    replicas: Count = 1
+    """Number of engines that sample each policy side by side; the requests of an episode stay with one."""
     devices: list[Annotated[int, Field(ge=0)]] = []
-    """CUDA indices of the engine's GPUs; empty: the learner's GPU."""
+    """CUDA indices of the engine's GPUs, ``tensor_parallel`` for each replica; empty: the learner's GPU."""
     memory_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.4
     """Fraction of a GPU's memory that all engines on it use together."""
     kv_cache_mb: Count = 256

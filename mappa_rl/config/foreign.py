@@ -100,6 +100,7 @@ FOREIGN = {
     "tensor_model_parallel_size": "engine.tensor_parallel",
     "tensor_parallel_size": "engine.tensor_parallel",
     "vllm_tensor_parallel_size": "engine.tensor_parallel",
+    "vllm_num_engines": "engine.replicas",
     "use_vllm": "engine.name",
     "vllm_enable_sleep": "engine.sleep",
     # run

@@ -30,6 +30,7 @@ RESUMABLE = (
     "optim.attention",
     "policies.lr",
     "engine.tensor_parallel",
+    "engine.replicas",
     "engine.devices",
     "engine.memory_fraction",
     "engine.kv_cache_mb",

@@ -23,7 +23,8 @@ class Request:
     0 means greedy; ``top_p`` below 1 keeps the most likely tokens of that total probability (evaluation only:
     training needs the whole distribution); ``stop_ids`` end the generation. The sample depends only on
     ``seed`` (>= 0) and the prompt, not on the other requests of a batch (up to rounding in the forward pass).
-    Without a seed it cannot be repeated.
+    Without a seed it cannot be repeated. ``episode`` names the episode that it belongs to (empty: none): one
+    replica of an engine answers all requests of an episode.
     """
 
     ids: Sequence[int]
@@ -32,6 +33,7 @@ class Request:
     temperature: float
     stop_ids: tuple[int, ...]
     top_p: float
+    episode: str = ""
 
 
 @dataclass(frozen=True, slots=True)

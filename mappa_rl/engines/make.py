@@ -47,15 +47,21 @@ def check_engine(config: Config) -> None:
             f"engine.tensor_parallel={engine.tensor_parallel} needs GPUs other than the learner's: list them "
             "in engine.devices."
         )
+    elif engine.replicas > 1 and not engine.devices:
+        raise EngineError(
+            f"engine.replicas={engine.replicas} needs a GPU for each replica, other than the learner's: list "
+            "them in engine.devices."
+        )
 
 
 def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> dict[str, Engine]:
     """Adapters share one server on each base; other policies get one server each. All divide the memory.
 
-    The servers start side by side; their processes write to ``logs`` in the run's folder. If one fails, the
-    others are closed. An interrupt ends what has begun.
+    Each server has ``engine.replicas`` of its kind. They start side by side; their processes write to
+    ``logs`` in the run's folder. If one fails, the others are closed. An interrupt ends what has begun.
     """
     check_engine(config)
+    from mappa_rl.engines.replicas import ReplicatedEngine
     from mappa_rl.engines.vllm.engine import AdapterEngine, VLLMEngine
     from mappa_rl.engines.vllm.server import VLLMServer
 
@@ -65,22 +71,29 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
     places = {owner[name]: folder for name, folder in folders.items()}
 
     members = {server: [name for name, each in owner.items() if each == server] for server in places}
+    replicas = range(config.engine.replicas)
     options = {
-        server: VLLMOptions(
-            folder, config, len(places), len(members[server]) if lora else 0, _log(config, server)
+        (server, replica): VLLMOptions(
+            folder,
+            config,
+            len(places) if config.engine.devices else len(places) * len(replicas),
+            len(members[server]) if lora else 0,
+            _log(config, f"{server}-{replica}" if replica else server),
+            replica,
         )
+        for replica in replicas
         for server, folder in places.items()
     }
 
-    def start(server: str) -> dict[str, VLLMEngine]:
+    def start(server: str, replica: int) -> dict[str, VLLMEngine]:
         """The engines on one server, which ends with the last of them."""
-        made = VLLMServer(options[server])
+        made = VLLMServer(options[server, replica])
         return {name: AdapterEngine(made, name) if lora else VLLMEngine(made) for name in members[server]}
 
     starting: list[Future[dict[str, VLLMEngine]]] = []
     try:
-        for server in places:
-            starting.append(in_background(partial(start, server)))  # an interrupt keeps these
+        for server, replica in options:
+            starting.append(in_background(partial(start, server, replica)))  # an interrupt keeps these
         wait(starting)
         for future in starting:
             future.result()
@@ -92,7 +105,11 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
             for engine in () if future.exception() else future.result().values():
                 engine.close()
         raise
-    return {name: engine for future in starting for name, engine in future.result().items()}
+    found: dict[str, list[VLLMEngine]] = {}
+    for future in starting:
+        for name, engine in future.result().items():
+            found.setdefault(name, []).append(engine)
+    return {name: ReplicatedEngine(same) if len(same) > 1 else same[0] for name, same in found.items()}
 
 
 def _log(config: Config, name: str) -> EngineLog:

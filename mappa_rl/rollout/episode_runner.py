@@ -74,6 +74,7 @@ class EpisodeRunner:
             temperature=sampling.temperature,
             stop_ids=policy.chat.stop_ids,
             top_p=sampling.top_p,
+            episode=str(self._job.seed),
         )
 
     def step(self, generation: Generation) -> bool:

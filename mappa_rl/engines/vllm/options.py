@@ -57,6 +57,7 @@ class VLLMOptions:
         engines: Engines that divide ``engine.memory_fraction`` of a GPU among themselves.
         adapters: LoRA adapters that the engine serves; 0: it serves whole weights.
         log: Where the engine's processes write.
+        replica: Which of ``engine.replicas`` it is, from 0: it takes its part of ``engine.devices``.
         halted: Once set, ``start`` gives up and ends the processes that it began.
     """
 
@@ -65,12 +66,19 @@ class VLLMOptions:
     engines: int = 1
     adapters: int = 0
     log: EngineLog = field(default_factory=EngineLog)
+    replica: int = 0
     halted: threading.Event = field(default_factory=threading.Event, compare=False)
 
     @property
     def engine(self) -> Engine:
         """The ``engine`` section of the config."""
         return self.config.engine
+
+    @property
+    def devices(self) -> list[int]:
+        """Indices of the GPUs of this replica; empty: the learner's GPU."""
+        width = self.engine.tensor_parallel
+        return self.engine.devices[self.replica * width : (self.replica + 1) * width]
 
     @property
     def max_len(self) -> int:
@@ -96,7 +104,7 @@ class VLLMOptions:
         """How weights reach the engine: ``shm`` on CPUs, ``ipc`` on the learner's GPU, else ``nccl``."""
         if on_cpu():
             return "shm"
-        return "nccl" if self.engine.devices or self.engine.tensor_parallel > 1 else "ipc"
+        return "nccl" if self.devices or self.engine.tensor_parallel > 1 else "ipc"
 
     @property
     def in_place(self) -> bool:
@@ -310,8 +318,8 @@ def engine_environment(options: VLLMOptions, variables: Mapping[str, str]) -> It
         }
         if options.engine.tensor_parallel == 1:  # else vLLM gives the one worker a process, and the two spin
             wanted["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
-    if options.engine.devices:
-        wanted["CUDA_VISIBLE_DEVICES"] = ",".join(_visible(options.engine.devices))
+    if options.devices:
+        wanted["CUDA_VISIBLE_DEVICES"] = ",".join(_visible(options.devices))
     before = {name: os.environ.get(name) for name in wanted}
     try:
         _set(wanted)

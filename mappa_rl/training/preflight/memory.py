@@ -206,9 +206,9 @@ def generation(config: Config, shape: Shape, w: int) -> int:
 def engine_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:
     """Bytes of vLLM's processes on a CPU: libraries, weights, key-value cache, and adapters or shared memory.
 
-    Adapters share one engine, which keeps four of each (see ``VLLMOptions``). One in fp32 without adapters
-    computes with the weights in shared memory. Others pack theirs for oneDNN: the heap keeps the place of the
-    plain ones.
+    Each replica has all of them. Adapters share one engine, which keeps four of each (see ``VLLMOptions``).
+    One in fp32 without adapters computes with the weights in shared memory. Others pack theirs for oneDNN:
+    the heap keeps the place of the plain ones.
     """
     engine = config.engine
     if engine.name != "vllm":
@@ -218,9 +218,9 @@ def engine_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:
     cache, packed = engine.kv_cache_mb * 2**20, 2 * weights
     if policies.lora:
         served = 4 * len(policies.names) * w * adapter_parameters(shape, config.lora)
-        return ENGINE + packed + cache + served
+        return engine.replicas * (ENGINE + packed + cache + served)
     own = 0 if w == 4 and engine.tensor_parallel == 1 else packed
-    return len(policies.names) * (ENGINE + own + cache + weights)
+    return engine.replicas * len(policies.names) * (ENGINE + own + cache + weights)
 
 
 def checkpoint_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:

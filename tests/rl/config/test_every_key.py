@@ -36,6 +36,7 @@ VALUES: dict[str, Any] = {
     "engine.name": "vllm",
     "engine.dtype": "bf16",
     "engine.tensor_parallel": 2,
+    "engine.replicas": 2,
     "engine.devices": [1],
     "engine.memory_fraction": 0.7,
     "engine.kv_cache_mb": 512,
@@ -153,6 +154,7 @@ VALUES: dict[str, Any] = {
 NEEDS: dict[str, list[str]] = {
     "engine.dtype": ["engine.name=vllm"],
     "engine.tensor_parallel": ["engine.name=vllm"],
+    "engine.replicas": ["engine.name=vllm"],
     "engine.devices": ["engine.name=vllm"],
     "engine.memory_fraction": ["engine.name=vllm"],
     "engine.kv_cache_mb": ["engine.name=vllm"],

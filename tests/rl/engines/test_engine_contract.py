@@ -1,4 +1,4 @@
-"""What every engine has to do, once for all of them: the same tests on ``hf`` and on ``vllm``."""
+"""What every engine has to do, once for all of them: ``hf``, two replicas of it, and ``vllm``."""
 
 from __future__ import annotations
 
@@ -38,13 +38,16 @@ class Scene(NamedTuple):
     model: Any
 
 
-@pytest.fixture(scope="module", params=["hf", pytest.param("vllm", marks=needs_vllm)])
+@pytest.fixture(scope="module", params=["hf", "replicas", pytest.param("vllm", marks=needs_vllm)])
 def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     model = make_model()
-    if request.param == "hf":
+    if request.param != "vllm":
         from mappa_rl.engines.hf.engine import HFEngine
+        from mappa_rl.engines.replicas import ReplicatedEngine
 
         engine: Any = HFEngine(make_model(), max_batch=16)
+        if request.param == "replicas":
+            engine = ReplicatedEngine([engine, HFEngine(make_model(), max_batch=4)])
     else:
         from mappa_rl.engines.vllm.engine import VLLMEngine
         from mappa_rl.engines.vllm.options import VLLMOptions

@@ -50,6 +50,7 @@ def test_a_vllm_engine_takes_lengths_and_precision_from_the_config() -> None:
         (True, "engine.sleep=true", "engine.sleep needs GPUs"),
         (True, "engine.devices=[0]", "engine.devices needs GPUs"),
         (False, "engine.tensor_parallel=2", "list them in engine.devices"),
+        (False, "engine.replicas=2", "needs a GPU for each replica"),
     ],
 )
 def test_an_engine_that_this_machine_cannot_run_is_refused(

@@ -57,6 +57,21 @@ def test_a_run_on_vllm_goes_on_after_a_resume(tmp_path: Path, capfd: pytest.Capt
 
 @needs_vllm
 @pytest.mark.slow
+def test_replicas_share_the_episodes_of_policies_and_learn_from_all(tmp_path: Path) -> None:
+    out = train(
+        load_config("demo", [*SMALL, "optim.zero_stage=0", "engine.replicas=2", "run.steps=2"]), tmp_path
+    )
+    rows = read_metrics(out)
+    size = (out / "warmstart" / "model.safetensors").stat().st_size
+    for row in rows:
+        assert row["mismatch/shared"] < 1e-3  # both sampled with the learner's weights
+        assert 1.8 * size < row["sync/bytes"] < 2.2 * size
+    logs = {path.name for path in (out / "logs").glob("engine-*.log")}
+    assert logs == {"engine-shared.log", "engine-shared-1.log"}
+
+
+@needs_vllm
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "overrides",
     [
@@ -111,7 +126,7 @@ def test_an_engine_that_is_killed_costs_a_run_no_episode(
         (["engine.sleep=true"], "engine.sleep does nothing with engine.name=hf"),
         (
             ["engine.name=vllm", "engine.devices=[1, 2]"],
-            "must list exactly engine.tensor_parallel=1 GPUs; found 2",
+            "must list exactly 1 GPUs: engine.replicas=1 times engine.tensor_parallel=1; found 2",
         ),
         (["optim.zero_stage=3"], "use engine.name=vllm"),
     ],
