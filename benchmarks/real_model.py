@@ -69,11 +69,16 @@ def settings_of(arm: str, seed: int, out: Path, base: RunData | None) -> list[st
     best = base.config.eval.temperatures[0] if base.best is None else base.best
     evaluated = [f"eval.temperatures=[{best:g}]", "eval.calibration_temperatures=[]"]
     if arm != "imitation":
-        return [*begins(out, arm, seed, BASE, None), *evaluated, *ARMS[arm]]
+        return [*begins(out, arm, seed, BASE, _warm_start(base)), *evaluated, *ARMS[arm]]
+    if base.config.warmstart.path:
+        raise SystemExit(
+            "the arm imitation needs the time that a step of imitation takes, which a run that began with "
+            f"warmstart.path={base.config.warmstart.path} does not know: let {BASE} make its warm start."
+        )
     steps = imitated(base)
     pace = base.summary.work["warm start"]["learner"] / steps
     more = max(round(base.summary.phases["training"] / pace), 2)
-    start = (base.folder / "warmstart").resolve()
+    start = _warm_start(base).resolve()
     return [
         f"model.kind={start}",
         *evaluated,
@@ -86,9 +91,15 @@ def settings_of(arm: str, seed: int, out: Path, base: RunData | None) -> list[st
 
 def imitated(run: RunData) -> int:
     """The steps of its warm start."""
-    facts = json.loads((run.folder / "warmstart" / "demonstrations.json").read_bytes())
+    facts = json.loads((_warm_start(run) / "demonstrations.json").read_bytes())
     start = run.config.warmstart
     return next((step for step, rate in facts["checks"] if rate >= start.until), start.steps)
+
+
+def _warm_start(run: RunData) -> Path:
+    """The folder of the warm start that it made, or began with."""
+    given = run.config.warmstart.path
+    return Path(given) if given else run.folder / "warmstart"
 
 
 def rows(run: RunData, phase: str) -> Sequence[Result]:
@@ -109,7 +120,7 @@ def record_of(arm: str, run: RunData, base: RunData | None) -> dict[str, Any]:
         "arm": arm,
         "seed": run.seed,
         "temperature": run.config.eval.temperatures[0] if run.best is None else run.best,
-        "imitated": imitated(run) if (run.folder / "warmstart").is_dir() else 0,
+        "imitated": imitated(run) if _warm_start(run).is_dir() else 0,
         "minutes": {name: round(spent / 60, 2) for name, spent in run.summary.phases.items()},
         "fractions": run.summary.fractions,
         "reached": {f"{level:.0%}": reached(run, level) for level in LEVELS},

@@ -82,7 +82,7 @@ def test_only_so_many_episodes_are_remembered(monkeypatch: pytest.MonkeyPatch) -
     for episode in ("a", "b", "c", "d", "a"):
         engine.submit(asking(episode))
         assert len(engine._places) <= 3
-    assert one.asked + two.asked == ["a", "c", "a", "b", "d"]  # "a" was forgotten, and is placed anew
+    assert one.asked + two.asked == ["a", "c", "a", "b", "d"]  # "a" was forgotten: placed again
 
 
 def test_a_replica_that_refuses_has_nothing_running() -> None:
