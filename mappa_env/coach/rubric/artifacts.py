@@ -95,7 +95,8 @@ def defects_of(
         files = [change for change in present.values() if change.agent and change.path.endswith(".pkl")]
         newest = max(files, key=lambda change: change.step, default=None)
         return [Defect(newest.path, newest.agent, "opening it fails")] if newest is not None else []
-    found = [*_tables(facts), *_labels(facts, present), *_model(facts), *_answers(facts, present)]
+    labels = [*_labels(facts, present), *_scale(facts, present)]
+    found = [*_tables(facts), *labels, *_model(facts), *_answers(facts, present)]
     return [
         Defect(path, _writer(present[path], reason, looks), reason)
         for path, reason in found
@@ -137,6 +138,13 @@ def _labels(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iter
     if known < 1 and not _decodes(checks, present, LABELS, known):
         unclear = _handed_on(checks.get("codings_unclear", ()), present, LABELS)
         yield LABELS, UNCLEAR if unclear else "not all of its labels occur in train.csv"
+
+
+def _scale(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
+    """Numbers that nobody can take for those asked for, unless their writer handed on what may tell of it."""
+    told = _handed_on(present.keys() - PATHS.values(), present, LABELS)
+    if section(facts, "checks").get("labels_scaled") and not told:
+        yield LABELS, "its numbers are on another scale than those of train.csv, and no file says on which"
 
 
 def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:

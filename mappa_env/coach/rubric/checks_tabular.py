@@ -142,7 +142,8 @@ def submission(case: Case) -> Finding | None:
     constant = seen.get("constant") or (seen.get("one_answer") and graded.metrics.get("constant"))
     if constant or (given is not None and given <= 0):
         causes = causes or [_behind(case, given, "it predicts no better than the best constant")]
-    elif not causes and facts is not None and given is None:  # its predictions have the form of its labels
+    elif not causes and facts is not None and (given is None or "undone" in seen):
+        # Its predictions have the form of its labels, or their scale.
         change = case.evidence.present.get(MODEL)
         causes += unsound_inputs(case, change) if change is not None and change.agent else ()
     if not causes and facts is not None and _two_faced(case, facts):

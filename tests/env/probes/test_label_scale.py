@@ -8,7 +8,7 @@ import pytest
 from mappa_env.probes.csv_table import read_csv
 from mappa_env.probes.plain import Table
 from mappa_env.probes.scale import scale_of
-from sprint_play import NUMBERS, TARGETS, Played, sprint, tables
+from sprint_play import NUMBERS, TARGETS, Played, blames, sprint, tables
 
 SCALES = {
     "log1p": ("np.log1p(y - MIN + STD)", "np.expm1(p) + MIN - STD"),
@@ -32,9 +32,13 @@ t[[IDS, TARGET]].to_csv('submission.csv', index=False)
 """
 
 
-def _played(there: str = "y", back: str = "p", labels: str = "y") -> Played:
-    """An episode with a forest on labels in another scale. The statistics are those of train.csv."""
-    engineer = tables(f"import numpy as np\ny = {_worded(there)}")
+def _played(there: str = "y", back: str = "p", labels: str = "y", *, told: bool = True) -> Played:
+    """An episode with a forest on labels in another scale. The statistics are those of train.csv.
+
+    ``told``: the engineer hands on a file about it.
+    """
+    tells = f"open('scale.txt', 'w').write({there!r})\n" if told else ""
+    engineer = tables(f"import numpy as np\n{tells}y = {_worded(there)}")
     analyst = SUBMITS.replace("BACK", _worded(back))
     return sprint(engineer, FOREST.replace("LABELS", labels), analyst, seed=TARGETS)
 
@@ -62,6 +66,18 @@ def test_who_submits_another_scale_than_asked_is_to_blame(scale: str) -> None:
     assert played.scores[2] <= 3
     assert played.scores[1] is not None
     assert played.scores[1] >= 8
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_scale_of_which_no_file_tells_is_its_writers_fault(scale: str) -> None:
+    there, back = SCALES[scale]
+    for undone in ("p", back):
+        played = _played(there, undone, told=False)
+        assert blames(played, "engineer_0"), played
+        assert played.scores[1] is not None
+        assert played.scores[1] >= 8
+    assert played.scores[2] is not None
+    assert played.scores[2] >= 8
 
 
 def test_a_modeler_that_takes_the_labels_of_train_csv_is_judged_by_these() -> None:
