@@ -142,8 +142,8 @@ def _labels(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iter
 
 def _scale(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
     """Numbers that nobody can take for those asked for, unless their writer handed on what may tell of it."""
-    told = _handed_on(present.keys() - PATHS.values(), present, LABELS)
-    if section(facts, "checks").get("labels_scaled") and not told:
+    explained = _handed_on(present.keys() - PATHS.values(), present, LABELS)
+    if section(facts, "checks").get("labels_scaled") and not explained:
         yield LABELS, "its numbers are on another scale than those of train.csv, and no file says on which"
 
 

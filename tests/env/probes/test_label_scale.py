@@ -32,12 +32,12 @@ t[[IDS, TARGET]].to_csv('submission.csv', index=False)
 """
 
 
-def _played(there: str = "y", back: str = "p", labels: str = "y", *, told: bool = True) -> Played:
+def _played(there: str = "y", back: str = "p", labels: str = "y", *, explained: bool = True) -> Played:
     """An episode with a forest on labels in another scale. The statistics are those of train.csv.
 
-    ``told``: the engineer hands on a file about it.
+    ``explained``: the engineer hands on a file about it.
     """
-    tells = f"open('scale.txt', 'w').write({there!r})\n" if told else ""
+    tells = f"open('scale.txt', 'w').write({there!r})\n" if explained else ""
     engineer = tables(f"import numpy as np\n{tells}y = {_worded(there)}")
     analyst = SUBMITS.replace("BACK", _worded(back))
     return sprint(engineer, FOREST.replace("LABELS", labels), analyst, seed=TARGETS)
@@ -72,7 +72,7 @@ def test_who_submits_another_scale_than_asked_is_to_blame(scale: str) -> None:
 def test_a_scale_of_which_no_file_tells_is_its_writers_fault(scale: str) -> None:
     there, back = SCALES[scale]
     for undone in ("p", back):
-        played = _played(there, undone, told=False)
+        played = _played(there, undone, explained=False)
         assert blames(played, "engineer_0"), played
         assert played.scores[1] is not None
         assert played.scores[1] >= 8
