@@ -210,7 +210,7 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labe
     kept = [] if x is None else _kept_in_order(x, targets, train)
     if y is not None and (follow := _labels_follow(y, targets, train, kept, labels=same)) is not None:
         checks["labels_follow"] = follow
-    if z is not None and (follow := _rows_follow(z, test, kept)) is not None:
+    if z is not None and (follow := _rows_follow(z, test, train, kept)) is not None:
         checks["test_rows_follow"] = follow
     if x is not None:
         checks["target_leaked"] = leaked(x, y, targets, train)
@@ -318,16 +318,22 @@ def _answers(y: Table | None, values: NDArray[Any], targets: list[str], train: C
     return {name: share for name, share in shares.items() if share is not None}
 
 
-def _rows_follow(z: Table, test: CsvTable, kept: list[str]) -> float | None:
+def _rows_follow(z: Table, test: CsvTable, train: CsvTable, kept: list[str]) -> float | None:
     """The least ``association`` of a column of X_test, among the ``kept`` ones, with that in test.csv.
 
-    One column that left its rows is enough to mislead a model.
+    One column that left its rows is enough to mislead a model. Texts that train.csv lacks do not count: there
+    is no code for them.
     """
     if z.rows != test.rows or z.rows < _FEW_ROWS:
         return None
-    most = min(len(test.head), z.kept)
-    shared = [name for name in kept if name in z.names and name in test.header]
-    found = [association(z.column(z.names.index(name))[:most], test.column(name)[:most]) for name in shared]
+    most, found = min(len(test.head), z.kept), []
+    for name in (name for name in kept if name in z.names and name in test.header):
+        mine, given = z.column(z.names.index(name))[:most], test.column(name)[:most]
+        if given.dtype.kind != "f":
+            seen = np.isin(given.astype(str), train.column(name).astype(str))
+            mine, given = mine[seen], given[seen]
+        if len(mine) >= _FEW_ROWS:
+            found.append(association(mine, given))
     return min((value for value in found if value is not None), default=None)
 
 

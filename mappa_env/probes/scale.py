@@ -12,8 +12,11 @@ from mappa_env.probes.association import MANY_VALUES
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.plain import Table
 
-_SAME = 1e-6
-"""Relative differences up to this are those of rounding."""
+_SAME = 0.01
+"""A scale is another one if most values move by more than this, in standard deviations of the target: values
+that are rounded or clipped keep theirs."""
+_OUTER = 0.05
+"""The share of values at each end whose slope continues beyond it."""
 _KEPT = 0.95
 """The least share of distinct values that a transformation keeps: with fewer it cannot be undone."""
 
@@ -25,16 +28,18 @@ class Scale(NamedTuple):
     given: NDArray[np.float64]
 
     def undone(self, predictions: Sequence[Any]) -> list[float] | None:
-        """Predictions in the scale of train.csv; None if they are not numbers."""
+        """Predictions in the scale of train.csv; None if they are not numbers, or too large."""
         if not all(isinstance(each, (int, float)) for each in predictions):
             return None
         # Linear beyond the ends, which a linear model may leave.
-        found = np.interp(predictions, self.mine, self.given)
-        for end, (a, b) in ((np.less, (0, 1)), (np.greater, (-1, -2))):
-            slope = (self.given[a] - self.given[b]) / (self.mine[a] - self.mine[b])
-            out = end(predictions, self.mine[a])
-            found = np.where(out, self.given[a] + slope * (np.asarray(predictions) - self.mine[a]), found)
-        return [float(f"{each:.6g}") for each in found]
+        values, found = np.asarray(predictions, dtype=float), np.interp(predictions, self.mine, self.given)
+        inner = max(1, int(_OUTER * len(self.mine)))
+        with np.errstate(all="ignore"):
+            ends = ((values < self.mine[0], 0, inner), (values > self.mine[-1], -1, -1 - inner))
+            for beyond, end, near in ends:
+                slope = (self.given[end] - self.given[near]) / (self.mine[end] - self.mine[near])
+                found = np.where(beyond, self.given[end] + slope * (values - self.mine[end]), found)
+        return [float(f"{each:.6g}") for each in found] if np.isfinite(found).all() else None
 
 
 def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
@@ -52,8 +57,7 @@ def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
     partners = given[first]
     if len(values) <= MANY_VALUES or len(values) < _KEPT * len(np.unique(given)):
         return None
-    spread = _SAME * (1 + np.abs(partners))
-    if (np.abs(values - partners) <= spread).all():
+    if np.median(np.abs(values - partners)) <= _SAME * np.std(partners):
         return None
     steps = np.diff(partners)
     return Scale(values, partners) if (steps > 0).all() or (steps < 0).all() else None

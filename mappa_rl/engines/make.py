@@ -76,7 +76,7 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
         (server, replica): VLLMOptions(
             folder,
             config,
-            len(places) if config.engine.devices else len(places) * len(replicas),
+            len(places),
             len(members[server]) if lora else 0,
             _log(config, f"{server}-{replica}" if replica else server),
             replica,

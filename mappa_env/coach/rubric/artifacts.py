@@ -95,7 +95,7 @@ def defects_of(
         files = [change for change in present.values() if change.agent and change.path.endswith(".pkl")]
         newest = max(files, key=lambda change: change.step, default=None)
         return [Defect(newest.path, newest.agent, "opening it fails")] if newest is not None else []
-    labels = [*_labels(facts, present), *_scale(facts, present)]
+    labels = [*_labels(facts, present), *_scale(facts, present, looks)]
     found = [*_tables(facts), *labels, *_model(facts), *_answers(facts, present)]
     return [
         Defect(path, _writer(present[path], reason, looks), reason)
@@ -140,10 +140,21 @@ def _labels(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iter
         yield LABELS, UNCLEAR if unclear else "not all of its labels occur in train.csv"
 
 
-def _scale(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:
-    """Numbers that nobody can take for those asked for, unless their writer handed on what may tell of it."""
-    explained = _handed_on(present.keys() - PATHS.values(), present, LABELS)
-    if section(facts, "checks").get("labels_scaled") and not explained:
+def _scale(
+    facts: Mapping[str, Any], present: Mapping[str, FileChange], looks: Sequence[Look]
+) -> Iterator[tuple[str, str]]:
+    """Numbers that nobody can take for those asked for, unless their writer wrote a file that may tell of it.
+
+    What others made of that file later is not its doing.
+    """
+    if not section(facts, "checks").get("labels_scaled") or LABELS not in present:
+        return
+    writer = present[LABELS].agent
+    written = [file for look in looks if look.agent == writer and look.tool for file in look.tool.files]
+    if not any(
+        file.kind == "file" and file.size and file.op != "deleted" and file.path not in PATHS.values()
+        for file in written
+    ):
         yield LABELS, "its numbers are on another scale than those of train.csv, and no file says on which"
 
 

@@ -142,7 +142,8 @@ def submission(case: Case) -> Finding | None:
     constant = seen.get("constant") or (seen.get("one_answer") and graded.metrics.get("constant"))
     if constant or (given is not None and given <= 0):
         causes = causes or [_behind(case, given, "it predicts no better than the best constant")]
-    elif not causes and facts is not None and (given is None or "undone" in seen):
+    scaled = facts is not None and _is_scaled(case, facts)
+    if not constant and not causes and facts is not None and (given is None or scaled):
         # Its predictions have the form of its labels, or their scale.
         change = case.evidence.present.get(MODEL)
         causes += unsound_inputs(case, change) if change is not None and change.agent else ()
@@ -158,6 +159,8 @@ def submission(case: Case) -> Finding | None:
         return Finding(_worked_around(skill), f"{said}; {why(causes[0])}", causes[0].writer)
     if given is None or facts is None:
         return Finding(_scored(skill, 1.0), said, case.me if skill <= 0 else None)
+    if scaled and skill <= 0:
+        return Finding(BLOCKED, f"{said}; perhaps it could not know the scale of {MODEL}'s predictions")
     answers = _skills(case, facts)
     if skill < SHORT * min(given, 1.0) - (max(answers) - min(answers)):
         return Finding(_scored(skill, given), f"{said}, worse than {MODEL} allows", case.me)
@@ -166,6 +169,15 @@ def submission(case: Case) -> Finding | None:
         cause = _behind(case, given, "it predicts worse than the tables allow")
         return Finding(_scored(skill, given), f"{said}; {why(cause)}", cause.writer)
     return Finding(_scored(skill, given), said)
+
+
+def _is_scaled(case: Case, facts: Mapping[str, Any]) -> bool:
+    """Whether the model predicts on the scale of y_train, which is not that of train.csv."""
+    seen = section(facts, "model")
+    if "undone" not in seen:
+        return False
+    plain = {name: value for name, value in seen.items() if name not in ("undone", "again")}
+    return (_grade_model(case, {**facts, "model": plain}) or 0.0) <= 0
 
 
 def _scored(skill: float, possible: float) -> float:

@@ -122,7 +122,8 @@ def estimate(
         transfer=sent // (MOST_TRANSFERS // 2 - 1),
         start=weights + reference + masters + moved,
         merging=w * shape.parameters if adapters and learning else 0,
-        host=(optimizer if optim.offload else 0) + (count * sent if device == "cuda" else 0),
+        host=(optimizer if optim.offload else 0)
+        + (config.engine.replicas * count * sent if device == "cuda" else 0),
         apart=engine_bytes > 0 and not config.engine.sleep,
     )
 

@@ -59,13 +59,43 @@ def test_a_scale_that_is_undone_costs_nobody_anything(scale: str) -> None:
 
 
 @pytest.mark.parametrize("scale", ["log1p", "negated"])
-def test_who_submits_another_scale_than_asked_is_to_blame(scale: str) -> None:
+def test_who_submits_a_scale_that_a_file_may_explain_gets_the_benefit_of_the_doubt(scale: str) -> None:
     played = _played(SCALES[scale][0])
-    assert played.culprit == "analyst_0", played
+    assert played.scores[2] == 6, played
+    assert played.scores[:2] == _played(*SCALES[scale]).scores[:2]
+    assert played.culprit is None
+
+
+def test_a_scale_excuses_no_fault_of_the_analyst() -> None:
+    labels = "pd.read_csv('train.csv')[TARGET]"
+    played = _played("np.sqrt(y - MIN)", "p[::-1]", labels, explained=False)
     assert played.scores[2] is not None
-    assert played.scores[2] <= 3
-    assert played.scores[1] is not None
-    assert played.scores[1] >= 8
+    assert played.scores[2] <= 3, played
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "y.clip(upper=y.quantile(0.99))",
+        "y.clip(y.quantile(0.01), y.quantile(0.99))",
+        "y.round(1)",
+        "y + 1e-3",
+    ],
+)
+def test_clipped_and_rounded_numbers_are_on_the_same_scale(change: str) -> None:
+    played = _played(change, explained=False)
+    assert played.culprit is None, played
+    assert played.scores[0] == 10
+
+
+def test_what_others_make_of_the_explanation_is_not_its_writers_fault() -> None:
+    there, back = SCALES["thousands"]
+    engineer = tables(f"open('scale.txt', 'w').write('thousands')\ny = {there}")
+    modeler = FOREST.replace("LABELS", "y") + "import os\nopen('scale.txt', 'a').write('!')\n"
+    analyst = SUBMITS.replace("BACK", back)
+    assert sprint(engineer, modeler, analyst, seed=TARGETS).culprit is None
+    nothing = tables(f"import os\nos.mkdir('scale')\nopen('scale.txt', 'w').close()\ny = {there}")
+    assert sprint(nothing, FOREST.replace("LABELS", "y"), analyst, seed=TARGETS).culprit == "engineer_0"
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -99,6 +129,8 @@ def test_labels_of_other_rows_have_no_scale() -> None:
     [
         (lambda t: t, False),
         (lambda t: t * (1 + 1e-9), False),
+        (lambda t: np.clip(t, 3, 97), False),
+        (np.round, False),
         (np.log, True),
         (np.sqrt, True),
         (lambda t: -t, True),
@@ -123,4 +155,6 @@ def test_only_what_can_be_undone_is_a_scale(change, known: bool) -> None:  # typ
         beyond = scale.undone([float(mine.max() + 1), float(mine.min() - 1)])
         assert beyond is not None
         assert np.isfinite(beyond).all()
+        huge = scale.undone([1.7e308])
+        assert huge is None or np.isfinite(huge).all()
     assert scale is None or scale.undone(["a"]) is None

@@ -85,14 +85,41 @@ def test_only_so_many_episodes_are_remembered(monkeypatch: pytest.MonkeyPatch) -
     assert one.asked + two.asked == ["a", "c", "a", "b", "d"]  # "a" was forgotten: placed again
 
 
+def test_replicas_without_load_take_turns() -> None:
+    engine, one, two = pair()
+    for number in range(6):
+        future = engine.submit(asking(f"{number}"))
+        (one if one.waiting and one.waiting[-1] is future else two).waiting[-1].set_result(DONE)
+    assert len(one.asked) == len(two.asked) == 3
+
+
 def test_a_replica_that_refuses_has_nothing_running() -> None:
-    engine, _, two = pair(failing=True)
+    engine, one, two = pair(failing=True)
     with pytest.raises(EngineError, match="dead"):
         engine.submit(asking("a"))
     assert not +engine._running
-    with pytest.raises(EngineError, match="dead"):
-        engine.generate([asking("a")])
-    assert not two.asked  # an episode does not move: its replica restarts by itself
+    engine.submit(asking("a"))  # its retry goes to another one
+    assert two.asked == ["a"]
+    assert not one.asked
+
+
+def test_a_replica_whose_answers_are_errors_gets_what_is_left() -> None:
+    engine, one, two = pair()
+    engine.submit(asking("a"))
+    one.waiting.pop().set_exception(EngineError("it died"))
+    for episode in ("a", "b", "c"):
+        engine.submit(asking(episode))
+    assert (one.asked, two.asked) == (["a"], ["a", "b", "c"])
+    engine.submit(asking("d"))
+    one.failing = two.failing = True
+    for _ in range(3):
+        with pytest.raises(EngineError, match="dead"):
+            engine.submit(asking())
+    one.failing = two.failing = False
+    for future in two.waiting:
+        future.set_result(DONE)
+    engine.submit(asking("e"))
+    assert "e" in two.asked
 
 
 def test_weights_and_costs_are_those_of_all() -> None:
