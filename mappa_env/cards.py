@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import envs_registry
 from mappa_env.errors import CardError, nearest
+from mappa_env.json_and_yaml import read_yaml
 from mappa_env.order import Order, read_order
 from mappa_env.plugins import from_card
 from mappa_env.sandbox.base import Limits
@@ -160,12 +159,8 @@ def merged(folder: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], l
         raise CardError(f"{where}: 'extends' is circular.")
     text = _read(where)
     try:
-        raw = yaml.safe_load(text)
-    except (
-        yaml.YAMLError,
-        ValueError,
-        RecursionError,
-    ) as error:  # ValueError: a date or number YAML cannot hold
+        raw = read_yaml(text)
+    except ValueError as error:
         raise CardError(f"{where} is not valid YAML: {error}") from None
     if not isinstance(raw, dict):
         raise CardError(f"{where} must hold a mapping, found {type(raw).__name__}.")

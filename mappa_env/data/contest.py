@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.data.base import ListTaskSet
+from mappa_env.data.contest_keys import number_of, part_of
 from mappa_env.data.golds import gold_of
 from mappa_env.data.problems import Problems
 from mappa_env.data.rows import Row, prompt_of, read_entries
 from mappa_env.data.sifting import Sifted, sift
+from mappa_env.errors import DataError
 from mappa_env.types import Task
 
 _URL = re.compile(
@@ -75,9 +77,15 @@ def _task(name: str, file: str, split: str, number: int, row: Any) -> Task:
 
 
 def _contest_key(row: Row) -> dict[str, Any]:
-    """Year, part and number, from the row's fields or its URL; empty if it has neither."""
+    """Year, part and number, from the row's fields or its URL; empty if it has neither. Raises DataError."""
     if row.get("year") is not None and row.get("problem_number") is not None:
-        return {"year": row["year"], "part": row.get("part") or "", "number": row["problem_number"]}
+        for key in ("year", "part", "problem_number"):
+            if isinstance(row.get(key), (bool, dict, list)):
+                raise DataError(f"{key!r} must be a number or a text, found {row[key]!r:.60}.")
+        year = number_of(row["year"])
+        if not isinstance(year, int):
+            raise DataError(f"'year' must be a year such as 2024, found {row['year']!r:.60}.")
+        return {"year": year, "part": part_of(row.get("part")), "number": number_of(row["problem_number"])}
     match = _URL.search(str(row.get("url", "")))
     if match is None:
         return {}

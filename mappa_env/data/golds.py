@@ -59,5 +59,4 @@ def refused_golds(tasks: Iterable[Task]) -> dict[str, str]:
 
 
 def _whole(number: Number) -> bool:
-    value = number.value
-    return value.denominator == 1 and 0 <= value <= LARGEST and not number.percent and not number.unit
+    return number.angle is not None and 0 <= number.angle <= LARGEST

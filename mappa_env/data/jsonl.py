@@ -7,7 +7,7 @@ from pathlib import Path
 from mappa_env.data.base import ListTaskSet
 from mappa_env.data.golds import refused_golds
 from mappa_env.data.leaks import check_disjoint
-from mappa_env.data.rows import Row, answer_of, read_rows
+from mappa_env.data.rows import Row, answer_of, check_storable, read_rows
 from mappa_env.data.store import SPLITS, is_split
 from mappa_env.errors import DataError
 from mappa_env.types import Task
@@ -57,6 +57,10 @@ def _task(path: Path, number: int, row: Row, split: str) -> Task:
     for key, value in texts.items():
         if not isinstance(value, str):
             raise DataError(f"{where}: {key!r} must be a string, found {value!r:.60}.")
+    try:
+        check_storable({**row, "the names of the keys": list(row)})
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
     if not texts["id"]:
         raise DataError(f"{where}: 'id' is missing; every task needs a unique id.")
     return Task(

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from mappa_env.data.contest_keys import number_of, part_of
 from mappa_env.errors import DataError
 from mappa_env.types import Task
 
@@ -22,7 +23,8 @@ def fingerprints(task: Task) -> tuple[str, ...]:
     """Marks of a task: two tasks with a common mark are the same problem."""
     marks = [f"text:{normalise(task.prompt)}"]
     if {"year", "number"} <= task.meta.keys():
-        marks.append(f"contest:{task.meta['year']}-{task.meta.get('part') or ''}-{task.meta['number']}")
+        year, number = (number_of(task.meta[key]) for key in ("year", "number"))
+        marks.append(f"contest:{year}-{part_of(task.meta.get('part'))}-{number}")
     return tuple(marks)
 
 

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from mappa_env.data.base import ListTaskSet
 from mappa_env.data.store import SPLITS, is_split
 from mappa_env.errors import DataError, DataMissingError, OptionError
+from mappa_env.json_and_yaml import read_yaml
 from mappa_env.types import Task
 
 METRIC = "exact_text"
@@ -99,10 +98,10 @@ def _task(world: _World, start: str, chain: tuple[_Link, ...]) -> Task:
 
 def _read(path: Path) -> _World:
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = read_yaml(path.read_bytes())
     except FileNotFoundError:
         raise DataMissingError(f"the file of relations {str(path)!r} does not exist.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise DataError(f"{path} is not valid YAML: {error}") from None
     relations, documents = (
         raw.get(key) if isinstance(raw, dict) else None for key in ("relations", "documents")

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mappa_env.errors import DataError, DataMissingError
+from mappa_env.data.files import regular
+from mappa_env.errors import DataError, MappaError
 
 Row = Mapping[str, Any]
 _BOM = b"\xef\xbb\xbf"
@@ -27,10 +28,9 @@ def read_entries(path: Path) -> Iterator[Entry]:
 
     Raises DataMissingError if the file is missing and DataError if it is not one of these.
     """
+    regular(path)
     try:
         data = path.read_bytes()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        raise DataMissingError(f"the task file {str(path)!r} does not exist or is a folder.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
     data = data.removeprefix(_BOM)
@@ -49,7 +49,9 @@ def read_entries(path: Path) -> Iterator[Entry]:
 def read_whole(path: Path) -> Entry:
     """A file that is one JSON value."""
     try:
-        value, problem = _parsed(path.read_bytes().removeprefix(_BOM))
+        value, problem = _parsed(regular(path).read_bytes().removeprefix(_BOM))
+    except MappaError as error:
+        return Entry(str(path), None, str(error).removeprefix(f"{path} "))
     except OSError as error:
         value, problem = None, f"not readable: {error.strerror or error}."
     return Entry(str(path), value, problem and f"is {problem}")
@@ -80,7 +82,7 @@ def prompt_of(row: Any, *keys: str) -> str:
     text = row.get(key)
     if not isinstance(text, str) or not text.strip():
         raise DataError(f"{key!r} must be a string, found {text!r:.60}.")
-    return _storable(key, text.strip())
+    return storable(key, text.strip())
 
 
 def answer_of(row: Row) -> str:
@@ -92,10 +94,16 @@ def answer_of(row: Row) -> str:
         raise DataError(f"'answer' must be a finite number, found {answer!r}.")
     if isinstance(answer, bool) or not isinstance(answer, (str, int, float)) or not str(answer).strip():
         raise DataError(f"'answer' must be a string or a number, found {answer!r:.60}.")
-    return _storable("answer", str(answer).strip())
+    return storable("answer", str(answer).strip())
 
 
-def _storable(key: str, text: str) -> str:
+def check_storable(values: Mapping[str, Any]) -> None:
+    """Raise DataError, with the key, if a value has a text that no file can hold."""
+    for key, value in values.items():
+        storable(key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+
+
+def storable(key: str, text: str) -> str:
     """The text. JSON can write halves of characters, and NUL, which files and prompts cannot hold."""
     try:
         text.encode()

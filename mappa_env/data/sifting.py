@@ -8,7 +8,7 @@ from typing import Any
 
 from mappa_env.data.golds import refused_golds
 from mappa_env.data.leaks import fingerprints
-from mappa_env.data.rows import Entry
+from mappa_env.data.rows import Entry, check_storable
 from mappa_env.data.store import LeftOut
 from mappa_env.errors import DataError
 from mappa_env.types import Task
@@ -62,7 +62,9 @@ def sift(source: str, entries: Iterable[Entry], build: Callable[[int, Any], Task
         try:
             if entry.problem:
                 raise DataError(entry.problem)
-            built.append((entry.where, build(number, entry.value)))
+            task = build(number, entry.value)
+            check_storable({"id": task.id, "type": task.topic, **task.meta})
+            built.append((entry.where, task))
         except DataError as error:
             left_out.append(LeftOut(entry.where, str(error)))
     kept: dict[str, tuple[str, Task]] = {}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from mappa_env.errors import DataError, DataMissingError, OptionError, nearest
+from mappa_env.json_and_yaml import read_json
 from mappa_env.places import data_root
 
 SPLITS = ("train", "eval")
@@ -120,7 +121,7 @@ def recorded(name: str | None = None) -> list[Added]:
 
 def _read(path: Path) -> Added:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path.read_bytes())
         return Added(
             name=path.parent.name,
             split=path.name.removesuffix(_RECORD),
@@ -131,7 +132,7 @@ def _read(path: Path) -> Added:
             files={key: FileState(**state) for key, state in document["files"].items()},
             corrected=tuple(map(str, document.get("corrected", ()))),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is not a record of added data ({error}); add the data again.") from None
 
 
@@ -141,8 +142,13 @@ def write(target: Path, text: str) -> None:
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=target.parent, suffix=".part", delete=False
     ) as part:
-        part.write(text)
-    os.replace(part.name, target)
+        try:
+            part.write(text)
+            part.close()
+            os.replace(part.name, target)
+        except BaseException:
+            os.unlink(part.name)
+            raise
 
 
 def is_split(split_or_path: str) -> bool:

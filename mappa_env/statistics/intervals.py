@@ -70,12 +70,43 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     """Success rate ``successes / n`` with Wilson's score interval, which is sound at 0 and 1 too."""
     if n < 1 or not 0 <= successes <= n:
         raise StatsError(f"{successes} successes of {n} trials: needs n >= 1 and 0 <= successes <= n.")
+    return Interval(successes / n, *_score_ends(successes / n, n, confidence), n)
+
+
+def share_ci(shares: ArrayLike, draws: int = 1, confidence: float = 0.95) -> Interval:
+    """Mean of one share in [0, 1] for each task, of ``draws`` independent episodes each. ``n`` counts tasks.
+
+    Wilson's interval with an effective number of episodes, so that it holds near 0 and 1, too, where a
+    bootstrap is empty. The episodes of a task are not independent. Their design effect comes from the
+    variance of the shares, with Student's quantile for few tasks, and lies between 1 and ``draws`` (Korn and
+    Graubard 1998, Survey Methodology 24; with Wilson's interval Dean and Pagano 2015, Journal of Survey
+    Statistics and Methodology 3). Where few tasks have successes, or few have failures, that variance is
+    itself uncertain: the design effect then leans towards ``draws``, as if one more such task had been seen
+    whose episodes all agreed. With one draw this is ``wilson``. Raises StatsError for shares outside [0, 1].
+    """
+    data = _finite(shares)
+    if draws < 1 or data.min() < 0 or data.max() > 1:
+        raise StatsError(
+            f"shares from {data.min():g} to {data.max():g} of {draws} draws: needs 0 to 1, and >= 1."
+        )
+    tasks, rate, effect = len(data), float(data.mean()), float(draws)
+    if draws > 1 and tasks > 1 and 0 < rate < 1:
+        upper = _tails(confidence)[1]
+        wider = float(special.stdtrit(tasks - 1, upper)) / NormalDist().inv_cdf(upper)
+        estimate = draws * float(data.var(ddof=1)) / (rate * (1 - rate)) * wider**2
+        seen = min(int((data > 0).sum()), int((data < 1).sum()))
+        effect = min(max((seen * estimate + draws) / (seen + 1), 1.0), draws)
+    return Interval(rate, *_score_ends(rate, tasks * draws / effect, confidence), tasks)
+
+
+def _score_ends(rate: float, n: float, confidence: float) -> tuple[float, float]:
+    """The ends of Wilson's score interval."""
     z = NormalDist().inv_cdf(_tails(confidence)[1])
-    rate, spread = successes / n, z * z / n
+    spread = z * z / n
     centre = (rate + spread / 2) / (1 + spread)
     half = z * (rate * (1 - rate) / n + spread / (4 * n)) ** 0.5 / (1 + spread)
-    # The ends are exact at 0 and n; there, rounding could leave the rate just outside its own interval.
-    return Interval(rate, max(0.0, min(rate, centre - half)), min(1.0, max(rate, centre + half)), n)
+    # The ends are exact at 0 and 1; there, rounding could leave the rate just outside its own interval.
+    return max(0.0, min(rate, centre - half)), min(1.0, max(rate, centre + half))
 
 
 def paired_delta(

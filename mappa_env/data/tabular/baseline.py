@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mappa_env.data.tabular.cells import filled, opened, targets_in
 from mappa_env.grading.formulas import LISTED
 from mappa_env.grading.metrics import evaluate, higher_is_better, metric_named
 from mappa_env.grading.tabular import columns_of, score_of
@@ -109,11 +109,13 @@ def reference_score(
     """
     import pandas as pd
 
-    a = pd.read_csv(_open(train), dtype=dict.fromkeys(targets, str), nrows=READ_ROWS)
-    header = pd.read_csv(_open(test), nrows=0).columns
+    a = pd.read_csv(opened(train), nrows=READ_ROWS)
+    header = pd.read_csv(opened(test), nrows=0).columns
     if not set(targets) <= set(a.columns):
         return metric_named(metric).ideal  # no usable features: compare with the truth itself
-    a = a.dropna(subset=list(targets))
+    y = targets_in(train, targets, rows=READ_ROWS)
+    a[list(targets)] = y
+    a = a[filled(y)]
     if len(a) > MAX_ROWS:
         a = a.sample(MAX_ROWS, random_state=0)
     shared = [name for name in header if name in a.columns and name != ids and name not in targets]
@@ -127,7 +129,7 @@ def reference_score(
     x = x.fillna(middle)
     predict = _fitted(metric, x, columns_of(metric, a[list(targets)].values.tolist()))
     parts = []
-    for b in pd.read_csv(_open(test), usecols=shared, chunksize=CHUNK):
+    for b in pd.read_csv(opened(test), usecols=shared, chunksize=CHUNK):
         z = pd.get_dummies(b[shared]).reindex(columns=x.columns, fill_value=0)
         with ONE_FIT:
             parts.append(predict(_finite(z.astype(float)).fillna(middle)))
@@ -160,12 +162,8 @@ def _copied(
     best = [
         max(texts, key=lambda name: evaluate(metric, known[:, j], texts[name])) for j in range(len(targets))
     ]
-    table = pd.read_csv(_open(test), usecols=list(dict.fromkeys(best)), dtype=str, keep_default_na=False)
+    table = pd.read_csv(opened(test), usecols=list(dict.fromkeys(best)), dtype=str, keep_default_na=False)
     return score_of(metric, truth, table[best].to_numpy(dtype=object))
-
-
-def _open(content: bytes | Path) -> Any:
-    return io.BytesIO(content) if isinstance(content, bytes) else content
 
 
 def _fitted(metric: str, x: Any, y: NDArray[Any]) -> Callable[[Any], NDArray[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import re
 import shutil
@@ -18,12 +19,14 @@ from mappa_env import cli
 from mappa_env.data import adding, load_tasks
 from mappa_env.data.store import recorded
 from mappa_env.data.tabular import dsbench
-from mappa_env.data.tabular.dsbench import Release
+from mappa_env.data.tabular.dsbench import Release, checking, truth
 from mappa_env.data.tabular.dsbench.competitions import competitions
 from mappa_env.envs.team_env import TeamEnv
 from mappa_env.errors import DataError, DataMissingError, DataWarning, OptionError, UnknownTaskError
 from mappa_env.grading.metrics import METRICS
+from mappa_env.grading.predictions import answers_of
 from mappa_env.grading.submission import grade_submission, score_submission
+from mappa_env.grading.tabular import columns_of, score_of
 from mappa_env.parsing import parse
 from mappa_env.registration import card_of
 from mappa_env.scripted import make_team
@@ -258,8 +261,85 @@ def test_bad_folders_and_options_are_refused(folder: Path, tmp_path: Path) -> No
         dsbench.load(str(folder), part="test")
     listed = folder / "Bench" / "dsbench_modeling_train.json"
     listed.write_text('{"prompt": "x", "metadata": {"task_id": "../../etc"}}\n')
-    with pytest.raises(DataError, match="line 1"):
-        dsbench.load(str(folder))
+    (reason,) = [text for where, text in dsbench.load(str(folder)).skipped.items() if "line 1" in where]
+    assert "must name a competition" in reason
+
+
+LISTED, CLEANED = "dsbench_modeling_train.json", "dsbench_modeling_cleaned_prompts.json"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "where", "reason"),
+    [
+        (LISTED, '{"a":' * 100_000, f"{LISTED}, line 1", "recursion"),
+        (LISTED, "[1]", f"{LISTED}, line 1", "needs 'prompt'"),
+        (LISTED, json.dumps({"prompt": "p", "metadata": {"task_id": "x" * 300}}), "line 1", "must name"),
+        (
+            LISTED,
+            r'{"prompt": "a \ud800", "metadata": {"task_id": "titanic"}}',
+            "titanic",
+            "line 1: .*Unicode",
+        ),
+        (LISTED, r'{"prompt": "a \u0000", "metadata": {"task_id": "titanic"}}', "titanic", "line 1: .*NUL"),
+        (
+            LISTED,
+            '{"prompt": " ", "metadata": {"task_id": "titanic"}}',
+            "titanic",
+            "line 1: 'prompt' must be",
+        ),
+        (LISTED, '{"metadata": {"task_id": "titanic"}}', "titanic", "line 1: 'prompt' must be"),
+        (CLEANED, r'{"titanic": {"cleaned_prompt": "a \ud800"}}', "titanic", f"{CLEANED}.*Unicode"),
+        ("task/titanic.txt", "a\0b", "titanic", r"titanic\.txt.*NUL"),
+    ],
+)
+def test_a_bad_text_leaves_out_its_task_alone(
+    tmp_path: Path, file: str, text: str, where: str, reason: str
+) -> None:
+    root = plain_release(tmp_path / "release", only=("titanic", BIKE))
+    (root / file).write_text(text)
+    added = adding.add("dsbench", root)
+    (found,) = [
+        each
+        for split in added
+        for each in split.left_out
+        if where in f"{each.where}{each.reason}" and "does not exist" not in each.reason
+    ]
+    assert re.search(reason, found.reason), found
+    assert sum(split.tasks for split in added) == (1 if where == "titanic" else 2)
+    for task in map(dsbench.load(str(root)).get, dsbench.load(str(root)).ids):
+        task.prompt.encode()
+
+
+def test_a_file_of_texts_that_is_no_json_names_itself(tmp_path: Path) -> None:
+    root = plain_release(tmp_path / "release", only=("titanic",))
+    (root / CLEANED).write_text("[" * 100_000)
+    with pytest.raises(DataError, match=f"{CLEANED} is not readable JSON"):
+        adding.add("dsbench", root)
+
+
+@pytest.mark.parametrize("name", [LISTED, CLEANED, "data_resplit/titanic/sample_submission.csv"])
+def test_a_pipe_is_no_file_of_a_release(tmp_path: Path, name: str) -> None:
+    root = plain_release(tmp_path / "release", only=("titanic",))
+    (root / name).unlink(missing_ok=True)
+    os.mkfifo(root / name)
+    with pytest.raises(DataError, match=r"neither a regular file|has no sample submission"):
+        adding.add("dsbench", root)
+
+
+@pytest.mark.parametrize("label", ["None", "NA", "null", "nan"])
+def test_a_class_may_be_called_like_a_missing_value(tmp_path: Path, label: str) -> None:
+    root = tmp_path / "release"
+    rows: list[list[object]] = [[i, i % 10, label if i % 10 < 7 else "Yes"] for i in range(90)]
+    rows[5][2] = ""
+    names = ["PassengerId", "Spa", "Transported"]
+    competition(root, "spaceship-titanic", names, rows, "sample_submission.csv", base=root)
+    task = dsbench.load(str(root)).get("spaceship-titanic")
+    assert task.truth["labels"] == sorted([label, "Yes"])
+    assert task.truth["constant"] == pytest.approx(0.7)
+    assert task.truth["reference"] > 0.9
+    header, *lines = perfect(task).decode().splitlines()
+    cells = [f"{line.split(',')[0]},{'Yes' if n == 0 else label}" for n, line in enumerate(lines)]
+    assert grade_submission(task, "\n".join([header, *cells]).encode()).score < 0.3
 
 
 # -- one broken thing at a time ---------------------------------------------------------------------------
@@ -330,6 +410,19 @@ BROKEN: list[tuple[Break, str | None]] = [
     ),
     (in_file("test.csv", lambda rows: rows[5].append("9")), "test.csv is not a CSV table: .*line 6"),
     (in_file("test.csv", lambda rows: [row.append("9") for row in rows[1:]]), "test.csv, row 1: more cells"),
+    (in_file("test.csv", lambda rows: [row.append("") for row in rows[1:]]), "test.csv, row 1: more cells"),
+    (in_file("test.csv", lambda rows: rows[1].append("")), "test.csv, row 1: more cells"),
+    (in_file("test.csv", lambda rows: rows[5].append("")), "test.csv is not a CSV table: .*line 6"),
+    (
+        in_file(
+            "test.csv",
+            lambda rows: [
+                row.__setitem__(slice(None), [str(n), *row[1:], ""]) for n, row in enumerate(rows[1:])
+            ],
+        ),
+        "test.csv, row 1: more cells",
+    ),
+    (in_file("train.csv", lambda rows: [row.append("") for row in rows[1:]]), "train.csv, row 1: more cells"),
     (in_file("train.csv", lambda rows: rows[0].__setitem__(2, "counts")), None),
     (in_file("train.csv", lambda rows: [row.pop() for row in rows]), "train.csv has no column 'count'"),
     (
@@ -392,13 +485,154 @@ def test_truth_that_tells_nothing_is_left_out(tmp_path: Path) -> None:
         ("playground-series-s4e5", ["0.5"] * 30, "of a single value"),
         ("playground-series-s3e13", ["Yellow Fever", "Dengue"] * 15, "labels without spaces"),
         ("playground-series-s3e5", ["low", "high"] * 15, "numeric labels"),
-        ("playground-series-s4e2", ["True"] * 20 + ["1"] * 10, "have no label in common"),
+        ("playground-series-s4e2", ["True", "False"] * 10 + ["1", "0"] * 5, "have no label in common"),
     ):
         root = tmp_path / name
         rows = [[i, i % 7, value] for i, value in zip(ids, values, strict=True)]
         competition(root, name, ["id", "x", "y"], rows, "sample_submission.csv")
         with pytest.raises(DataError, match=reason):
             dsbench.load(str(root))
+
+
+ARENA, DEFECT = "lmsys-chatbot-arena", "playground-series-s3e18"
+WINNERS = ["id", "length", "winner_model_a", "winner_model_b", "winner_tie"]
+DEFECTS = ["id", "x", "EC1", "EC2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "row"),
+    [
+        (ARENA, WINNERS, lambda w: [int(w < 20), int(20 <= w < 40), "Y" if w >= 40 else "N"]),
+        (ARENA, WINNERS, lambda w: [w < 20, 20 <= w < 40, int(w >= 40)]),
+        (DEFECT, DEFECTS, lambda w: [int(w > 30), "Yes" if w > 20 else "No"]),
+        (DEFECT, DEFECTS, lambda w: ["Pos" if w > 30 else "Neg", "Yes" if w > 20 else "No"]),
+        (DEFECT, DEFECTS, lambda w: [0.5 + (w > 30), w > 20]),
+    ],
+)
+def test_each_target_has_classes_of_its_own(
+    tmp_path: Path, name: str, columns: list[str], row: Callable[[int], list[object]]
+) -> None:
+    rows = [[i, w, *row(w)] for i, w in enumerate(WAVE)]
+    competition(tmp_path, name, columns, rows, "sample_submission.csv")
+    added = adding.add("dsbench", tmp_path)
+    assert sum(each.tasks for each in added) == 1
+    task = dsbench.load(str(tmp_path)).get(name)
+    assert task.truth["constant"] != task.truth["reference"]
+    truth = answers_of(task).values
+    assert score_of(task.metric, truth, truth) == pytest.approx(METRICS[task.metric].ideal)
+    numbers = [[row[0], *map(float, values)] for row, values in zip(cells_of(task), truth, strict=True)]
+    text = "\n".join(",".join(map(str, each)) for each in [[columns[0], *columns[2:]], *numbers])
+    assert grade_submission(task, text.encode()).score == 1.0
+
+
+def cells_of(task: Task) -> list[list[str]]:
+    return [line.split(",") for line in perfect(task).decode().splitlines()[1:]]
+
+
+def test_one_bad_competition_leaves_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One class has three names; and a check that itself fails is no reason to lose a release."""
+    root = plain_release(tmp_path / "release", only=("titanic", BIKE))
+    rows = [[i, w, int(w < 20), int(20 <= w < 40), "NYM"[w // 20]] for i, w in enumerate(WAVE)]
+    competition(tmp_path, ARENA, WINNERS, rows, "sample_submission.csv", base=root)
+    tasks = dsbench.load(str(root))
+    assert set(tasks.ids) == {"titanic", BIKE}
+    assert re.search("test_answer.csv, column 'winner_tie': .*two classes", tasks.skipped[ARENA])
+
+    def fails(metric: str, rows: object) -> object:
+        if metric == "rmsle":
+            raise ZeroDivisionError("a slip")
+        return columns_of(metric, rows)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(checking, "columns_of", fails)
+    os.utime(root / "answers" / BIKE / ANSWERS, (1, 1))  # checked again
+    assert cli.main(["data", "add", "dsbench", str(root)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(rf"{BIKE}: \S*{ANSWERS} and \S*train.csv, columns \['count'\]: .*a slip", said), said
+
+
+@pytest.mark.parametrize(
+    ("learned", "answers"),
+    [(("No", "Yes"), ("N", "Y")), (("A", "B"), ("B", "C")), (("0", "1"), ("Neg", "Pos"))],
+)
+def test_classes_of_other_names_have_no_order_in_common(
+    tmp_path: Path, learned: tuple[str, str], answers: tuple[str, str]
+) -> None:
+    names = [learned] * 40 + [answers] * 20
+    rows = [[i, w, names[i][w > 30], int(w > 20)] for i, w in enumerate(WAVE)]
+    competition(tmp_path, DEFECT, DEFECTS, rows, "sample_submission.csv")
+    with pytest.raises(DataError, match=r"test_answer\.csv and .*train.csv, column 'EC1': other classes"):
+        dsbench.load(str(tmp_path))
+
+
+@pytest.mark.parametrize("problem", ["answers", "text", "reference"])
+def test_competitions_that_are_there_are_named_before_those_that_are_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
+    root = plain_release(tmp_path / "release", only=(BIKE,))
+    if problem == "answers":
+        (root / "answers" / BIKE / ANSWERS).unlink()
+    elif problem == "text":
+        (root / "task" / f"{BIKE}.txt").unlink()
+    else:
+        monkeypatch.setattr(truth, "reference_score", lambda *_: 1 // 0)
+    assert cli.main(["data", "add", "dsbench", str(root)]) == 2
+    said = capsys.readouterr().err
+    assert re.search(rf"has no usable competition \(all\)\. {BIKE}: ", said), said
+    assert "and 71 more." in said
+
+
+@pytest.mark.parametrize(
+    ("name", "one"),
+    [
+        ("titanic", "1"),
+        ("spaceship-titanic", "True"),
+        ("bike-sharing-demand", "3"),
+        ("playground-series-s4e2", "Level_1"),
+        ("playground-series-s3e13", "Illness_1"),
+        ("tweet-sentiment-extraction", "salt"),
+        ("us-patent-phrase-to-phrase-matching", "0.5"),
+        ("porto-seguro-safe-driver-prediction", "1"),
+        (ARENA, "0"),
+    ],
+)
+@pytest.mark.parametrize("spellings", [1, 2])
+def test_answers_of_one_value_are_left_out(tmp_path: Path, name: str, one: str, spellings: int) -> None:
+    """Even the answers themselves would earn nothing, for they are a constant."""
+    root = plain_release(tmp_path / "release", only=(name,))
+    also = {"1": "1e0", "3": "3.0e0", "0.5": "5e-1", "True": " true", "0": "0e5"}.get(one, f" {one}")
+    path = root / "answers" / name / ANSWERS
+    texts = (one, also)
+    rewrite(
+        path,
+        lambda rows: [
+            row.__setitem__(slice(1, None), [texts[n % spellings]] * (len(row) - 1))
+            for n, row in enumerate(rows[1:])
+        ],
+    )
+    if name == ARENA:
+        rewrite(path, lambda rows: [row.__setitem__(1, "1") for row in rows[1:]])
+    with pytest.raises(DataError, match=f"test_answer.csv, column .*({one}|all answers|single value)"):
+        dsbench.load(str(root))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("porto-seguro-safe-driver-prediction", ["-1", "0"]),
+        ("us-patent-phrase-to-phrase-matching", ["1", "1.00000000000000000001"]),
+        ("us-patent-phrase-to-phrase-matching", ["1", "1_0"]),
+        ("us-patent-phrase-to-phrase-matching", ["1", "\u0663"]),
+    ],
+)
+def test_answers_that_are_not_perfect_themselves_are_left_out(
+    tmp_path: Path, name: str, values: list[str]
+) -> None:
+    rows = [[i, w, values[w > 30]] for i, w in enumerate(WAVE)]
+    competition(tmp_path, name, ["id", "x", "y"], rows, "sample_submission.csv")
+    with pytest.raises(DataError, match=r"test_answer\.csv.*column 'y': "):
+        dsbench.load(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -412,6 +646,11 @@ def test_truth_that_tells_nothing_is_left_out(tmp_path: Path) -> None:
         ("tweet-sentiment-extraction", "any text, quoted", "ok"),
         ("us-patent-phrase-to-phrase-matching", "-7", "ok"),
         ("us-patent-phrase-to-phrase-matching", "", "values"),
+        ("us-patent-phrase-to-phrase-matching", "1_0", "values"),
+        ("us-patent-phrase-to-phrase-matching", "\u0661\u0660", "values"),
+        ("us-patent-phrase-to-phrase-matching", "\u00a01", "values"),
+        ("bike-sharing-demand", "1_0", "values"),
+        ("lmsys-chatbot-arena", "0.1_0", "values"),
         ("bike-sharing-demand", "-0.5", "ok"),
         ("bike-sharing-demand", "-1", "range"),
         ("lmsys-chatbot-arena", "1.01", "range"),

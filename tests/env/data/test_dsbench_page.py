@@ -33,6 +33,23 @@ def test_the_page_has_every_metric_once_and_no_other() -> None:
     assert list(ROWS) == list(METRICS)
 
 
+def test_the_pages_count_the_metrics() -> None:
+    asked = {each.metric for each in competitions().values()}
+    used = asked | {each.published for each in competitions().values()}
+    assert (len(METRICS), len(used), len(asked)) == (28, 26, 23)
+    counts = (
+        f"There are {len(METRICS)} metrics. The 74 competitions use {len(used)} of them: {len(asked)} are"
+    )
+    assert counts in PAGE
+    assert "three (`hit@3`, `mse`, `smape_fraction`)" in PAGE
+    assert used - asked == {"hit@3", "mse", "smape_fraction"}
+    assert "`spearman` and `weighted_f1`" in PAGE
+    assert set(METRICS) - used == {"spearman", "weighted_f1"}
+    figures = " ".join((ROOT / "docs" / "metrics.md").read_text(encoding="utf-8").split())
+    assert f"The {len(METRICS)} metrics" in figures
+    assert f"{len(used)} of them for DSBench's 74 competitions" in figures
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_the_row_of_a_metric_says_what_it_does(name: str) -> None:
     metric, (better, limits, legal, _, count) = METRICS[name], ROWS[name]

@@ -22,7 +22,7 @@ from mappa_env.grading.metrics import METRICS
 from mappa_env.grading.rpg import gain, rpg
 from mappa_env.types import Task
 from paths import DATA
-from releases import KINDS, plain_release
+from releases import KINDS, competition, plain_release
 
 ARCHIVE = DATA / "save_performance"
 BIKE, SHIP = "bike-sharing-demand", "spaceship-titanic"
@@ -118,13 +118,10 @@ def test_impossible_and_unknown_results_are_named_and_count_nothing(archive: Pat
             "must be a finite number",
         ),
         (
-            lambda root: (root / "model/titanic/result.txt").write_text("__import__('os')"),
+            lambda root: (root / "GT/titanic/result.txt").write_text("__import__('os')"),
             DataError,
             "one number",
         ),
-        (lambda root: (root / "model/titanic/result.txt").write_bytes(b"\xff"), DataError, "one number"),
-        (lambda root: (root / "model/titanic/result.txt").write_text("1" * 2000), DataError, "one number"),
-        (lambda root: swap_for_link(root / "model/titanic/result.txt"), DataError, "one number"),
         (lambda root: shutil.rmtree(root / "model"), DataError, "no folder of a model"),
         (lambda root: shutil.rmtree(root / "GT"), DataMissingError, "has neither <competition>/result.txt"),
     ],
@@ -135,6 +132,47 @@ def test_broken_tables_are_refused_with_their_file(
     damage(archive)
     with pytest.raises(error, match=reason):
         score_folder(archive, no_task)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_text("__import__('os')"),
+        lambda path: path.write_bytes(b"\xff"),
+        lambda path: path.write_text("1" * 2000),
+        lambda path: swap_for_link(path),
+    ],
+)
+def test_a_bad_result_is_reported_and_all_else_is_scored(
+    archive: Path, damage: Callable[[Path], object]
+) -> None:
+    shutil.copytree(archive / "model", archive / "other")
+    damage(archive / "model" / "titanic" / "result.txt")
+    model, other = score_folder(archive, no_task)
+    (row,) = (row for row in model.rows if row.name == "titanic")
+    assert (row.status, row.completed, row.gain) == ("unreadable", False, 0.0)
+    assert "model/titanic/result.txt must hold one number" in row.reason
+    assert (model.completed, model.rpg) == (3, pytest.approx(0.5 / 74))
+    assert (other.completed, other.rpg) == (4, pytest.approx(1 / 74))
+
+
+def test_a_zip_archive_is_to_be_unpacked(archive: Path, tmp_path: Path) -> None:
+    packed = Path(shutil.make_archive(str(tmp_path / "save_performance"), "zip", archive.parent))
+    with pytest.raises(DataMissingError, match="is a zip archive; unpack it"):
+        score_folder(packed, no_task)
+    with pytest.raises(DataMissingError, match="is a zip archive; unpack it"):
+        score_folder(archive / "model", no_task, packed)
+
+
+@pytest.mark.parametrize("cell", ["nan", "9" * 400, "many", ""])
+def test_a_sample_that_cannot_be_scored_is_named_when_it_is_added(tmp_path: Path, cell: str) -> None:
+    root = plain_release(tmp_path / "release", only=(BIKE, "titanic"))
+    sample = root / "data_resplit" / BIKE / "sampleSubmission.csv"
+    lines = sample.read_text().splitlines()
+    sample.write_text("\n".join([*lines[:1], lines[1].rsplit(",", 1)[0] + f",{cell}", *lines[2:]]))
+    (said,) = [text for split in adding.add("dsbench", root) for text in split.corrected]
+    assert said.startswith(f"{BIKE}: the sample submission of {BIKE} has no score (")
+    assert "--tables" in said
 
 
 def swap_for_link(path: Path) -> None:
@@ -219,6 +257,45 @@ def test_the_order_of_rows_does_not_count(release: Path, tmp_path: Path) -> None
     head, *rows = rows_of(answers(release, BIKE))
     report = submitted(release, tmp_path / "mine", BIKE, text_of([head, *rows[::-1]]))
     assert next(row for row in report.rows if row.name == BIKE).gain == 1.0
+
+
+def test_answers_that_are_names_have_a_best_score(tmp_path: Path) -> None:
+    """Predictions of an area under a curve are numbers, whatever the classes are called."""
+    name = "cat-in-the-dat"
+    rows: list[list[object]] = [[i, (i * 37) % 60, "no" if (i * 37) % 60 < 30 else "yes"] for i in range(60)]
+    competition(tmp_path, name, ["id", "x", "target"], rows, "sample_submission.csv")
+    scores = "\n".join(f"{i},{(i * 37) % 60}" for i in range(40, 60))
+    report = submitted(tmp_path, tmp_path / "mine", name, f"id,target\n{scores}\n")
+    (row,) = (row for row in report.rows if row.name == name)
+    assert (row.status, row.best, row.gain) == ("ok", 1.0, 1.0)
+
+
+@pytest.mark.parametrize("spelled", ["1040.0", "01040", " 1040"])
+def test_a_strange_id_is_named_as_the_file_spells_it(release: Path, tmp_path: Path, spelled: str) -> None:
+    lines = answers(release, "titanic").splitlines()
+    lines[1] = f"{spelled},1"
+    report = submitted(release, tmp_path / "mine", "titanic", "\n".join(lines))
+    (row,) = (row for row in report.rows if row.name == "titanic")
+    assert f"1 ids are not in test.csv, such as {spelled.strip()!r}" in row.reason
+
+
+@pytest.mark.parametrize("result", ["inf", "-inf", "1e400", "nan"])
+def test_results_that_are_not_finite_are_null_in_json(archive: Path, tmp_path: Path, result: str) -> None:
+    (archive / "model" / "titanic" / "result.txt").write_text(result)
+    target = tmp_path / "scores.json"
+    assert cli.main(["score", "dsbench", str(archive), "--json", str(target)]) == 0
+    (report,) = json.loads(target.read_text(), parse_constant=pytest.fail)["reports"]
+    (row,) = (row for row in report["rows"] if row["name"] == "titanic")
+    assert (row["score"], row["gain"]) == (None, 0.0)
+    assert row["reason"]
+
+
+@pytest.mark.parametrize("known", ["1_0", "\u0661"])
+def test_a_result_is_a_plain_number(archive: Path, known: str) -> None:
+    (archive / "model" / "titanic" / "result.txt").write_text(known)
+    (report,) = score_folder(archive, no_task)
+    (row,) = (row for row in report.rows if row.name == "titanic")
+    assert row.status == "unreadable"
 
 
 def test_booleans_may_be_ones(release: Path, tmp_path: Path) -> None:

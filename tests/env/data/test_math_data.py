@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -257,6 +258,66 @@ def test_rows_of_math_500_are_read(tmp_path):
     assert (added.tasks, task.topic, dict(task.meta)) == (3, "Algebra", {"level": 2})
     with pytest.raises(DataMissingError, match="folder per subject"):
         add("math", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["aime", "math"])
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"id": "a\ud800", "unique_id": "a\ud800"}, "'id' is not Unicode"),
+        ({"id": "a\0", "unique_id": "a\0"}, "'id' has a NUL"),
+        ({"type": "a\ud800", "year": "\ud800", "problem_number": 1}, "'type' is not Unicode|'year' must be"),
+        ({"type": "a\0", "year": {"a": 1}, "problem_number": 1}, "'type' has a NUL|'year' must be"),
+        ({"type": "a\0", "year": 2024, "problem_number": "\ud800"}, "'type' has a NUL|'(number|id)' is not"),
+    ],
+)
+def test_a_text_that_no_file_can_hold_leaves_out_its_row(tmp_path, store, name, more, reason):
+    rows = [problem(n, **(more if n == 1 else {})) | {"prompt": f"p {n}", "answer": str(n)} for n in range(3)]
+    path = write(tmp_path / "own.jsonl", rows)
+    (added,) = add(name, path)
+    (left_out,) = added.left_out
+    assert (added.tasks, left_out.where) == (2, f"{path}, line 2")
+    assert re.search(reason, left_out.reason), left_out
+    assert not list(store.rglob("*.part"))
+    with pytest.raises(DataError, match=rf"line 2: ({reason})"):
+        load_tasks(name, str(path))
+    own = [{**each, "id": f"t{n}"} if n != 1 else {"id": "t", **each} for n, each in enumerate(rows)]
+    with pytest.raises(DataError, match="row 2: "):
+        load_tasks("jsonl", str(write(tmp_path / "jsonl.jsonl", own)))
+
+
+def test_a_write_that_fails_leaves_no_file(store):
+    with pytest.raises(UnicodeEncodeError):
+        store_module.write(store / "own.json", "a\ud800")
+    assert not list(store.iterdir())
+
+
+@pytest.mark.parametrize("name", ["aime", "amc", "math", "dsbench"])
+def test_a_pipe_is_refused(tmp_path, name):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with pytest.raises(
+        (DataError, DataMissingError), match=r"neither a regular file|'data_resplit' is missing"
+    ):
+        add(name, pipe)
+
+
+def test_contest_keys_have_one_spelling(tmp_path):
+    held = {"year": 2024.0, "part": "i", "problem_number": 3.0, "prompt": "Held out.", "answer": 1}
+    add("aime", write(tmp_path / "eval.jsonl", [held]), split="eval")
+    assert load_tasks("aime", "eval").ids == ("aime-2024-I-3",)
+    for part in ("I", 1, "1", 1.0, " i"):
+        own = held | {"year": "2024", "part": part, "problem_number": "3", "prompt": "Reworded."}
+        with pytest.raises(DataError, match="also held out"):
+            add("aime", write(tmp_path / "train.jsonl", [own]))
+    other = held | {"part": "II", "prompt": "Another one."}
+    assert add("aime", write(tmp_path / "train.jsonl", [other]))[0].tasks == 1
+
+
+def test_golds_that_are_products_of_brackets_are_usable(tmp_path):
+    golds = ["(x+9)(x-9)", r"\left(x+1\right)\left(x-1\right)", r"(\sqrt2)(\sqrt3)"]
+    rows = [problem(n, answer=gold, unique_id=f"t{n}") for n, gold in enumerate(golds)]
+    (added,) = add("math", write(tmp_path / "own.jsonl", rows))
+    assert (added.tasks, added.left_out) == (3, ())
 
 
 def test_verify_finds_what_changed_since(tmp_path, store):

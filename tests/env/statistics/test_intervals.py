@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mappa_env.errors import StatsError
-from mappa_env.statistics.intervals import mean_ci, paired_delta, student, wilson
+from mappa_env.statistics.intervals import mean_ci, paired_delta, share_ci, student, wilson
 
 numbers = st.lists(st.floats(-100, 100), min_size=1, max_size=30)
 
@@ -106,3 +106,37 @@ def test_repeats_of_a_problem_are_one_piece_of_evidence():
 def test_data_that_cannot_give_a_figure_are_refused(call):
     with pytest.raises(StatsError):
         call()
+
+
+@pytest.mark.parametrize("rate", [0.03, 0.05, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize(("draws", "alike"), [(1, 0.0), (8, 0.0), (8, 0.1), (8, 0.3), (8, 0.7)])
+def test_intervals_of_shares_cover_near_the_ends_too(rate, draws, alike):
+    """32 tasks; ``alike``: how far the episodes of one task agree, 0 to 1."""
+    rng, hits, rounds = np.random.default_rng(0), 0, 2000
+    for _ in range(rounds):
+        within = (1 - alike) / alike if alike else None
+        chances = rng.beta(rate * within, (1 - rate) * within, 32) if within else np.full(32, rate)
+        found = share_ci(rng.binomial(draws, chances) / draws, draws)
+        hits += found.low <= rate <= found.high
+    assert hits / rounds >= 0.92
+
+
+def test_shares_of_one_draw_have_wilsons_interval():
+    assert share_ci([0.0] * 30) == wilson(0, 30)
+    assert share_ci([0.0] * 30).high > 0.1
+    assert share_ci([1.0]).low < 0.25
+    assert share_ci([1, 0, 0, 1, 1]) == pytest.approx(wilson(3, 5))
+
+
+def test_more_draws_of_a_task_narrow_the_interval_as_far_as_they_differ():
+    alike, apart = share_ci([0.0, 1.0] * 16, 8), share_ci([0.5] * 32, 8)
+    one = wilson(16, 32)
+    assert (alike.low, alike.high) == pytest.approx((one.low, one.high))
+    assert apart.high - apart.low < 0.6 * (one.high - one.low)
+    assert alike.n == apart.n == 32
+
+
+@pytest.mark.parametrize(("shares", "draws"), [([1.2], 1), ([-0.1], 1), ([0.5], 0), ([], 1)])
+def test_what_is_no_share_is_refused(shares, draws):
+    with pytest.raises(StatsError):
+        share_ci(shares, draws)

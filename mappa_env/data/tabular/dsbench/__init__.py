@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mappa_env.data.store import SPLITS, Added, LeftOut, is_split, record, recorded
+from mappa_env.data.tabular.dsbench.competitions import competitions
 from mappa_env.data.tabular.dsbench.release import Release
-from mappa_env.data.tabular.dsbench.tasks import DSBenchTasks
+from mappa_env.data.tabular.dsbench.scoring import sample_score
+from mappa_env.data.tabular.dsbench.tasks import DSBenchTasks, none_usable
 from mappa_env.errors import DataError, DataMissingError, OptionError, nearest
+from mappa_env.types import Task
 
 __all__ = ["DSBenchTasks", "Release", "add", "load", "load_all"]
 
@@ -67,9 +71,14 @@ def _unchanged(records: Sequence[Added]) -> Callable[[str], None]:
     return check
 
 
-def _absent(reason: str) -> bool:
-    """Whether a competition is simply not there: those with a problem are listed first."""
-    return reason.endswith("does not exist")
+def _without_baseline(tasks: Iterable[Task]) -> Iterator[str]:
+    """The tasks whose sample submission cannot be scored, so that ``score dsbench`` has no baseline."""
+    for task in tasks:
+        known = competitions().get(task.id)
+        try:
+            sample_score(task if known is None else dataclasses.replace(task, metric=known.published))
+        except DataError as error:
+            yield f"{task.id}: {error}"
 
 
 def add(path: str | Path) -> list[Added]:
@@ -88,12 +97,16 @@ def add(path: str | Path) -> list[Added]:
             left_out[name] = str(error)
     usable = [name for name in tasks.ids if name not in left_out]
     if not usable:
-        raise DataError(f"{folder} has no usable competition: {next(iter(left_out.items()))}.")
-    corrections = list(tasks.corrections())
+        raise DataError(none_usable(release, "all", left_out))
+    corrections = [*tasks.corrections(), *_without_baseline(map(tasks.get, usable))]
     added = []
     for split in SPLITS:
-        names = sorted(release.names(split), key=lambda name: _absent(left_out.get(name, "")))
+        names = sorted(release.names(split), key=release.absent)  # those with a problem are listed first
         ids = [name for name in usable if name in names]
+        refused = {
+            **{name: left_out[name] for name in names if name in left_out},
+            **release.unreadable[split],
+        }
         added.append(
             record(
                 "dsbench",
@@ -101,7 +114,7 @@ def add(path: str | Path) -> list[Added]:
                 folder,
                 source=folder,
                 tasks=len(ids),
-                left_out=[LeftOut(name, left_out[name]) for name in names if name in left_out],
+                left_out=[LeftOut(name, reason) for name, reason in refused.items()],
                 files=[file for name in ids for file in tasks.paths(name)],
                 corrected=[text for text in corrections if text.partition(":")[0] in ids],
             )

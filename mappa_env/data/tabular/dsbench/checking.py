@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +12,16 @@ from mappa_env.data.tabular.dsbench.layout import Layout, columns_for, header_of
 from mappa_env.data.tabular.dsbench.release import Files
 from mappa_env.errors import DataError
 from mappa_env.grading.metrics import MAX_ABS, Metric, metric_named
-from mappa_env.grading.spelling import Keys, canonical
-from mappa_env.grading.tabular import columns_of
+from mappa_env.grading.spelling import Keys, Labels, canonical
+from mappa_env.grading.spelling import number as number_of
+from mappa_env.grading.tabular import columns_of, score_of
 
 _BLOCK = 2**22
 _CHUNK = 50_000
 _NUMERIC = ("score", "probability", "number", "nonnegative")
 _TWO_CLASSES = ("roc_auc", "mean_roc_auc", "log_loss", "f1")
 _ONE_VALUE = ("r2", "pearson", "spearman", "mean_spearman", "normalized_gini", "qwk")
+_ROUNDING = 1e-9
 
 
 def check(files: Files, layout: Layout, metric: str) -> None:
@@ -47,7 +48,10 @@ def check(files: Files, layout: Layout, metric: str) -> None:
     filled = [(number, row) for number, row in learned if all(map(str.strip, row))]
     if len(filled) < 2:
         raise DataError(f"{files.train} has {len(filled)} rows with a target; a model needs two")
-    _check_values(files.train, layout.targets, [row for _, row in filled], known, [n for n, _ in filled])
+    learned_rows = [row for _, row in filled]
+    _check_values(files.train, layout.targets, learned_rows, known, [n for n, _ in filled])
+    if known.takes in ("score", "probability"):
+        _same_classes(files, layout.targets, learned_rows, [row[1:] for row in answers])
     if known.takes in ("label", "ranking"):
         one, other = (
             {canonical(cell) for row in rows for cell in row}
@@ -89,13 +93,16 @@ def _check_rows(path: Path) -> int:
 
     rows = 0
     try:
+        pd.read_csv(path, header=None, nrows=2, dtype=str)
+    except pd.errors.ParserError as error:
+        if "Expected" in str(error):  # with a header, pandas would take the first column for row names
+            raise DataError(f"{path}, row 1: more cells than the header has names") from None
+    except (ValueError, OSError):
+        pass  # the reader below says why
+    try:
         for chunk in pd.read_csv(path, chunksize=_CHUNK, low_memory=False):
-            if not isinstance(chunk.index, pd.RangeIndex):
-                raise DataError(f"{path}, row {rows + 1}: more cells than the header has names")
             rows += len(chunk)
     except (ValueError, OSError) as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"{path} is not a CSV table: {' '.join(str(error).split())}") from None
     if not rows:
         raise DataError(f"{path} has no rows")
@@ -108,10 +115,13 @@ def _columns(path: Path, names: Sequence[str]) -> list[list[str]]:
 
     header = list(pd.read_csv(path, nrows=0).columns)
     at = [header.index(name) for name in names]
+    order = [sorted(at).index(each) for each in at]  # usecols keeps the order of the file
     parts: list[list[str]] = []
-    for chunk in pd.read_csv(path, usecols=at, dtype=str, keep_default_na=False, chunksize=_CHUNK):
-        order = [sorted(at).index(each) for each in at]  # usecols keeps the order of the file
-        parts += chunk.iloc[:, order].fillna("").to_numpy().tolist()
+    try:
+        for chunk in pd.read_csv(path, usecols=at, dtype=str, keep_default_na=False, chunksize=_CHUNK):
+            parts += chunk.iloc[:, order].fillna("").to_numpy().tolist()
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} is not a CSV table: {' '.join(str(error).split())}") from None
     return parts
 
 
@@ -202,32 +212,68 @@ def _wrong(text: str, metric: Metric, named: bool) -> str:
         return ""
     if not _is_number(text):
         return f"{metric.name} needs numbers, found {text!r:.60}"
-    if metric.takes == "nonnegative" and float(text) < 0:
+    if metric.takes == "nonnegative" and number_of(text) < 0:
         return f"{metric.name} needs values >= 0, found {text!r:.60}"
-    if metric.takes == "probability" and not 0 <= float(text) <= 1:
+    if metric.takes == "probability" and not 0 <= number_of(text) <= 1:
         return f"{metric.name} needs values between 0 and 1, found {text!r:.60}"
     return ""
 
 
 def _is_number(text: str) -> bool:
     try:
-        return abs(float(text)) <= MAX_ABS
+        return abs(number_of(text)) <= MAX_ABS
     except ValueError:
         return False
 
 
+def _same_classes(
+    files: Files, targets: Sequence[str], learned: Sequence[Sequence[str]], answers: Sequence[Sequence[str]]
+) -> None:
+    """Where a target has names, both tables have the same two: their order decides which one is 1."""
+    for at, name in enumerate(targets):
+        one, other = ({canonical(row[at]) for row in rows} for rows in (learned, answers))
+        if not (all(map(_is_number, one)) and all(map(_is_number, other))) and _known(one, other) != one:
+            shown = f"{sorted(other)[:3]} and {sorted(one)[:3]}"
+            raise DataError(f"{files.answers} and {files.train}, column {name!r}: other classes, {shown}")
+
+
+def _known(one: Iterable[str], other: Iterable[str]) -> set[str]:
+    """The labels of ``other`` as ``one`` spells them."""
+    return set(map(Labels(one), other))
+
+
 def _check_truth(path: Path, targets: Sequence[str], rows: Sequence[Sequence[str]], metric: Metric) -> None:
     """The answers tell good predictions from bad ones."""
-    kinds = [Counter(canonical(row[at]) for row in rows) for at in range(len(targets))]
+    kinds = [{_value(row[at]) for row in rows} for at in range(len(targets))]
     for name, found in zip(targets, kinds, strict=True):
         if metric.name in _TWO_CLASSES and len(found) != 2:
-            shown = sorted(found)[:5]
+            shown = sorted(map(_shown, found))[:5]
             raise DataError(f"{path}, column {name!r}: {metric.name} needs two classes, found {shown}")
         if metric.name in _ONE_VALUE and len(found) == 1:
             raise DataError(f"{path}, column {name!r}: {metric.name} of a single value is not defined")
+    if len(rows) > 1 and all(len(found) == 1 for found in kinds):
+        only = f"{_shown(*kinds[0])!r:.60}"
+        raise DataError(f"{path}, column {targets[0]!r}: all answers are {only}: a constant is perfect")
+    table = columns_of(metric.name, rows)
     if metric.columns == "classes":
-        table = columns_of(metric.name, rows)
         wrong = np.flatnonzero((table.sum(axis=1) != 1) | (table.max(axis=1) != 1))
         if len(targets) < 2 or len(wrong):
             row = f", row {wrong[0] + 1}" if len(wrong) else ""
             raise DataError(f"{path}{row}: {metric.name} needs one column of 0 and 1 for each class")
+        return
+    for at, name in enumerate(targets):
+        best = score_of(metric.name, table[:, [at]], table[:, [at]])
+        if not abs(best - metric.ideal) <= _ROUNDING:
+            raise DataError(
+                f"{path}, column {name!r}: the answers themselves have a {metric.name} of {best:g}, not of "
+                f"{metric.ideal:g}"
+            )
+
+
+def _value(text: str) -> float | str:
+    """What a cell means: ``1`` and ``1e0`` are one value."""
+    return number_of(text) if _is_number(text) else canonical(text)
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"

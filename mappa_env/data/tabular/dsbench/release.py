@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mappa_env.data.files import regular
+from mappa_env.data.rows import prompt_of, storable
 from mappa_env.data.store import SPLITS
 from mappa_env.data.tabular.dsbench.competitions import competitions
 from mappa_env.errors import DataError, DataMissingError
@@ -31,7 +33,7 @@ _OF_COLUMNS = {
     "mae": "mean_mae",
 }
 """Metric of one target column -> the metric of several."""
-_NAME = re.compile(r"[A-Za-z0-9][\w-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _SAMPLES = (
     re.compile(r"sample.*(submission|solution).*\.csv", re.IGNORECASE),
     re.compile(r"gender_submission\.csv"),
@@ -65,17 +67,20 @@ class Release:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Raises DataMissingError, and DataError for malformed JSON files."""
+        """Raises DataMissingError, and DataError for a file that is no JSON at all."""
         self.folder = folder
         self._data = self._needed("data_resplit")
         self._answers = self._needed("answers")
         self._texts = self._found("task")
         self._rows: dict[str, Mapping[str, Any]] = {}
+        self._refused: dict[str, str] = {}
+        self.unreadable: dict[str, dict[str, str]] = {}
+        """Split -> file and line of a row that names no competition -> why it is left out."""
         self._split_of = {name: each.split for name, each in competitions().items()}
         for part in SPLITS:
-            for name, row in self._listed(part):
-                self._rows[name] = row
-                self._split_of.setdefault(name, part)
+            self.unreadable[part] = {}
+            for where, line in self._listed(part):
+                self._take(part, where, line)
         cleaned = self._found(CLEANED)
         self._cleaned: Mapping[str, Any] = {} if cleaned is None else _json(cleaned)
 
@@ -92,6 +97,11 @@ class Release:
             raise DataError(f"{missing[0] if folder.is_dir() else folder} does not exist")
         return Files(*tables, _sample(folder), answers)
 
+    def absent(self, name: str) -> bool:
+        """Whether the release has neither tables nor answers of a competition that it should have."""
+        folders = self._data / name, self._answers / name
+        return name in self._split_of and not any(folder.is_dir() for folder in folders)
+
     def metric(self, name: str, targets: Sequence[str]) -> str:
         """The metric of a competition. Raises DataError if nothing names one that is offered."""
         if name in competitions():
@@ -107,10 +117,12 @@ class Release:
 
     def text(self, name: str, known: Sequence[str]) -> str:
         """The competition's text. ``known``: all columns of its tables. Raises DataError if it has none."""
+        if name in self._refused:
+            raise DataError(self._refused[name])
         about = self._about(name)
         cleaned = about.get("cleaned_prompt")
         if isinstance(cleaned, str) and cleaned.strip() and _foreign(about, known) is None:
-            return cleaned.strip()
+            return storable(f"cleaned_prompt of {name} in {CLEANED}", cleaned.strip())
         if name in self._rows:
             return str(self._rows[name]["prompt"]).strip()
         path = None if self._texts is None else self._texts / f"{name}.txt"
@@ -122,7 +134,7 @@ class Release:
             raise DataError(f"{path} is not readable UTF-8 text: {error}") from None
         if not text:
             raise DataError(f"{path} is empty")
-        return text
+        return storable(str(path), text)
 
     def corrections(self, name: str, metric: str, family: str, known: Sequence[str]) -> Iterator[str]:
         """What the JSON files say wrongly about a competition, and what counts instead."""
@@ -144,13 +156,26 @@ class Release:
         about = self._cleaned.get(name)
         return about if isinstance(about, dict) else {}
 
-    def _listed(self, split: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _take(self, split: str, where: str, line: str) -> None:
+        """Keep a row, or the reason why it is left out: under its name, if it has one."""
+        try:
+            name, row = _row(line)
+        except DataError as error:
+            self.unreadable[split][where] = str(error)
+            return
+        self._split_of.setdefault(name, split)
+        try:
+            self._rows[name] = {**row, "prompt": prompt_of(row)}
+        except DataError as error:
+            self._refused[name] = f"{where}: {error}"
+
+    def _listed(self, split: str) -> Iterator[tuple[str, str]]:
         path = self._found(f"dsbench_modeling_{split}.json")
         if path is None:
             return
         for number, line in enumerate(_text(path).split("\n"), 1):
             if line.strip():
-                yield _row(line, f"{path}, line {number}")
+                yield f"{path}, line {number}", line
 
     def _found(self, name: str) -> Path | None:
         return next((path for level in _LEVELS for path in sorted(self.folder.glob(f"{level}{name}"))), None)
@@ -167,7 +192,8 @@ class Release:
 
 def _sample(folder: Path) -> Path:
     """The sample submission, whose name differs between competitions. Raises DataError."""
-    others = [path for path in sorted(folder.glob("*.csv")) if path.name not in ("train.csv", "test.csv")]
+    tables = ("train.csv", "test.csv")
+    others = [path for path in sorted(folder.glob("*.csv")) if path.name not in tables and path.is_file()]
     for pattern in _SAMPLES:
         found = [path for path in others if pattern.fullmatch(path.name)]
         if len(found) > 1:
@@ -190,21 +216,22 @@ def _same(one: str, other: str) -> bool:
     return one == other or (one in METRICS and METRICS[one].function is METRICS[other].function)
 
 
-def _row(line: str, where: str) -> tuple[str, Mapping[str, Any]]:
+def _row(line: str) -> tuple[str, Mapping[str, Any]]:
+    """The name of the competition and its row. Raises DataError."""
     try:
         row = json.loads(line)
-        name, text = row["metadata"]["task_id"], row["prompt"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{where}: a row needs 'prompt' and 'metadata.task_id' ({error!r}).") from None
-    if not isinstance(text, str) or not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise DataError(f"{where}: 'metadata.task_id' must name a competition, found {name!r}.")
+        name = row["metadata"]["task_id"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"a row needs 'prompt' and 'metadata.task_id' ({error!r:.200}).") from None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise DataError(f"'metadata.task_id' must name a competition, found {name!r:.100}.")
     return name, row
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not readable JSON: {error}") from None
     if not isinstance(value, dict):
         raise DataError(f"{path} must hold an object, found {type(value).__name__}.")
@@ -212,6 +239,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
+    regular(path)
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

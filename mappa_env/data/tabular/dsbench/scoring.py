@@ -11,6 +11,7 @@ import dataclasses
 import math
 import os
 import stat
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ from mappa_env.data.tabular.dsbench.competitions import competitions
 from mappa_env.errors import DataError, DataMissingError, nearest
 from mappa_env.grading.metrics import metric_named
 from mappa_env.grading.rpg import gain, rpg
-from mappa_env.grading.submission import score_submission
+from mappa_env.grading.spelling import number
+from mappa_env.grading.submission import best_score, score_submission
 from mappa_env.types import Task
 
 BEST, BASELINE, RESULT = "GT", "baseline", "result.txt"
@@ -99,8 +101,9 @@ def score_folder(folder: Path, task_of: TaskOf, tables: Path | None = None) -> l
     model's table. Submissions need ``task_of``; without ``tables`` it also gives baseline and best score.
     Raises DataMissingError, DataError.
     """
-    if not folder.is_dir():
-        raise DataMissingError(f"{folder} is not a folder.")
+    _check_folder(folder)
+    if tables is not None:
+        _check_folder(tables)
     folder = folder / ARCHIVE if (folder / ARCHIVE).is_dir() else folder
     folders = [
         path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith((".", "__"))
@@ -117,13 +120,26 @@ def score_folder(folder: Path, task_of: TaskOf, tables: Path | None = None) -> l
     return [_of_submissions(folder, task_of, tables)]
 
 
+def _check_folder(path: Path) -> None:
+    """Raise DataMissingError, with the remedy, for anything but a folder."""
+    if path.is_file() and zipfile.is_zipfile(path):
+        raise DataMissingError(
+            f"{path} is a zip archive; unpack it with: unzip {path.name} -d FOLDER, and name that folder."
+        )
+    if not path.is_dir():
+        raise DataMissingError(f"{path} is not a folder.")
+
+
 def _of_results(folder: Path, tables: Path) -> Report:
     best, baseline = _table(tables / BEST), _table(tables / BASELINE)
     found = _results(folder)
     rows = []
     for name, each in competitions().items():
         row = Row(name, each.published, "missing", None, baseline[name], best[name])
-        rows.append(row if name not in found else _judged(row, found[name]))
+        result = found.get(name)
+        if isinstance(result, str):
+            row = dataclasses.replace(row, status="unreadable", reason=result)
+        rows.append(_judged(row, result) if isinstance(result, float) else row)
     return Report(folder.name, tuple(rows), _unknown(found))
 
 
@@ -159,8 +175,8 @@ def _graded(
     task: Task, path: Path, baselines: Mapping[str, float] | None, bests: Mapping[str, float] | None
 ) -> Row:
     answers = task.truth["answers_csv"]
-    baseline = baselines[task.id] if baselines else _sample(task)
-    best = bests[task.id] if bests else score_submission(task, answers.encode()).score
+    baseline = baselines[task.id] if baselines else sample_score(task)
+    best = bests[task.id] if bests else best_score(task)
     row = Row(task.id, task.metric, "ok", None, baseline, best)
     try:
         data = _content(path, _SPARE + 8 * len(answers))
@@ -173,7 +189,7 @@ def _graded(
     )
 
 
-def _sample(task: Task) -> float:
+def sample_score(task: Task) -> float:
     """The score of the sample submission. Raises DataError if it has none."""
     content = task.files["sample_submission.csv"]
     if isinstance(content, Path):
@@ -199,21 +215,25 @@ def _table(folder: Path) -> Mapping[str, float]:
             f"{folder / missing[0] / RESULT} does not exist ({len(missing)} of {len(competitions())} results "
             f"are missing). DSBench's {ARCHIVE}.zip has {BEST} and {BASELINE}; name its folder with --tables."
         )
-    wrong = [name for name in competitions() if not math.isfinite(found[name])]
-    if wrong:
-        raise DataError(f"{folder / wrong[0] / RESULT} must be a finite number, found {found[wrong[0]]}.")
-    return found
+    numbers = {}
+    for name, result in found.items():
+        if isinstance(result, str):
+            raise DataError(result)
+        if name in competitions() and not math.isfinite(result):
+            raise DataError(f"{folder / name / RESULT} must be a finite number, found {result}.")
+        numbers[name] = result
+    return numbers
 
 
-def _results(folder: Path) -> dict[str, float]:
-    """Name -> number, of each subfolder with a result. Raises DataError for anything but a number."""
-    found = {}
+def _results(folder: Path) -> dict[str, float | str]:
+    """Name -> number, of each subfolder with a result; a text says why the file holds none."""
+    found: dict[str, float | str] = {}
     for path in sorted(folder.glob(f"*/{RESULT}")):
         try:
             text = _content(path, _MAX_RESULT).decode("ascii").strip()
-            found[path.parent.name] = float(text)
+            found[path.parent.name] = number(text)
         except (OSError, ValueError) as error:
-            raise DataError(f"{path} must hold one number: {error}") from None
+            found[path.parent.name] = f"{path} must hold one number: {error}"
     return found
 
 

@@ -20,7 +20,10 @@ from mappa_env.types import Task
 
 
 class DSBenchTasks:
-    """The usable competitions of a release. ``skipped``: name -> why a competition is not in ``ids``."""
+    """The usable competitions of a release.
+
+    ``skipped``: name, or file and line of a row without one -> why it is not in ``ids``.
+    """
 
     name = "dsbench"
 
@@ -39,9 +42,12 @@ class DSBenchTasks:
                 self.skipped[name] = str(error)
             else:
                 ids.append(name)
+        for part, rows in release.unreadable.items():
+            if split in (part, "all"):
+                self.skipped |= rows
         self._ids = tuple(ids)
         if not ids:
-            raise DataError(f"{release.folder} has no usable competition ({split}). {_some(self.skipped)}")
+            raise DataError(none_usable(release, split, self.skipped))
 
     @property
     def ids(self) -> Sequence[str]:
@@ -145,11 +151,14 @@ def _reason(
         check(files, Layout(ids, targets, dict(aliases), columns), metric)
     except DataError as error:
         return str(error)
+    except Exception as error:  # noqa: BLE001  (what trips a check leaves out one competition, not the release)
+        return f"{files.answers} and {files.train}, columns {list(targets)}: {type(error).__name__}: {error}"
     return ""
 
 
-def _some(skipped: Mapping[str, str], most: int = 3) -> str:
-    """Some of the reasons, first of those competitions that are there."""
-    ordered = sorted(skipped.items(), key=lambda item: item[1].endswith("does not exist"))
+def none_usable(release: Release, split: str, skipped: Mapping[str, str], most: int = 3) -> str:
+    """Why a release has no task: some of the reasons, first of those competitions that are there."""
+    ordered = sorted(skipped.items(), key=lambda item: release.absent(item[0]))
     shown = "; ".join(f"{name}: {reason}" for name, reason in ordered[:most])
-    return f"{shown}; and {len(skipped) - most} more." if len(skipped) > most else f"{shown}."
+    more = f"; and {len(skipped) - most} more" if len(skipped) > most else ""
+    return f"{release.folder} has no usable competition ({split}). {shown}{more}."

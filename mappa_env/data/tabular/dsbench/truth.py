@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from mappa_env.data.tabular.baseline import Truth, constant_score, reference_score
+from mappa_env.data.tabular.cells import filled, targets_in
 from mappa_env.data.tabular.dsbench.layout import Layout, columns_for
 from mappa_env.data.tabular.dsbench.release import Files
 from mappa_env.errors import DataError
@@ -31,12 +32,13 @@ def _data_errors(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def careful(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return function(*args, **kwargs)
-        except (ValueError, TypeError, KeyError, IndexError, OSError, csv.Error) as error:
+        except (ValueError, TypeError, LookupError, ArithmeticError, OSError, csv.Error) as error:
             if isinstance(error, DataError):
                 raise
+            name = next(each.answers.parent.name for each in args if isinstance(each, Files))
             raise DataError(
-                f"the files of a competition cannot be used, or changed since they were checked: {error}. "
-                "Add them again with: mappa-env data add dsbench PATH"
+                f"the files of {name} passed their checks, but cannot be used: {error}. If they changed "
+                "since, check them again with: mappa-env data add dsbench PATH"
             ) from error
 
     return careful
@@ -107,10 +109,8 @@ def _answers(path: Path, wanted: tuple[str, ...], truth: Truth) -> str:
 
 
 def _known(path: Path, targets: tuple[str, ...]) -> list[list[str]]:
-    import pandas as pd
-
-    table = pd.read_csv(path, usecols=list(targets), dtype=str)
-    rows: list[list[str]] = table[list(targets)].dropna().to_numpy().tolist()
+    table = targets_in(path, targets)
+    rows: list[list[str]] = table[filled(table)].to_numpy().tolist()
     return rows
 
 
