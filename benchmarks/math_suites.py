@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
+import functools
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +15,53 @@ from typing import Any, NamedTuple
 
 from mappa_env.parsing import last_boxed, split_thinking
 
-SUITES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "Math-Verify": (("tests/test_*.py", "math_verify"), ("tests/test_*.py", "compare_strings")),
-    "TRL": (("tests/test_rewards.py", "trl.rewards"),),
-    "open-r1": (("tests/test_rewards.py", "open_r1.rewards"),),
-    "SkyRL": (("skyrl-gym/tests/test_aime.py", "skyrl_gym"),),
-    "verifiers": (("tests/test_math_rubric.py", "verifiers"),),
-    "Hendrycks MATH": (("modeling/math_equivalence_test.py", "is_equiv"),),
-    "verl": (("tests/utils/reward_score/**/test_*math*.py", "verl"),),
-    "rLLM": (("tests/**/test_*.py", "rllm"), ("cookbooks/math/test.py", "rllm")),
+
+class Source(NamedTuple):
+    """A repository at a commit, and (pattern of a path, a word in the file) of its tests."""
+
+    repository: str
+    commit: str
+    places: tuple[tuple[str, str], ...]
+
+
+SUITES: Mapping[str, Source] = {
+    "Math-Verify": Source(
+        "huggingface/Math-Verify",
+        "5d148cfaaf99214c2e4ffb4bc497ab042c592a7a",
+        (("tests/test_*.py", "math_verify"), ("tests/test_*.py", "compare_strings")),
+    ),
+    "TRL": Source(
+        "huggingface/trl",
+        "f2cd57710ae345ea6428ae95363267fcf38a3dc8",
+        (("tests/test_rewards.py", "trl.rewards"),),
+    ),
+    "open-r1": Source(
+        "huggingface/open-r1",
+        "1416fa0cf21595d2083b399a2a0bbddd7f6e9563",
+        (("tests/test_rewards.py", "open_r1.rewards"),),
+    ),
+    "SkyRL": Source(
+        "NovaSky-AI/SkyRL",
+        "a9564572eb8e91076be43c1bd5e4615e3de17265",
+        (("skyrl-gym/tests/test_aime.py", "skyrl_gym"),),
+    ),
+    "verifiers": Source(
+        "PrimeIntellect-ai/verifiers",
+        "a60a606ecc4d309247edf9ff92c3eabca362781f",
+        (("tests/test_math_rubric.py", "verifiers"),),
+    ),
+    "Hendrycks MATH": Source(
+        "hendrycks/math",
+        "985bdc1696e88e8643f081a0ff4719da39f2ae2a",
+        (("modeling/math_equivalence_test.py", "is_equiv"),),
+    ),
+    "rLLM": Source(
+        "rllm-org/rllm",
+        "9beb6e0f676a46d38858991fd79ac5f8e0b16d4c",
+        (("tests/*/test_*.py", "rllm"), ("tests/test_*.py", "rllm"), ("cookbooks/math/test.py", "rllm")),
+    ),
 }
-"""Suite -> (path below a checkout, a word in the file) of its tests."""
+"""Suite -> where it comes from."""
 
 _MATH = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 _WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z\\{}]+[A-Za-z]{2,}")
@@ -53,24 +93,55 @@ class _Raw(NamedTuple):
 
 
 def suites_in(folder: Path) -> Iterator[Suite]:
-    """The suites of which ``folder`` has a checkout, up to two folders down."""
-    for name, places in SUITES.items():
+    """All suites, as of their commits, from the clones in ``folder``. Exits if one is missing or empty."""
+    for name, source in SUITES.items():
+        clone = Clone(folder, source)
         suite = Suite(name, [], [])
-        seen: set[Path] = set()
-        for pattern, word in places:
-            for level in ("*", "*/*"):
-                for path in sorted(folder.glob(f"{level}/{pattern}")):
-                    text = path.read_text(encoding="utf-8", errors="replace")
-                    if path not in seen and word in text:
-                        seen.add(path)
-                        _collect(suite, ast.parse(text))
+        for path in clone.paths():
+            words = [word for pattern, word in source.places if fnmatch.fnmatch(path, pattern)]
+            if words and any(word in clone.text(path) for word in words):
+                _collect(suite, ast.parse(clone.text(path)))
         verdicts: dict[tuple[tuple[str, ...], str], set[bool]] = {}
         for case in suite.cases:
             verdicts.setdefault((case.golds, case.box), set()).add(case.expected)
         # Where the same pair is right and wrong, what surrounds the answer made the difference.
         suite.left_out += [box for (_, box), found in verdicts.items() if len(found) > 1]
         suite.cases = [Case(*pair, *found) for pair, found in verdicts.items() if len(found) == 1]
+        if not suite.cases:
+            sys.exit(f"{name}: no pair of gold and answer in {source.repository} at {source.commit}.")
         yield suite
+
+
+class Clone:
+    """A git clone below a folder, up to two folders down, bare or not, that has a source's commit."""
+
+    def __init__(self, folder: Path, source: Source) -> None:
+        places = (each for level in ("*", "*/*", "*/*/*") for each in sorted(folder.glob(level)))
+        folders = (each for each in places if (each / "HEAD").is_file())
+        self._git = next((each for each in folders if self._has(each, source.commit)), None)
+        self._commit = source.commit
+        if self._git is None:
+            sys.exit(
+                f"{folder} has no clone of {source.repository} with the commit {source.commit}. Get it:\n"
+                f"git clone https://github.com/{source.repository} {folder / source.repository}"
+            )
+
+    def paths(self) -> list[str]:
+        """All files of the commit."""
+        return self._run(self._git, "ls-tree", "-r", "--name-only", self._commit).stdout.splitlines()
+
+    @functools.cache  # noqa: B019 - a handful of clones
+    def text(self, path: str) -> str:
+        """A file of the commit."""
+        return self._run(self._git, "show", f"{self._commit}:{path}").stdout
+
+    def _has(self, folder: Path, commit: str) -> bool:
+        return self._run(folder, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+    @staticmethod
+    def _run(folder: Path | None, *words: str) -> subprocess.CompletedProcess[str]:
+        command = ["git", "--git-dir", str(folder), *words]
+        return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
 
 
 def _collect(suite: Suite, tree: ast.Module) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mappa_env.grading.latex import CLOSE, GROUP, OPEN, balanced, clean
-from mappa_env.grading.numbers import Number, read_number
+from mappa_env.grading.latex import CLOSE, DOLLAR, GROUP, OPEN, balanced, clean
+from mappa_env.grading.naming import defines, is_name
+from mappa_env.grading.numbers import Number, read_number, same_number
+from mappa_env.grading.units import joins
 
 Kind = Literal["list", "named", "set", "()", "[]", "(]", "[)", "union"]
 
@@ -17,8 +19,6 @@ LONGEST = 2000
 """Characters of the longest text that is read."""
 MOST_ITEMS = 64
 MAX_DEPTH = 8
-MAX_SYMBOL = 40
-"""Characters of the longest left side of ``x = 5`` that is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,14 @@ _LABEL = re.compile(rf"(?:{OPEN} ?\(([A-Z])\) ?{CLOSE}|\(([A-Z])\))[ .:]*(?=[^] 
 _LETTER = re.compile(r"(?:(?:choice|option|answer) )?\(?([A-Z])\)?\.?", re.IGNORECASE)
 _JOIN = re.compile(rf"{OPEN} ?,? ?(?:and|or) ?{CLOSE}|(?<![A-Za-z\\])(?:, ?)?(?:and|or)(?![a-z])")
 _BASED = re.compile(r"([0-9][0-9A-F.]*) ?_ ?(?:\{ ?([0-9]{1,2}) ?\}|([0-9]{1,2}))")
-_GROUPED = re.compile(r"[+-]?\$?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?%?")
+_GROUPED = re.compile(rf"[+-]?[${DOLLAR}]?[1-9][0-9]{{0,2}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?%?")
 _RELATION = re.compile(r"[<>≤≥]")
-_SYMBOL = re.compile(
-    r"(?:\\[A-Za-z]+(?![A-Za-z])|[A-Za-z]|_[A-Za-z0-9]|_ ?\{[^{}]*\}|\([A-Za-z0-9, -]*\)|"
-    r"\|[A-Za-z0-9+ -]*\||[{}':, ])+"
-)
 _PROSE = re.compile(rf"[A-Za-z{OPEN}{CLOSE} ,.;:!?'\"-]+")
+_NEXT = re.compile(r"[+-]?[0-9][0-9.,]* +[A-Za-z]")
+"""A number and, after a space, the symbol of the next statement."""
+_ARROW = re.compile(
+    r"\\(?:[A-Za-z]*arrow|to|implies|iff|therefore|because|quad|land|lor|wedge|vee)(?![A-Za-z])|[→⇒⟹⇔⟺∴∵∧∨]"
+)
 _PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[ ,.'-]+[A-Za-z]+)*[.!]?")
 _LONG_WORD = re.compile(r"[A-Za-z]{3}")
 _FLIP = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
@@ -94,6 +95,55 @@ def read_answer(text: str) -> Answer | None:
     if not balanced(text):
         return None
     return _read(text, 0)
+
+
+def result(text: str) -> Answer | None:
+    """The right side of ``m + n = 23``, whose left side defines what is asked for; None for anything else."""
+    parts = _steps(text)
+    if parts is None or len(parts) < 2 or not (defines(parts[0]) or read_number(parts[0]) is not None):
+        return None
+    if not any(c.isalpha() for part in parts[:-1] for c in part):
+        return None
+    found = _read(parts[-1], 1)
+    return found if found is not None and _agree(parts[:-1], found) else None
+
+
+def relates(text: str) -> bool:
+    """Whether it is an equation, or another statement, rather than a value."""
+    return len(_cut(text)[0]) > 1
+
+
+def _agree(steps: Iterable[str], found: Answer) -> bool:
+    """Whether no step is a number other than the result, or begins a new statement.
+
+    So not in ``x = 13 = 12``, ``x = 7 so y = 5`` and ``x = 7 y = 5``.
+    """
+    for n, step in enumerate(steps):
+        number = read_number(step.strip())
+        if number is not None and not (isinstance(found, Number) and same_number(number, found)):
+            return False
+        if n and number is None and (joins(step) or _NEXT.fullmatch(step.strip()) or _ARROW.search(step)):
+            return False
+    return True
+
+
+def _steps(text: str) -> list[str] | None:
+    """The parts of a chain of equals, without approximations at its end; None if it is anything else."""
+    parts, marks = _cut(text)
+    if not marks or not set(marks) <= {"=", "≈"}:
+        return None
+    at = next((n for n, mark in enumerate(marks) if mark == "≈"), 0)
+    if at == 0:
+        return parts if "≈" not in marks or len(parts) == 2 else None
+    return parts[: at + 1]  # x = 1/3 ≈ 0.33
+
+
+def _cut(text: str) -> tuple[list[str], list[str]]:
+    """The sides of the relations that are outside brackets, and their signs."""
+    depths = _depths(text)
+    marks = [(i, c) for i, c in enumerate(text) if c in "=≈∈<>≤≥≠" and depths[i] == 0]
+    cuts = [-1, *(i for i, _ in marks), len(text)]
+    return [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)], [c for _, c in marks]
 
 
 def leaves(answer: Answer) -> Iterator[Number | Words | Infinity | Expression]:
@@ -123,6 +173,9 @@ def _read(text: str, depth: int) -> Answer | None:
         return found
     if _is_marked(text):
         return _read(text[1:-1], depth + 1)
+    bare = text.strip(DOLLAR)
+    if bare != text and not _split(text, ",")[1:] and read_number(bare) is None:
+        return _read(bare, depth + 1)
     for separator in ("∪", ";", "or", ","):
         parts = _split(text, separator)
         if len(parts) > 1:
@@ -143,7 +196,7 @@ def _bare(text: str) -> str:
         text = text.strip().strip("$").strip()
         if text.endswith((".", ",")) and not text.endswith("..."):
             text = text[:-1]
-        if text.startswith(r"\(") and text.endswith(r"\)"):
+        if text.startswith(r"\(") and text.endswith(r"\)") and _spans(text[1:-2] + ")"):
             text = text[2:-2]
         if text.startswith("{") and text.endswith("}") and _spans(text) and not _split(text[1:-1], ",")[1:]:
             text = text[1:-1]
@@ -213,9 +266,10 @@ def _depths(text: str) -> list[int]:
 
 
 def _spans(text: str) -> bool:
-    """Whether the first bracket is closed by the last character."""
+    """Whether the last character is what closes the first one, a bracket: not so in ``(x+1)(x-1)``."""
     depths = _depths(text)
-    return all(depth > 0 for depth in depths) and depths[-1] == 1
+    closed = (i for i, (c, depth) in enumerate(zip(text, depths, strict=True)) if c in ")]}" and depth == 1)
+    return bool(text) and depths[0] > 0 and next(closed, -1) == len(text) - 1
 
 
 def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
@@ -250,35 +304,23 @@ def _name(part: str) -> str:
     """The symbol to which a part assigns a value; empty if it does not."""
     left, equals, _ = part.partition("=")
     left = left.strip()
-    return left if equals and _is_symbol(left) else ""
-
-
-def _is_symbol(text: str) -> bool:
-    """Whether the text only names something: ``x_1``, ``f(2)``, ``(p, q)``, ``AB : CD``; not ``x + y``."""
-    return len(text) <= MAX_SYMBOL and bool(_SYMBOL.fullmatch(text)) and text.upper() != text.lower()
+    return left if equals and is_name(left) else ""
 
 
 def _relation(text: str, depth: int) -> Answer | None:
     """The value of ``x = 5``, ``x ≈ 5`` or ``x ∈ {1, 2}``, the interval of ``0 < x ≤ 1``; else None."""
-    depths = _depths(text)
-    marks = [(i, c) for i, c in enumerate(text) if c in "=≈∈<>≤≥≠" and depths[i] == 0]
+    parts, marks = _cut(text)
     if not marks:
         return None
-    kinds = {c for _, c in marks}
-    cuts = [-1, *(i for i, _ in marks), len(text)]
-    parts = [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)]
-    if kinds <= set("<>≤≥"):
-        return _interval(parts, [c for _, c in marks], depth)
-    if kinds == {"∈"} and len(parts) == 2 and _is_symbol(parts[0]):
+    if set(marks) <= set("<>≤≥"):
+        return _interval(parts, marks, depth)
+    if marks == ["∈"] and is_name(parts[0]):
         return _read(parts[1], depth + 1)
-    if not kinds <= {"=", "≈"}:
+    chain = _steps(text)
+    if chain is None or (chain[0] and not is_name(chain[0])):
         return None
-    approximate = next((n for n, (_, c) in enumerate(marks) if c == "≈"), None)
-    if approximate is not None and approximate > 0:
-        parts = parts[: approximate + 1]  # x = 1/3 ≈ 0.33
-    first, last = parts[0], parts[-1]
-    value = _read(last, depth + 1)
-    if value is None or (first and not _is_symbol(first)):
+    value = _read(chain[-1], depth + 1)
+    if value is None or not _agree(chain[:-1], value):
         return None
     return Expression(value.text, text) if isinstance(value, Expression) else value
 

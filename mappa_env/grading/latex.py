@@ -12,6 +12,10 @@ OPEN, CLOSE = "⟦", "⟧"
 """Around text, such as a unit or a word, of any of LaTeX's text commands."""
 GROUP = "\x01"
 r"""``{,}`` and ``,\!``, which separate thousands and never items."""
+DOLLAR = "\x03"
+r"""``\$``, money; a bare ``$`` is around mathematics."""
+UNIT_LETTERS = "mgshlLNJWVAKCF€£¥"
+"""The only letters that are units when they stand alone in a text command; any other is a variable."""
 BREAK = "\x02"
 r"""``\\\\``, a new line of a matrix."""
 
@@ -19,7 +23,7 @@ _CHARS = str.maketrans(
     {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}  # full width
     | {"−": "-", "–": "-", "—": "-", "‐": "-", "⁄": "/", "÷": "/", "·": "×", "⋅": "×", "⩽": "≤", "⩾": "≥"}
     | dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\t\r\n~", " ")
-    | dict.fromkeys(f"\u200b\u2060\ufeff{OPEN}{CLOSE}{GROUP}{BREAK}")
+    | dict.fromkeys(f"\u200b\u2060\ufeff{OPEN}{CLOSE}{GROUP}{BREAK}{DOLLAR}")
 )
 _COLOR = re.compile(r"\\(?:text)?color *\{[A-Za-z0-9!]{0,20}\}")
 _TEXT = frozenset(
@@ -76,17 +80,18 @@ _NAMES = {
     },
     **{"lparen": "(", "rparen": ")", "lbrack": "[", "rbrack": "]", "euro": "€", "pounds": "£"},
 }
-_SYMBOLS = re.compile(r"<=|>=|!=|\\%|\\\$|\{ *, *\}")
-_AS = {"<=": "≤", ">=": "≥", "!=": "≠", r"\%": "%", r"\$": "$"}
+_SYMBOLS = re.compile(r"\\not *=|<=|>=|!=|\\%|\\\$|\{ *, *\}")
+_AS = {r"\not=": "≠", "<=": "≤", ">=": "≥", "!=": "≠", r"\%": "%", r"\$": DOLLAR}
 _THOUSANDS = re.compile(r", ?\\! ?(?=[0-9]{3}(?![0-9]))")
 _LOOSE_DOLLAR = re.compile(r"(?<= )\$|\$(?= )")
 _SHORT_FRACTION = re.compile(r"\\frac *([0-9])(?= *[0-9{\\])")
 _SHORT_BOTTOM = re.compile(r"(\\frac *\{[^{}]*\}) *([0-9A-Za-z])")
 _SHORT_ROOT = re.compile(r"\\sqrt *([0-9A-Za-z])")
+_LONE = re.compile(rf"{OPEN} ?(?![{UNIT_LETTERS}])([A-Za-z]) ?{CLOSE}")
 _BACK = str.maketrans(
     {"≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∈": r"\in ", "∪": r"\cup ", "∞": r"\infty ", "±": r"\pm "}
     | {"∓": r"\mp ", "≈": r"\approx ", "×": r"\cdot ", "∅": r"\emptyset ", "°": r"^{\circ}", "%": r"\%"}
-    | {BREAK: r"\\", OPEN: r"\text{", CLOSE: "}", GROUP: "{,}", "√": r"\sqrt ", "π": r"\pi "}
+    | {BREAK: r"\\", OPEN: r"\text{", CLOSE: "}", GROUP: "{,}", DOLLAR: r"\$", "√": r"\sqrt ", "π": r"\pi "}
 )
 
 
@@ -96,7 +101,8 @@ def clean(text: str) -> str:
     text = text.replace("\\\\", BREAK if r"\begin" in text else "\\")  # else escaped twice, as in JSON
     text = _fonts(_COLOR.sub("", _THOUSANDS.sub(GROUP, text)))
     text = _COMMAND.sub(lambda found: _NAMES.get(found[1], found[0]), _DROPPED.sub("", text))
-    text = _SYMBOLS.sub(lambda found: _AS.get(found[0], GROUP), _DEGREE.sub("°", text))
+    text = _SYMBOLS.sub(lambda found: _AS.get(found[0].replace(" ", ""), GROUP), _DEGREE.sub("°", text))
+    text = text.replace(f"{OPEN}{DOLLAR}{CLOSE}", DOLLAR)
     text = _SPACE.sub(" ", _LOOSE_DOLLAR.sub(" ", text)).strip(" $")
     text = _SHORT_FRACTION.sub(r"\\frac{\1}", text)
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", _SHORT_BOTTOM.sub(r"\1{\2}", text)).strip().rstrip("\\ ")
@@ -117,7 +123,7 @@ def balanced(text: str) -> bool:
 
 def to_latex(text: str) -> str:
     """Cleaned text as LaTeX again."""
-    return text.translate(_BACK)
+    return _LONE.sub(r" \1 ", text).translate(_BACK)
 
 
 def _fonts(text: str) -> str:

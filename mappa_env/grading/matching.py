@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from itertools import product
 
@@ -13,15 +14,21 @@ from mappa_env.grading.answers import (
     Sequence,
     Words,
     leaves,
-    read_answer,
+    relates,
+    result,
 )
 from mappa_env.grading.numbers import Number, same_number
+from mappa_env.grading.units import said
 
 Pair = tuple[str, str]
 """(gold, answer), as cleaned texts."""
 Equal = Callable[[Pair], bool]
 
 MOST_PAIRS = 64
+
+_STATEMENT = re.compile(
+    r"\\(?:not|neg|lnot|equiv|sim|simeq|cong|propto|n[a-z]*(?:eq|less|gtr|in|sim|cong)|doteq|asymp)(?![A-Za-z])"
+)
 
 
 def questions(gold: Answer, answer: Answer) -> list[Pair]:
@@ -31,7 +38,7 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
     if isinstance(answer, Choice):
         answer = answer.value
     if isinstance(gold, Expression):
-        return [_pair(gold, answer)] if _may_equal(answer) else []
+        return [_pair(gold, answer)] if _may_equal(gold, answer) else []
     if not isinstance(gold, Sequence):
         return []
     golds = dict.fromkeys(leaf for leaf in leaves(gold) if isinstance(leaf, Expression))
@@ -51,13 +58,38 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
     if isinstance(answer, Choice):
         return gold == answer.letter or matches(gold, answer.value, equal)
     if isinstance(gold, Number):
-        found = _result(answer) if isinstance(answer, Expression) else answer
+        found = result(answer.text) if isinstance(answer, Expression) else answer
         return isinstance(found, Number) and same_number(gold, found)
     if isinstance(gold, Words):
         return isinstance(answer, Words) and len(gold.text) > 1 and _folded(gold.text) == _folded(answer.text)
     if isinstance(gold, Sequence):
         return isinstance(answer, Sequence) and _all_match(gold, answer, equal)
-    return isinstance(gold, Expression) and _may_equal(answer) and equal(_pair(gold, answer))
+    return isinstance(gold, Expression) and _may_equal(gold, answer) and equal(_pair(gold, answer))
+
+
+def vote_of(answer: Answer) -> str:
+    """One text for all spellings of an answer whose leaves are numbers or words.
+
+    Units are no part of it: ``12 cm`` and ``12`` are both right for 12. A fraction that is not in lowest
+    terms and a percentage have votes of their own, as the grade may differ. Expressions differ by text.
+    """
+    if isinstance(answer, Number):
+        if answer.reducible is not None:
+            return "/".join(map(str, answer.reducible)) + "%" * answer.percent
+        return f"{answer.value}{'%' * answer.percent}"
+    if isinstance(answer, Words):
+        return answer.text.casefold() if len(answer.text) > 1 else answer.text
+    if isinstance(answer, Choice):
+        return f"({answer.letter.text}) {vote_of(answer.value)}"
+    if not isinstance(answer, Sequence):
+        return text_of(answer)
+    items = [vote_of(item) for item in answer.items]
+    if answer.names:
+        items = [f"{name}={item}" for name, item in zip(answer.names, items, strict=True)]
+    if answer.kind in ("list", "set", "named", "union"):
+        items = sorted(items)
+    inner = ("∪" if answer.kind == "union" else ", ").join(items)
+    return f"{answer.kind[0]}{inner}{answer.kind[1]}" if answer.kind[0] in "([" else inner
 
 
 def text_of(answer: Answer) -> str:
@@ -89,21 +121,32 @@ def _fraction(top: int, bottom: int) -> str:
 
 def _pair(gold: Expression, answer: Answer) -> Pair:
     """An equation is compared with an equation, anything else with a right side."""
-    whole = isinstance(answer, Expression) and answer.equation and ("=" in gold.text or gold.equation)
-    if whole and isinstance(answer, Expression):
-        return gold.equation or gold.text, answer.equation
+    if isinstance(answer, Expression):
+        if answer.equation and ("=" in gold.text or gold.equation):
+            return gold.equation or gold.text, answer.equation
+        if relates(answer.text) and not relates(gold.text):
+            found = result(answer.text)
+            return (gold.equation, answer.text) if found is None else (gold.text, text_of(found))
     return gold.text, text_of(answer)
 
 
-def _may_equal(answer: Answer) -> bool:
-    """Whether algebra may compare an expression with the answer. It takes words for products of letters."""
-    return not isinstance(answer, Words) or len(answer.text) == 1
+def _may_equal(gold: Expression, answer: Answer) -> bool:
+    """Whether algebra may compare a gold with the answer. It takes words for products, and overlooks text.
+
+    Of an equation it takes the right side, so one that is not solved is no answer to a value.
+    """
+    if not isinstance(answer, Expression):
+        return not isinstance(answer, Words) or len(answer.text) == 1
+    (asked, times), (found, own) = said(gold.text), said(answer.text)
+    if not (found <= asked and times == own) or _signs(gold) != _signs(answer):
+        return False
+    solved = answer.equation or gold.equation or relates(gold.text) or not relates(answer.text)
+    return bool(solved) or result(answer.text) is not None
 
 
-def _result(answer: Expression) -> Answer | None:
-    """The right side of ``m + n = 23``, whose left side has a symbol; None for anything else."""
-    left, equals, right = answer.text.rpartition("=")
-    return read_answer(right) if equals and left.upper() != left.lower() else None
+def _signs(answer: Expression) -> set[str]:
+    """The commands that deny or relate."""
+    return set(_STATEMENT.findall(answer.text))
 
 
 def _folded(text: str) -> str:

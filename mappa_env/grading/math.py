@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mappa_env.grading.answers import Answer, Expression, leaves, read_answer
 from mappa_env.grading.latex import clean, to_latex
-from mappa_env.grading.matching import matches, questions
+from mappa_env.grading.matching import matches, questions, vote_of
 from mappa_env.grading.numbers import Number, read_number
 from mappa_env.parsing import last_boxed, split_thinking
 from mappa_env.types import ActionRecord, Outcome, Task
@@ -105,7 +105,7 @@ def alternatives(gold: str) -> list[str]:
     """The accepted answers of a gold: ``["80", "81"]`` for ``"080 or 081 (both were accepted)"``."""
     found = read_gold(gold)
     if len(found.accepted) > 1 or (found.accepted and isinstance(found.accepted[0], Number)):
-        whole = [each.whole if isinstance(each, Number) else None for each in found.accepted]
+        whole = [each.angle if isinstance(each, Number) else None for each in found.accepted]
         if None not in whole:
             return [str(each) for each in whole]
         return [part.strip() for part in _parts(found.text)] if len(whole) > 1 else [found.text]
@@ -182,15 +182,13 @@ class MathGrader:
         return Outcome(score, grade.correct, grade.status, _reason(grade, gold), {"accuracy": score})
 
     def answer(self, actions: Sequence[ActionRecord]) -> str | None:
-        """The content of the last box: an integer in canonical form, else the text without decoration."""
+        r"""The last box in one spelling per value: ``0.5``, ``1/2`` and ``\frac12`` are one answer."""
         last = self._last(actions)
         box = last_boxed(split_thinking(last.action)[1]) if last else None
         if box is None or len(box) > MAX_BOX:
             return None
         read = read_answer(box)
-        if isinstance(read, Number) and read.whole is not None:
-            return str(read.whole)
-        return clean(box) or None
+        return clean(box) or None if read is None else vote_of(read)
 
     def _last(self, actions: Sequence[ActionRecord]) -> ActionRecord | None:
         return next((a for a in reversed(actions) if self._agent in (None, a.agent)), None)

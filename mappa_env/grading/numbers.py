@@ -9,7 +9,8 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from mappa_env.grading.latex import CLOSE, GROUP, OPEN
+from mappa_env.grading.latex import CLOSE, DOLLAR, GROUP, OPEN
+from mappa_env.grading.units import MONEY, WORDS, Unit, joined, same_unit, unit_of
 
 LONGEST = 400
 """Characters of the longest number that is read."""
@@ -19,8 +20,10 @@ _DIGITS = (
     rf"[0-9]{{1,3}}(?: [0-9]{{3}})+|[0-9]+)"
 )
 _WHOLE = rf"(?P<whole>{_DIGITS})"
-_PLAIN = re.compile(rf"{_WHOLE}(?:\.(?P<places>[0-9]*)(?:\\overline *\{{(?P<period>[0-9]+)\}})?)?")
-_POINT = re.compile(r"\.(?P<places>[0-9]*)(?:\\overline *\{(?P<period>[0-9]+)\})?(?<=[0-9}])")
+_PLAIN = re.compile(
+    rf"{_WHOLE}(?:\.(?P<places>[0-9]*)(?:\\(?:overline|bar|dot) *\{{(?P<period>[0-9]+)\}})?)?"
+)
+_POINT = re.compile(r"\.(?P<places>[0-9]*)(?:\\(?:overline|bar|dot) *\{(?P<period>[0-9]+)\})?(?<=[0-9}])")
 _FRACTION = re.compile(
     rf"(?:(?P<whole>[0-9]+) ?)?\\frac ?\{{ ?(?P<top>[+-]? ?{_DIGITS}) ?\}}"
     rf" ?\{{ ?(?P<bottom>[+-]? ?{_DIGITS}) ?\}}"
@@ -30,78 +33,12 @@ _POWER = re.compile(
     r"(?P<value>[0-9]+(?:\.[0-9]*)?)(?: ?× ?10 ?\^ ?(?:\{ ?([+-]?[0-9]{1,3}) ?\}|([0-9]))|"
     r"[eE]([+-]?[0-9]{1,3}))"
 )
+_LEAD = re.compile(rf"[ $]*(?:[+-][ $€£¥{DOLLAR}]*|[€£¥{DOLLAR}][ $€£¥{DOLLAR}]*[+-]? ?)?")
+_SHORT_PERIOD = re.compile(r"\\(overline|bar|dot) *([0-9])")
+_DOTS = re.compile(r"\\dot *\{([0-9])\}([0-9]*)\\dot *\{([0-9])\}")
+"""A period with a dot over its first and its last digit."""
 _LETTER = re.compile(r"\\[A-Za-z]+|[A-Za-z€£¥²³" + OPEN + "]")
 _EXPONENT = re.compile(r" ?(?:\^ ?(?:\{ ?([23]) ?\}|([23]))|([²³]))$")
-_WORD = re.compile(r"[A-Za-z]{3,}(?:[ .-]+[A-Za-z]+)*\.?")
-_MATHS = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "log",
-        "exp",
-        "max",
-        "min",
-        "gcd",
-        "lcm",
-        "mod",
-        "and",
-        "not",
-        "sqrt",
-        "sum",
-        "det",
-        "deg",
-        "dim",
-        "ker",
-    ]
-)
-_SHORT = {
-    **{"cm": "cm", "mm": "mm", "km": "km", "m": "m", "kg": "kg", "g": "g", "mg": "mg", "s": "s", "ft": "ft"},
-    **{
-        "in": "in",
-        "mi": "mi",
-        "lb": "lb",
-        "oz": "oz",
-        "hr": "h",
-        "h": "h",
-        "l": "l",
-        "ml": "ml",
-        "mph": "mph",
-    },
-}
-_LONG = {
-    **{"centimeter": "cm", "centimetre": "cm", "millimeter": "mm", "kilometer": "km", "kilometre": "km"},
-    **{"meter": "m", "metre": "m", "kilogram": "kg", "gram": "g", "second": "s", "sec": "s", "hour": "h"},
-    **{"feet": "ft", "foot": "ft", "inche": "in", "inch": "in", "mile": "mi", "minute": "min", "pound": "lb"},
-    **{"ounce": "oz", "liter": "l", "litre": "l", "degree": "", "unit": "", "€": "€", "£": "£", "¥": "¥"},
-}
-_PERCENT = frozenset({"percent", "percentage", "pct", "per cent", "percents"})
-_WORDS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
-]
 
 
 class Number(NamedTuple):
@@ -115,20 +52,29 @@ class Number(NamedTuple):
     @property
     def whole(self) -> int | None:
         """The value, if it is an integer without unit and percent sign."""
-        return int(self.value) if self.value.denominator == 1 and not self.percent and not self.unit else None
+        return self.angle if not self.unit else None
+
+    @property
+    def angle(self) -> int | None:
+        """The value, if it is an integer without percent sign, and without unit or in degrees."""
+        whole = self.value.denominator == 1 and not self.percent and self.unit in ("", "°")
+        return int(self.value) if whole else None
 
 
 def read_number(text: str) -> Number | None:
     """The number that a cleaned text is; None if it is anything else."""
     if not text or len(text) > LONGEST:
         return None
-    text, unit = _unit(text)
+    text, found_unit = _unit(text)
+    if found_unit is None:
+        return None
+    percent = text.endswith("%") or found_unit.name == "%"
+    text, degrees = _without(text.removesuffix("%").rstrip(), "°")
+    text, after = _without(text, f" ${DOLLAR}")
+    sign, before, text = _lead(text)
+    unit = joined(found_unit.name, before or (MONEY[DOLLAR] if DOLLAR in after else ""), "°" * bool(degrees))
     if unit is None:
         return None
-    percent = text.endswith("%") or unit == "%"
-    text = text.removesuffix("%").rstrip().removesuffix("°").rstrip(" $")
-    sign, text = _sign(text.lstrip(" $"))
-    text = text.lstrip(" $€£¥")
     if text.startswith("(") and text.endswith(")") and "," not in text:
         inner, text = _sign(text[1:-1].strip())
         sign *= inner
@@ -138,15 +84,30 @@ def read_number(text: str) -> Number | None:
     value, reducible = found
     if reducible is not None:
         reducible = (sign * reducible[0], reducible[1])
-    return Number(sign * value, "" if unit == "%" else unit, percent, reducible)
+    return Number(sign * value * found_unit.scale, "" if unit == "%" else unit, percent, reducible)
+
+
+def _lead(text: str) -> tuple[int, str, str]:
+    """The sign before a number, the money before or after that, and the rest."""
+    found = _LEAD.match(text)
+    lead = found[0] if found else ""
+    money = next((MONEY[c] for c in lead if c in MONEY), "")
+    return (-1 if "-" in lead else 1), money, text[len(lead) :]
+
+
+def _without(text: str, ends: str) -> tuple[str, str]:
+    """The text without some characters at its end, and those."""
+    bare = text.rstrip(ends)
+    return bare.rstrip(), text[len(bare) :]
 
 
 def same_number(gold: Number, answer: Number) -> bool:
     """Whether the answer is the gold, written in full: a fraction must be in lowest terms, or as in the gold.
 
-    A unit may be missing on one side. ``10%`` is 0.1, and also 10, where a percentage is asked for.
+    A unit may be missing on one side, but not differ: ``\\$5`` is not 5 cents. ``10%`` is 0.1, and also 10,
+    where a percentage is asked for.
     """
-    if gold.unit and answer.unit and gold.unit != answer.unit:
+    if not same_unit(gold.unit or "%" * gold.percent, answer.unit or "%" * answer.percent):
         return False
     if answer.reducible is not None and answer.reducible != gold.reducible:
         return False
@@ -157,8 +118,9 @@ def same_number(gold: Number, answer: Number) -> bool:
 
 
 def _value(text: str) -> tuple[Fraction, tuple[int, int] | None] | None:
-    if text.lower() in _WORDS:
-        return Fraction(_WORDS.index(text.lower())), None
+    text = _DOTS.sub(r"\\dot{\1\2\3}", _SHORT_PERIOD.sub(r"\\\1{\2}", text))
+    if text.lower() in WORDS:
+        return Fraction(WORDS.index(text.lower())), None
     if found := _PLAIN.fullmatch(text) or _POINT.fullmatch(text):
         places, period = found["places"] or "", found["period"]
         whole = _int(found.groupdict().get("whole") or "0")
@@ -189,11 +151,11 @@ def _sign(text: str) -> tuple[int, str]:
     return 1, text
 
 
-def _unit(text: str) -> tuple[str, str | None]:
-    """The text without its unit, and the unit: empty if there is none, None if the end is not a unit."""
+def _unit(text: str) -> tuple[str, Unit | None]:
+    """The text without its unit, and the unit: an empty one, or None if the end is not a unit."""
     at = next((m.start() for m in _LETTER.finditer(text) if not m[0].startswith("\\")), -1)
-    if at < 1 or _value(text.lstrip("+-$ ")) is not None:
-        return text, ""
+    if at < 1 or _value(text.lstrip(f"+-$ {DOLLAR}")) is not None:
+        return text, Unit("")
     head, tail = text[:at], text[at:]
     power = ""
     if exponent := _EXPONENT.search(tail[-8:]):
@@ -202,21 +164,7 @@ def _unit(text: str) -> tuple[str, str | None]:
         tail = tail[: len(tail) - len(exponent[0])]
     name = tail.strip()
     marked = name.startswith(OPEN) and name.endswith(CLOSE) and name.count(OPEN) == 1
-    name = name[1:-1].strip().lower() if marked else name
-    if name.lower() in _PERCENT:
-        return head.rstrip(), "%"
-    spaced = head.endswith(" ") or bool(power)
-    short = name in _SHORT and (spaced or len(name) > 1)
-    word = _WORD.fullmatch(name) and name.split()[0].lower() not in _MATHS and name not in _WORDS
-    if not (marked or short or word or name in ("€", "£", "¥")):
-        return text, None
-    return head.rstrip(), _canonical(name.lower(), power)
-
-
-def _canonical(name: str, power: str) -> str:
-    for word, exponent in (("square ", "2"), ("sq. ", "2"), ("sq ", "2"), ("cubic ", "3")):
-        if name.startswith(word):
-            name, power = name.removeprefix(word).strip(), exponent
-    one = name.rstrip(".").removesuffix("s")
-    base = _SHORT.get(name, _LONG.get(one, one))
-    return f"{base}^{power}" if base and power else base
+    marked = marked or (head.rstrip().endswith("°") and name in ("C", "F"))
+    if not marked and len(name) == 1 and not (head.endswith(" ") or power or name in "€£¥"):
+        return text, None  # 3m is a product
+    return head.rstrip(), unit_of(name.strip(OPEN + CLOSE) if marked else name, power, marked=marked)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mappa_env.errors import DataError
 from mappa_env.grading.metrics import metric_named
-from mappa_env.grading.spelling import Keys, Labels
+from mappa_env.grading.spelling import Keys, Labels, number
 from mappa_env.grading.tabular import columns_of
 from mappa_env.types import Task
 
@@ -116,10 +116,13 @@ def read(task: Task, data: bytes, answers: AnswerTable) -> NDArray[Any]:
     if len(cells) < len(ids):
         raise RefusedError("rows", f"{len(cells)} rows instead of {len(ids)}")
     found = [answers.key_of(row[0]) for row in cells]
+    spelled = dict(zip(found, (row[0].strip() for row in cells), strict=True))
     if len(set(found)) < len(found):
         raise RefusedError("ids", f"{len(found) - len(set(found))} ids are repeated")
     if strange := sorted(set(found) - set(ids)):
-        raise RefusedError("ids", f"{len(strange)} ids are not in test.csv, such as {_shown(strange[:1])}")
+        raise RefusedError(
+            "ids", f"{len(strange)} ids are not in test.csv, such as {_shown([spelled[strange[0]]])}"
+        )
     position = position_of(found)
     return values_of(task, [row[1:] for row in cells])[[position[key] for key in ids]]
 
@@ -175,7 +178,7 @@ def _labelled(task: Task, rows: Sequence[Sequence[str]], *, ranking: bool) -> li
 def _number(cell: str) -> float:
     """``True`` and ``False`` count as 1 and 0. Raises ValueError."""
     flag = {"true": 1.0, "false": 0.0}.get(cell.strip().lower())
-    return float(cell) if flag is None else flag
+    return number(cell) if flag is None else flag
 
 
 def position_of(keys: Iterable[str]) -> dict[str, int]:

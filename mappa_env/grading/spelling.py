@@ -27,6 +27,16 @@ def canonical(text: str) -> str:
     return f"-{value}" if match[1] == "-" and value != "0" else value
 
 
+def number(text: str) -> float:
+    """The number that a cell holds, as programs write numbers; also ``nan`` and ``inf``. Raises ValueError.
+
+    Python also reads ``1_0`` and the digits of other scripts, which no other reader of tables does.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"not a number: {text!r:.60}")
+    return float(text)
+
+
 class Labels:
     """The labels of a column. Where they are booleans, or 0 and 1, either spelling is understood.
 

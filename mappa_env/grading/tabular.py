@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mappa_env.grading.formulas import multiclass_log_loss
 from mappa_env.grading.metrics import evaluate, metric_named
-from mappa_env.grading.spelling import canonical
+from mappa_env.grading.spelling import canonical, number
 
 
 def columns_of(metric: str, rows: Sequence[Sequence[str]]) -> NDArray[Any]:
@@ -23,14 +23,22 @@ def columns_of(metric: str, rows: Sequence[Sequence[str]]) -> NDArray[Any]:
     if takes == "text":
         return np.array([list(row) for row in rows], dtype=object)
     try:
-        return np.array([[float(cell) for cell in row] for row in rows])
+        return np.array([[number(cell) for cell in row] for row in rows])
     except ValueError:
         if takes not in ("score", "probability"):
             raise
-    classes = sorted({canonical(cell) for row in rows for cell in row})  # with names, not numbers
+    return np.array([_two_classes(metric, column) for column in zip(*rows, strict=True)]).T
+
+
+def _two_classes(metric: str, column: Sequence[str]) -> list[float]:
+    """A target of numbers, or of two names: the second by name is 1. Raises ValueError."""
+    try:
+        return [number(cell) for cell in column]
+    except ValueError:
+        classes = sorted(set(map(canonical, column)))
     if len(classes) != 2:
         raise ValueError(f"{metric} needs numbers or two classes, found {classes[:5]}")
-    return np.array([[float(canonical(cell) == classes[1]) for cell in row] for row in rows])
+    return [float(canonical(cell) == classes[1]) for cell in column]
 
 
 def listed(cell: str) -> str:

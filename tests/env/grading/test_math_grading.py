@@ -19,13 +19,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from boxes import boxed
 from mappa_env.data.arithmetic import load
 from mappa_env.errors import OptionError
-from mappa_env.grading import answers, latex, make_grader, numbers
+from mappa_env.grading import answers, latex, make_grader, naming, numbers, units
 from mappa_env.grading.expression import safe_value
 from mappa_env.grading.math import MAX_BOX, MAX_GOLD, alternatives, grade_answer, read_gold, unreadable
 from mappa_env.grading.math_pool import FAST_S, SLOW_S, MathPool
 from paths import DATA
+from recorded import recorded
 
 HOSTILE = [
     "10^{10^{10}}",
@@ -35,10 +37,6 @@ HOSTILE = [
     r"\sum_{i=1}^{10^9} \sin(i)",
     "2^{2^{2^{2^{2^{2}}}}}",
 ]
-
-
-def boxed(text: object) -> str:
-    return rf"So the answer is \boxed{{{text}}}."
 
 
 @pytest.mark.parametrize(
@@ -60,6 +58,18 @@ def test_every_gold_is_right_against_itself_and_wrong_against_its_neighbours(fil
     assert time.process_time() - start < 2
 
 
+PRODUCTS = [
+    ("x^2-81", "(x+9)(x-9)"),
+    ("(x+9)(x-9)", "x^2-81"),
+    ("(x-9)(x+9)", "(x+9)(x-9)"),
+    (r"x^2-1", r"\left(x+1\right)\left(x-1\right)"),
+    (r"[x+1][x-1]", "x^2-1"),
+    (r"{(x+1)}{(x-1)}", "x^2-1"),
+    (r"\sqrt6", r"(\sqrt2)(\sqrt3)"),
+    ("(x+1), (x-1)", "x+1, x-1"),
+    ("((1,2),(3,4))", "((1,2), (3,4))"),
+    (r"\(1\), \(2\)", "1, 2"),
+]
 EQUAL = [
     ("080", "80"),
     ("80.0", "80"),
@@ -129,6 +139,13 @@ EQUAL = [
     ("10 cm", "10"),
     ("10", r"10\text{ cm}"),
     (r"10\text{ centimeters}", "10 cm"),
+    ("5000000", r"5\text{ million}"),
+    (r"\$5\text{ million}", "5,000,000"),
+    (r"5\text{ million dollars}", "5000000"),
+    (r"1\text{ dozen}", "12"),
+    (r"15\text{ cm squared}", r"15\text{ cm}^2"),
+    (r"10\text{ (base 2)}", r"10\text{ (base 2)}"),
+    (r"3\mathrm{x}", "3x"),
     (r"15\mbox{ cm}^2", r"15\text{ square centimeters}"),
     (r"\$1,000.99", "1000.99"),
     ("( 1, 2 )", "(1,2)"),
@@ -159,7 +176,19 @@ EQUAL = [
     (r"\sin(xy)", r"\sin(xy)"),
     ("1/2^{99}", "2^{-99}"),
     (r"101_{2}", "101_2"),
+    *PRODUCTS,
 ]
+
+
+@pytest.mark.parametrize(
+    "text", [box for box, _ in PRODUCTS] + ["(-1)(2)", "{1}{2}", "[1)(2]", r"\{1\}\{2\}"]
+)
+def test_brackets_that_do_not_belong_together_stay(text):
+    for leaf in answers.leaves(answers.read_answer(text)):
+        if isinstance(leaf, answers.Expression):
+            assert leaf.text.count("(") == leaf.text.count(")")
+            assert leaf.text.count("{") == leaf.text.count("}")
+            assert not leaf.text.startswith(")")
 
 
 @pytest.mark.parametrize(("box", "gold"), EQUAL)
@@ -167,7 +196,79 @@ def test_equal_answers_are_right(box, gold):
     assert grade_answer(boxed(box), gold) == type(grade_answer("", ""))(True, "ok", box)
 
 
+NO_UNITS = [
+    *[
+        (text, "12")
+        for text in (
+            r"12\text{ million}",
+            r"12\text{ thousand}",
+            r"12\text{ hundred}",
+            r"12\text{ dozen}",
+            "12 million",
+            r"12\text{ and a half}",
+            r"12\text{ point five}",
+            r"12\text{ half}",
+            r"12\text{ squared}",
+            r"12\text{ negative}",
+            r"12\text{ or more}",
+            r"\text{12 or more}",
+            "12 or more",
+            "12 negative",
+            r"12\text{ thousandths}",
+            r"12\text{ to the fifth}",
+            "x = 13 = 12",
+            "a + b = 13 = 12",
+        )
+    ],
+    *[
+        (text, "3")
+        for text in (
+            r"3\text{i}",
+            r"3\mathrm{i}",
+            r"3\operatorname{i}",
+            r"3\text{x}",
+            r"3\mathrm{xy}",
+            r"3\text{ x y}",
+            r"3\text{ factorial}",
+            r"3\text{ pi}",
+        )
+    ],
+    (r"7\text{ is not the answer}", "7"),
+    (r"10\text{ (base 2)}", "10"),
+    ("5", r"5 \text{ million}"),
+    *[
+        (text, r"\sqrt{2}")
+        for text in (
+            r"\sqrt{2}\text{ million}",
+            r"\sqrt{2}\text{ or more}",
+            r"\sqrt{2}\text{i}",
+            r"\sqrt{2}\text{ squared}",
+        )
+    ],
+    (r"\sqrt{2}", r"\sqrt{2}\text{ million}"),
+]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "votes"),
+    [
+        (["0.5", r"\frac12", "1/2", r"\dfrac12", r"0.50", r"\frac{1}{2}\text{ cm}"], 1),
+        (["12", "12.0", r"12\text{ cm}", "12 cm", r"x = 12"], 1),
+        (["5000000", r"5\text{ million}", "5,000,000"], 1),
+        (["(0.5, 1)", r"(\frac12, 1)"], 1),
+        (["1, 2", "2, 1", r"x = 1 \text{ or } x = 2"], 1),
+        ([r"\text{Odd}", "odd"], 1),
+        (["1/2", "2/4", r"50\%", "(1, 2)", "(2, 1)", "[1, 2]", "E", "e", "-1/2"], 9),
+    ],
+)
+def test_equal_answers_are_one_vote(boxes, votes):
+    grader = make_grader("math")
+    said = [grader.answer([recorded(action=boxed(box))]) for box in boxes]
+    assert len(set(said)) == votes, said
+
+
 NEAR = [
+    *NO_UNITS,
     ("2300", "23"),
     ("23.0001", "23"),
     ("0.23", "23"),
@@ -259,6 +360,7 @@ def test_near_answers_are_wrong(box, gold):
         (r"\binom{23}{1}", "23"),
         ("(1, 1+1)", "(1, 2)"),
         (r"\{1, 1+1\}", "1, 2"),
+        ("(-1)(-23)", "23"),
         ("10^{10^{10}}", "23"),
     ],
 )
@@ -316,6 +418,10 @@ def test_boxed_code_is_never_run(tmp_path):
         (r"\sqrt", "not a mathematical expression"),
         ("x^2+", "not a mathematical expression"),
         (r"(1, \foo{2})", "not a mathematical expression"),
+        ("1/0", "not a mathematical expression"),
+        ("0/0", "not a mathematical expression"),
+        (r"\frac{1}{1-1}", "not a mathematical expression"),
+        ("= = =", "not a mathematical expression"),
         ("7" * (MAX_GOLD + 1), f"more than {MAX_GOLD} characters"),
         ("(no real solutions exist for any integer value of n>2)" * 20, "more than"),
     ],
@@ -432,7 +538,7 @@ def test_a_million_open_boxes_cost_nothing():
 
 PATTERNS = [
     (module, name)
-    for module in (answers, latex, numbers)
+    for module in (answers, latex, naming, numbers, units)
     for name, pattern in vars(module).items()
     if isinstance(pattern, re.Pattern)
 ]
@@ -466,7 +572,11 @@ UNITS = [
 @pytest.mark.parametrize(("module", "name"), PATTERNS)
 def test_no_pattern_takes_more_than_linear_time(module, name):
     pattern, source = vars(module)[name], inspect.getsource(module)
-    uses = [use for use in ("sub", "finditer", "search", "match", "fullmatch") if f"{name}.{use}(" in source]
+    uses = [
+        use
+        for use in ("sub", "finditer", "findall", "search", "match", "fullmatch")
+        if f"{name}.{use}(" in source
+    ]
     assert uses
     for unit in UNITS:
         text = unit * (20_000 // len(unit)) + "!"
@@ -492,6 +602,14 @@ def test_a_million_characters_are_cleaned_graded_and_refused_in_linear_time(unit
     assert not grade_answer(boxed("23"), text).correct
     assert unreadable(text)
     assert time.process_time() - start < 8
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_left_sides_are_read_quickly(unit):
+    start = time.process_time()
+    naming.defines(unit * (naming.MAX_LEFT // len(unit)))
+    naming.is_name(unit * (MAX_GOLD // len(unit)))
+    assert time.process_time() - start < 0.3
 
 
 @pytest.mark.parametrize("unit", UNITS)

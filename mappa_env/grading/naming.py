@@ -1,0 +1,118 @@
+r"""Left sides of ``... = 5``: which name or define the wanted quantity, and which are an unsolved equation.
+
+``x``, ``f(3)``, ``m + n``, ``|AB|`` and ``\text{Area}`` are what is asked for. ``2x``, ``x^2``, ``-x`` and
+``\sqrt{x}`` are functions of one unknown, whose value is still to be found. ``\text{not } x`` denies it.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import yaml
+
+from mappa_env.grading.latex import CLOSE, OPEN
+from mappa_env.grading.units import denials
+
+MAX_NAME = 40
+"""Characters of the longest name."""
+MAX_LEFT = 200
+"""Characters of the longest left side that is read."""
+
+_LISTS = yaml.safe_load(resources.files(__package__).joinpath("naming.yaml").read_text(encoding="utf-8"))
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_LETTERS = frozenset(_LISTS["letters"])
+_ACCENTS = frozenset(_LISTS["accents"])
+_SHAPES = frozenset(_LISTS["shapes"])
+_QUANTITIES = frozenset(_LISTS["quantities"])
+"""Commands of quantities that need no unknown."""
+_OPERATIONS = frozenset(_LISTS["operations"])
+_KNOWN = _LETTERS | _ACCENTS | _SHAPES | _QUANTITIES | _OPERATIONS
+_NAME = re.compile(
+    r"(?:\\[A-Za-z]+(?![A-Za-z])|[A-Za-z]|_[A-Za-z0-9]|_ ?\{[^{}]*\}|\([A-Za-z0-9, -]*\)|"
+    r"\|[A-Za-z0-9+ -]*\||[{}':, ])+"
+)
+_ONE_UNKNOWN_SIZE = re.compile(r"\| ?[a-z](?: ?[+-] ?[0-9]+)? ?\|")
+_SIGNED_CALL = re.compile(r"\( ?-? ?[0-9]* ?[A-Za-z]? ?\)")
+_OTHERS = re.compile(r"[^ -~°×√²³π∞∅\x01\x02" + OPEN + CLOSE + "\ue000-\uf8ff]")
+_FACTOR = re.compile(r"(?:[+-] ?|[0-9.]+(?![0-9.]) ?×? ?|\\frac ?\{[0-9]+\} ?\{[0-9]+\} ?)+(?=.)")
+_PARTS = (
+    re.compile(rf"{OPEN}[^{OPEN}{CLOSE}]*[A-Za-z][^{OPEN}{CLOSE}]*{CLOSE}"),
+    re.compile(
+        r"\\(?:bar|hat|tilde|vec|overline|over[a-z]+arrow|wide[a-z]+|math[a-z]+) ?(?:\{[^{}]*\}|[A-Za-z])"
+    ),
+    re.compile(r"\\(?:sin|cos|tan|cot|sec|csc) ?[({]? ?(?:\\angle ?)?(?:[A-Z]+|\\[a-z]+) ?[)}]?"),
+    re.compile(
+        r"(?:\\(?!log|ln|lg|lim|sum|prod|max|min|int|gcd)[A-Za-z]+|[A-Za-z\ue000-\uf8ff])"
+        r" ?_ ?(?:\{[^{}]*\}|[A-Za-z0-9\ue000-\uf8ff])"
+    ),
+    re.compile(r"[A-Za-z\ue000-\uf8ff](?:'+|\^ ?(?:\*|\\star|\\ast|\\prime|\{ ?(?:\*|\\prime) ?\}))"),
+    re.compile(r"[A-Za-z\ue000-\uf8ff](?:\^ ?\{ ?-1 ?\})?\([^()]*\)"),
+    re.compile(r"\\?\| ?(?:[A-Zabcu-wz\ue000-\uf8ff]|[A-Z]+) ?\\?\|"),
+)
+"""Names with several characters, in the order in which they become one."""
+_UNKNOWN = re.compile(r"[A-Za-df-z\ue000-\uf8ff]|e(?! ?\^)")
+_AROUND = re.compile(r"[(){} ]|m?\\(?:angle|measuredangle|triangle)(?![A-Za-z])")
+_CALLED = re.compile(r"(?<=[A-Za-z])\([^()]*\)")
+_BASE = re.compile(r"\\log ?_ ?(?:\{ ?[0-9]+ ?\}|[0-9])")
+_FUNCTIONS = "fghpqFGHPQ"
+
+
+def is_name(text: str) -> bool:
+    """Whether the text only names something: ``x_1``, ``f(2)``, ``(p, q)``, ``AB : CD``; not ``x + y``."""
+    if len(text) > MAX_NAME or not _NAME.fullmatch(text) or text.upper() == text.lower():
+        return False
+    if any(name not in _LETTERS | _ACCENTS | _SHAPES for name in _COMMAND.findall(text)) or denials(
+        _CALLED.sub("", text)
+    ):
+        return False
+    return not (_ONE_UNKNOWN_SIZE.fullmatch(text) and text.strip("| ")[0] in "xyt") and not (
+        _SIGNED_CALL.fullmatch(text) and any(c in text for c in "-0123456789")
+    )
+
+
+def defines(left: str) -> bool:
+    """Whether the left side of an equation names or defines what is asked for."""
+    left = left.replace("°", "").strip()
+    if len(left) > MAX_LEFT or left.upper() == left.lower() or _OTHERS.search(left):
+        return False
+    if denials(_CALLED.sub("", left)):  # P(not A) is a quantity
+        return False
+    if not _KNOWN.issuperset(_COMMAND.findall(left)):
+        return False
+    if is_name(left):
+        return True
+    if (factor := _FACTOR.match(left)) and is_name(left[factor.end() :]):
+        return False
+    text = _shortened(left)
+    commands = set(_COMMAND.findall(text))
+    return bool(commands & _QUANTITIES) or len(_unknowns(text)) != 1 or len(_AROUND.sub("", text)) == 1
+
+
+def _shortened(text: str) -> str:
+    """With each name as one character of its own."""
+    known: dict[str, str] = {}
+    text = _COMMAND.sub(r"\\\1 ", _BASE.sub(r"\\log", text)).replace(
+        "  ", " "
+    )  # so that no letter of one is a symbol
+    for pattern in _PARTS:
+        for _ in range(3):  # f(g(2))
+            text = pattern.sub(
+                lambda found: (
+                    found[0]
+                    if _is_product(found[0])
+                    else known.setdefault(found[0], chr(0xE000 + len(known) % 6000))
+                ),
+                text,
+            )
+    return text
+
+
+def _is_product(call: str) -> bool:
+    """Whether ``n(n+1)`` is a product, whose first letter occurs again."""
+    return "(" in call and call[0].isalpha() and call[0] not in _FUNCTIONS and call[0] in call[1:]
+
+
+def _unknowns(text: str) -> set[str]:
+    letters = {name for name in _COMMAND.findall(text) if name in _LETTERS}
+    return letters | set(_UNKNOWN.findall(_COMMAND.sub(" ", text)))
