@@ -29,8 +29,8 @@ def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
 
     Candidates are the last consecutive ones of the culprit's actions whose verdicts blame it (all its
     actions, if only verdicts on others blame it). For an agent that must write files, the faulty action
-    is the last one that wrote any; if none did, the last whose program names files of this agent; else the
-    last run, if its inputs may explain that it failed; else the last action, which ended the segment. For an
+    is the last one that wrote any; if none did, the last whose program used files of this agent; else the
+    last run, if it failed; else the last action, which ended the segment. For an
     agent that communicates by text, it is the last run, which replaced earlier ones, unless a later action
     without code scores lower.
     """
@@ -50,10 +50,10 @@ def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
         return wrote[-1].step
     files = {*team[agent].requires, *team[agent].reads}
     programs = [(run.step, Program(run.code or "", run.tool)) for run in runs if run.tool is not None]
-    if named := [step for step, program in programs if files & program.names]:
-        return named[-1]
+    if touched := [step for step, program in programs if program.touched(files)]:
+        return touched[-1]
     step, last = programs[-1]
-    return step if last.failed else tail[-1].step
+    return step if last.tool.status != "ok" else tail[-1].step
 
 
 def by_verdicts(actions: Sequence[ActionRecord], traced: Attribution, team: Team) -> Attribution:

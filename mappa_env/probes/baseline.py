@@ -1,4 +1,8 @@
-"""What the tables that a model was given allow: predictions of a forest that the host fits to them."""
+"""What the tables that a model was given allow: predictions of two models that the host fits to them.
+
+A forest, and one that sees what a forest of full depth does not: few columns that are noisy or turned, as of
+a projection.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,9 @@ from mappa_env.probes.plain import Table
 
 TREES = 20
 """Of extremely randomised trees, which fit in half the time of a random forest and predict as well here."""
+NEIGHBOURS, FOLDS = 15, 5
+CHANCE = 2.5
+"""Times the reciprocal root of the number of rows: a correlation that hardly occurs by chance."""
 MAX_ROWS = 2000
 """Training rows that count: the first ones."""
 MAX_TEST_ROWS = 2000
@@ -26,15 +33,20 @@ _LARGEST = 1e150
 
 class Allowed(NamedTuple):
     """``predictions``: (rows,) for the first test rows. ``shares``: (rows, classes) probabilities; None for
-    numbers. ``classes``: texts, also of numbers with few values."""
+    numbers. ``classes``: texts, also of numbers with few values. ``smooth``: of the other model.
+    ``learns``: the rank correlation of its predictions for rows that it had not seen with their labels, less
+    what chance gives.
+    """
 
     predictions: NDArray[Any]
     shares: NDArray[Any] | None = None
     classes: Sequence[str] = ()
+    smooth: Allowed | None = None
+    learns: float = 0.0
 
 
 def baseline(x: Table, y: Table, test: Table) -> Allowed | None:
-    """What a forest predicts for the first rows of ``test``; None if none can be fitted. Never raises.
+    """What both predict for the first rows of ``test``; None if none can be fitted. Never raises.
 
     Labels of several columns, of more than ``MAX_CLASSES`` classes or of hardly two rows per class are not
     handled; neither are values that are infinite as float32, in which trees compute.
@@ -61,14 +73,58 @@ def baseline(x: Table, y: Table, test: Table) -> Allowed | None:
     settings: dict[str, Any] = {"n_estimators": TREES, "random_state": 0, "n_jobs": 1}
     if labels.dtype.kind == "f" and len(np.unique(labels)) > MANY_VALUES:
         with ONE_FIT:
-            return Allowed(ExtraTreesRegressor(**settings).fit(features, labels).predict(given))
+            found = ExtraTreesRegressor(**settings).fit(features, labels).predict(given)
+            smooth = Allowed(
+                _smooth(features, labels[:, None], given)[:, 0], learns=_learns(features, labels[:, None])
+            )
+            return Allowed(found, smooth=smooth)
     names = np.array([_name(label) for label in labels])
     if len(np.unique(names)) > min(MAX_CLASSES, max(2, len(names) // 2)):
         return None
     with ONE_FIT:
         forest = ExtraTreesClassifier(**settings).fit(features, names)
-        shares = forest.predict_proba(given)
-    return Allowed(forest.classes_[shares.argmax(axis=1)], shares, forest.classes_.tolist())
+        classes, shares = forest.classes_, forest.predict_proba(given)
+        each = (names[:, None] == classes).astype(float)
+        other, learns = _smooth(features, each, given).clip(1e-3), _learns(features, each)
+    other /= other.sum(axis=1, keepdims=True)
+    smooth = Allowed(classes[other.argmax(axis=1)], other, classes.tolist(), learns=learns)
+    return Allowed(classes[shares.argmax(axis=1)], shares, classes.tolist(), smooth)
+
+
+def _smooth(features: NDArray[Any], values: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:
+    """The mean of what a linear model and the nearest rows say of ``values``: (rows, columns)."""
+    from sklearn.linear_model import Ridge
+    from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(features.astype(float))
+    known, asked = scaler.transform(features.astype(float)), scaler.transform(given.astype(float))
+    models = (Ridge(), KNeighborsRegressor(min(NEIGHBOURS, len(known)), n_jobs=1))
+    said = [model.fit(known, values).predict(asked).reshape(len(given), -1) for model in models]
+    found: NDArray[Any] = np.mean(said, axis=0)
+    return found
+
+
+def _learns(features: NDArray[Any], values: NDArray[Any]) -> float:
+    """See ``Allowed.learns``. ``values``: (rows, columns), of which the one that is learned best counts."""
+    rows = np.arange(len(values))
+    if len(rows) < FOLDS**2:
+        return 0.0
+    found = np.empty(values.shape)
+    for fold in range(FOLDS):
+        held = rows % FOLDS == fold
+        found[held] = _smooth(features[~held], values[~held], features[held])
+    scores: list[float] = [_correlation(one, other) for one, other in zip(found.T, values.T, strict=True)]
+    return float(max(scores) - CHANCE / np.sqrt(len(rows)))
+
+
+def _correlation(one: NDArray[Any], other: NDArray[Any]) -> float:
+    from scipy.stats import rankdata
+
+    ranks = [rankdata(one), rankdata(other)]
+    if any((each == each[0]).all() for each in ranks):
+        return 0.0
+    return float(np.corrcoef(*ranks)[0, 1])
 
 
 def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:

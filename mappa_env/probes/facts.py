@@ -28,8 +28,9 @@ from mappa_env.probes.scale import Scale, scale_of
 Facts = dict[str, Any]
 MAX_PREDICTIONS = 2000
 """Rows of predictions that are listed."""
-STABLE = 0.5
-"""The least agreement of two answers of a model of which the worse counts: it may draw numbers."""
+STABLE = -0.3
+"""The least agreement of two answers of a model of which the worse counts. It may draw numbers, and then
+agree with itself by chance alone: that is weak, and shows in its skill. Less is a contradiction."""
 _MAX_CELLS = 10_000
 _MAX_NAMES = 40
 _MAX_NAME = 60
@@ -50,6 +51,8 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = 
             found[name.removesuffix(".pkl")].update(table_facts(table))
     if opened.asked is not None:
         found["model"].update(_twice(opened.asked))
+        if opened.asked.inside:
+            found["model"]["inside"] = opened.asked.inside
         found["model"]["format"] = "pickle" if opened.asked.plain else opened.files[MODEL].packing
         predictions = opened.asked.said.predictions
         if labels and predictions is not None:
@@ -58,6 +61,9 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = 
             found["model"]["one_answer"] = _is_constant(predictions.values)
     if opened.allowed is not None:
         found["allowed"] = _allowed(opened.allowed, tables)
+        if opened.allowed.smooth is not None:
+            found["allowed_smooth"] = _allowed(opened.allowed.smooth, tables)
+            found["allowed_smooth"]["learns"] = round(opened.allowed.smooth.learns, 3)
     checks = _checks(tables, train, test, labels=labels)
     scale = None if labels or tables[1] is None else scale_of(tables[1], targets_in(train, test), train)
     if scale is not None:
@@ -75,8 +81,9 @@ def _undo(scale: Scale, found: dict[str, Facts]) -> None:
     for part in (model, model.get("again", {})):
         if (undone := scale.undone(part.get("predictions", [None]))) is not None:
             part["undone"] = undone
-    if (undone := scale.undone(found.get("allowed", {}).get("predictions", [None]))) is not None:
-        found["allowed"]["predictions"] = undone
+    for name in ("allowed", "allowed_smooth"):
+        if (undone := scale.undone(found.get(name, {}).get("predictions", [None]))) is not None:
+            found[name]["predictions"] = undone
 
 
 def _file(file: File) -> Facts:
@@ -169,7 +176,7 @@ def _allowed(allowed: Allowed, tables: list[Table | None]) -> Facts:
 
     ``partial``: the forest saw, or the facts list, the first rows only.
     """
-    (predictions, shares, classes), (x, _, test) = allowed, tables
+    (predictions, shares, classes, *_), (x, _, test) = allowed, tables
     facts: Facts = {"n_predictions": test.rows if test else 0, "predictions": listed(predictions[:, None])}
     if shares is not None:
         two = len(classes) == 2

@@ -28,6 +28,8 @@ MOST = 1000
 """How many times the rows of test.csv X_test may have and still test a model."""
 TABLES = ("X_train.pkl", "y_train.pkl", "X_test.pkl")
 MODEL = "model.pkl"
+_HOLDERS = ("tuple", "list", "dict", "OrderedDict", "Bunch")
+"""Kinds of things that hold others: what is beside a model may have to be used with it."""
 GIVEN = "test.csv"
 """The task's file that whoever submits predictions reads."""
 
@@ -53,12 +55,14 @@ class Asked(NamedTuple):
     """What a model ``said``, and what it said when it was loaded ``again``, by another program.
 
     ``plain``: ``pickle.load`` loads it, as the prompts say. ``table``: the file that it predicted.
+    ``inside``: the kind of thing in which it lies beside others, such as an encoder; empty: it is alone.
     """
 
     said: Said
     again: Said
     plain: bool = True
     table: str = ""
+    inside: str = ""
 
 
 class Opened(NamedTuple):
@@ -150,11 +154,17 @@ def _asked(exports: Exports, site: Site, tables: Mapping[str, Record], rows: int
     if plain and marked and not said.loads and not said.late:
         plain, one = False, one._replace(loader=JOBLIB)
         said = exports.ask(question, one)
+    inside = ""
+    if said.kind in _HOLDERS and not said.has_predict:
+        part = exports.ask(question._replace(part=True), one)
+        if part.has_predict:
+            inside, said = said.kind, part
+            question, submits = question._replace(part=True), submits._replace(part=True)
     if said.predictions is None and "DMatrix" in said.error:  # a Booster of xgboost
         question, submits = question._replace(matrix=True), submits._replace(matrix=True)
         said = exports.ask(question, one)
     again = exports.ask(submits._replace(short=True), other)
-    return Asked(said, again.with_names_of(said), plain=plain, table=file)
+    return Asked(said, again.with_names_of(said), plain=plain, table=file, inside=inside)
 
 
 def _takes_shares(task: Task) -> bool:

@@ -21,6 +21,8 @@ from mappa_env.types import ToolResult
 
 MAX_ROWS = 2**22
 """Rows that are counted; more are no predictions."""
+CONTRADICTION = -1.0
+"""The agreement of answers that have nothing in common, not even their form."""
 _CLOSE = {"rtol": 1e-6, "atol": 1e-9}
 """Sums of floating-point numbers may differ in their last digits from run to run."""
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -41,17 +43,28 @@ class Array:
         return dataclasses.replace(self, rows=min(rows, self.rows), values=self.values[:rows])
 
     def agreement(self, other: Array) -> float:
-        """0-1, with 1 for the same predictions: of labels the share of equal ones; of numbers 1 less their
-        mean distance, in units of their mean distance from the median."""
+        """1 for the same predictions, 0 for no more than chance gives, and less where they contradict.
+
+        1 less the mean distance of the two answers to a row, in units of that of answers to any two rows
+        (Krippendorff's alpha): of labels whether they differ, of numbers by how much.
+        """
         mine, theirs = self.values, other.values
         if (self.rows, mine.shape, mine.dtype) != (other.rows, theirs.shape, theirs.dtype):
-            return 0.0
+            return CONTRADICTION
         with np.errstate(all="ignore"):
             if mine.dtype.kind == "f" and np.allclose(mine, theirs, equal_nan=True, **_CLOSE):
                 return 1.0
-        if mine.dtype.kind in "fi" and len(np.unique(mine)) > MANY_VALUES:
-            return _closeness(mine.astype(float), theirs.astype(float))
-        return float((mine == theirs).mean()) if mine.size else 1.0
+        if not mine.size or bool((mine == theirs).all()):
+            return 1.0
+        if _is_one(mine) != _is_one(theirs):
+            return CONTRADICTION
+        both = np.concatenate([mine, theirs])
+        if mine.dtype.kind in "fi" and len(np.unique(both)) > MANY_VALUES:
+            return _beyond_chance(mine.astype(float), theirs.astype(float))
+        _, counts = np.unique(both, return_counts=True)
+        alike: float = float((counts / both.size * (counts - 1)).sum()) / (both.size - 1)
+        differ: float = float((mine != theirs).mean())
+        return float(1.0 - differ / (1.0 - alike))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +99,13 @@ class Said:
         return dataclasses.replace(self, probabilities=dataclasses.replace(mine, names=theirs.names))
 
     def agreement(self, other: Said) -> float:
-        """How much of it another process got from the model too: 0-1, the least of ``Array.agreement``.
+        """How much of it another process got from the model too: the least of ``Array.agreement``.
 
         One that is ``short`` asked less.
         """
         seen = (bool(self.error), self.kind, self.has_predict)
         if seen != (bool(other.error), other.kind, other.has_predict):
-            return 0.0
+            return CONTRADICTION
         answers = [(self.predictions, other.predictions)]
         shares = None if other.probabilities is None else other.probabilities.head(LISTED)
         if other.short and not self.short and shares is not None:
@@ -100,7 +113,7 @@ class Said:
         elif not other.short or self.short:
             answers.append((self.probabilities, other.probabilities))
         if any((a is None) != (b is None) for a, b in answers):
-            return 0.0
+            return CONTRADICTION
         return min((a.agreement(b) for a, b in answers if a is not None and b is not None), default=1.0)
 
 
@@ -116,14 +129,21 @@ def said(result: ToolResult, predictions: bytes | None, probabilities: bytes | N
     return Said(error, text(kind, MAX_NAME), has_predict == "True", asked, answers, shares, late)
 
 
-def _closeness(one: NDArray[Any], other: NDArray[Any]) -> float:
-    finite = np.isfinite(one) & np.isfinite(other)
-    if not finite.all():
-        return 0.0
+def _is_one(values: NDArray[Any]) -> bool:
+    return bool((values == values[:1]).all())
+
+
+def _beyond_chance(one: NDArray[Any], other: NDArray[Any]) -> float:
+    both = np.sort(np.concatenate([one, other]), axis=0)
+    count = len(both)
+    if not np.isfinite(both).all():
+        return CONTRADICTION
     with np.errstate(all="ignore"):
-        spread = np.abs(one - np.median(one, axis=0)).mean()
-        distance = np.abs(one - other).mean() / spread if spread else np.inf
-    return float(max(0.0, 1.0 - distance)) if np.isfinite(distance) else 0.0
+        # The mean distance of all pairs, from their order.
+        weights = 2.0 * np.arange(count)[:, None] - count + 1
+        chance = 2 * (weights * both).sum(axis=0).mean() / (count * (count - 1))
+        found = 1 - np.abs(one - other).mean() / chance
+    return float(found) if np.isfinite(found) else CONTRADICTION
 
 
 def failure(result: ToolResult) -> str:

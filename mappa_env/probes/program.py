@@ -34,8 +34,9 @@ class Question(NamedTuple):
 
     ``table``: of ``load_table``. ``matrix``: the model wants xgboost's own kind of table. ``shares``: the
     task's metric takes probabilities. ``short``: ask only for what the metric takes. ``given``: a CSV file
-    of the task to read first, as those do that write a submission, and ask the model once.
-    ``predictions``, ``probabilities``: the CSV files to write.
+    of the task to read first, as those do that write a submission, and ask the model once. ``part``: the
+    file holds several things, and the first of them that predicts is the model. ``predictions``,
+    ``probabilities``: the CSV files to write.
     """
 
     model: str
@@ -44,6 +45,7 @@ class Question(NamedTuple):
     shares: bool = False
     short: bool = False
     given: str = ""
+    part: bool = False
     predictions: str = ""
     probabilities: str = ""
 
@@ -57,16 +59,17 @@ class Wording(NamedTuple):
 
 
 def two_wordings(seed: int) -> tuple[Wording, Wording]:
-    """Two wordings that differ in the order and the loader; equal seeds give equal ones.
+    """Two wordings that differ in the order, the loader and every name; equal seeds give equal ones.
 
     The first has the loader that the prompts name.
     """
     rng = random.Random(seed)
     loaders = (PICKLE, rng.choice((PANDAS, JOBLIB)))
     first = rng.random() < 0.5
+    names = zip(*(rng.sample(each, 2) for each in _NAMES), strict=True)
     one, other = (
-        Wording(order, loader, tuple(rng.choice(each) for each in _NAMES))
-        for order, loader in zip((first, not first), loaders, strict=True)
+        Wording(order, loader, tuple(chosen))
+        for order, loader, chosen in zip((first, not first), loaders, names, strict=True)
     )
     return one, other
 
@@ -105,6 +108,11 @@ def program(question: Question, wording: Wording) -> str:
         modules = list(dict.fromkeys(("pandas as pd", _MODULES[wording.loader], *own)))
     lines = [f"import {module}" for module in modules]
     lines += ["import xgboost"] * question.matrix + loads
+    if question.part:
+        lines += [
+            f"{name} = list({name}.values()) if isinstance({name}, dict) else list({name})",
+            f"{name} = [each for each in {name} if hasattr(each, 'predict')][0]",
+        ]
     lines.append(f"print(type({name}).__name__, hasattr({name}, 'predict'))")
     given = f"xgboost.DMatrix({x})" if question.matrix else x
     if not question.table:

@@ -12,9 +12,10 @@ from mappa_env.probes.exports import UnavailableError
 from mappa_env.probes.facts import facts_of, targets_in
 from mappa_env.probes.labels import LABELS, codings, labels_of
 from mappa_env.probes.opening import HEAD_ROWS, Opener
+from mappa_env.probes.unlike import unlike
 
 ATTESTED = {
-    "host": "exists, unknown, stable, allowed, and every count and comparison of exported values",
+    "host": "exists, unknown, stable, unlike, allowed, and every count and comparison of exported values",
     "sandbox": "what tables yield when they are read as data: values, names, types, errors",
     "model": "loads, type, has_predict, error and its predictions: its author's code says so",
 }
@@ -45,4 +46,5 @@ class TabularProbe:
             y = None if record is None else record.table
             found = codings(site.workspace, y, labels_of(train, targets_in(train, test)), train.rows)
             facts["checks"] |= {"codings": found.sure, "codings_unclear": found.unclear}
+        facts["checks"]["unlike"] = unlike(site.workspace)
         return {**facts, "attested_by": ATTESTED}

@@ -29,7 +29,10 @@ FIRST, LAST, UNSEEN = 9, slice(4, 8), 8
 _CHILDREN = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.spawn", "os.posix_spawn"))
 _LISTS = frozenset(("os.listdir", "os.scandir"))
 _NAMES = frozenset(("os.rename", "os.link", "os.symlink", "sqlite3.connect"))
-_NOTED = _CHILDREN | _LISTS | _NAMES | {"open"}
+_NATIVE = frozenset(("ctypes.dlopen", "ctypes.dlsym", "import"))
+_NOTED = _CHILDREN | _LISTS | _NAMES | _NATIVE | {"open"}
+_OPEN_IN_PYTHON = frozenset(("numpy", "pandas", "scipy", "sklearn", "joblib"))
+"""Packages with machine code that leave it to Python to open files, which is seen."""
 _lstat = os.lstat
 _SPARE = 64 * 2**20
 """Bytes kept in reserve to report that the memory is used up."""
@@ -212,12 +215,14 @@ def observe(notes: "Any") -> None:
     An audit hook sees every open; questions such as ``os.path.exists`` raise no event, so ``os.stat``,
     ``os.lstat`` and ``os.access`` are replaced. A name is in the shared memory before the file is touched, so
     it outlives any end of the program. Forks share the memory; another program that it starts is not seen.
+    Neither is machine code that opens files by itself: see ``_native``.
     """
     root = os.getcwd()
     inside = os.path.join(root, "")
     known: dict[str, bytes] = {}
     # The program may replace all of these.
     cwd, clean, frame, is_a, size = os.getcwd, os.path.normpath, sys._getframe, isinstance, len
+    native = _native(inside)
 
     def note(path: "Any", opened: bool = False, listed: bool = False) -> None:
         if is_a(path, bytes):
@@ -256,6 +261,9 @@ def observe(notes: "Any") -> None:
             return
         if event in _CHILDREN:
             notes[UNSEEN] = 1
+        elif event in _NATIVE:
+            if native(event, args, frame(1)):
+                notes[UNSEEN] = 1
         elif not args:
             return
         elif event == "open" or event in _NAMES:
@@ -266,6 +274,51 @@ def observe(notes: "Any") -> None:
     for name in ("stat", "lstat", "access"):
         setattr(os, name, _noting(getattr(os, name), note))
     sys.addaudithook(hook)
+
+
+def _native(inside: str) -> "Callable[[str, tuple[Any, ...], Any], bool]":
+    """``native(event, args, frame)``: whether the program itself takes up machine code that may open files.
+
+    That is a package with machine code that it imports, or ``ctypes``. What packages load for themselves, and
+    what a pickle loads, does not count: it serves them, and not the program's own calls.
+    """
+    others = [entry for entry in sys.path if entry and entry + os.sep != inside]
+    folders = tuple(os.path.join(entry, "") for entry in others if entry.endswith("-packages"))
+    standard = (*(os.path.join(entry, "") for entry in others if not entry.endswith("-packages")), "<frozen ")
+
+    def package(file: str) -> str:
+        folder = next((folder for folder in folders if file.startswith(folder)), "")
+        return file[len(folder) :].partition("/")[0].partition(".")[0] if folder else ""
+
+    def native(event: str, args: "tuple[Any, ...]", frame: "Any") -> bool:
+        owner, statement = "", event != "import"
+        if event == "import":
+            if len(args) < 2 or not isinstance(args[1], str):  # not machine code
+                return False
+            owner = package(args[1])
+            if owner in _OPEN_IN_PYTHON or (not owner and args[1].startswith(standard)):
+                return False
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if package(file):
+                owner = owner or package(file)
+                if package(file) != owner or owner in _OPEN_IN_PYTHON:
+                    return False
+            elif not file.startswith(standard):
+                return statement or _imports(frame)
+            elif file.endswith("/importlib/__init__.py"):
+                statement = True
+            frame = frame.f_back
+        return False
+
+    return native
+
+
+def _imports(frame: "Any") -> bool:
+    """Whether a frame is at an import statement, as opposed to a call that imports, as of ``pickle.load``."""
+    import opcode
+
+    return bool(frame.f_code.co_code[frame.f_lasti] == opcode.opmap["IMPORT_NAME"])
 
 
 def _noting(real: "Any", note: "Callable[[Any], None]") -> "Any":

@@ -14,6 +14,7 @@ from mappa_env.coach.blame.attribution import attribute
 from mappa_env.coach.culprit import culprit, culprit_step
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
+from mappa_env.json_and_yaml import read_json
 from mappa_env.types import ActionRecord, Verdict
 
 FORMAT = 1
@@ -153,7 +154,7 @@ class RowFile:
             )
         try:
             for line in lines:
-                row = _row(json.loads(line))
+                row = _row(read_json(line))
                 self.rows[row.key] = row
         except (ValueError, TypeError, KeyError) as error:
             raise OptionError(f"--out {path} cannot be read: {type(error).__name__}: {error}") from None

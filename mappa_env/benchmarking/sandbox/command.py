@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import sys
@@ -25,6 +24,7 @@ from mappa_env.benchmarking.sandbox.measurement import Plan, Slice, measure
 from mappa_env.benchmarking.sandbox.report import BASELINE, Report, isolations
 from mappa_env.benchmarking.sandbox.table import tables
 from mappa_env.errors import OptionError, SandboxWarning, nearest
+from mappa_env.json_and_yaml import json_text
 
 FAILED, INTERRUPTED = 1, 130
 
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     for failure in report.failures:
         console.print(f"[red]failed:[/] {escape(failure)}")
     if args.json:
-        document = json.dumps(as_document(plan, args.python, report, interrupted=bool(status)), indent=1)
+        document = json_text(as_document(plan, args.python, report, interrupted=bool(status)))
         args.json.write_text(document + "\n", encoding="utf-8")
     if args.figure:
         draw(plan, report, args.figure)

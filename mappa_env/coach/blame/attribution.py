@@ -1,7 +1,7 @@
 """Backward tracing: from the end of an episode to the actions that caused it.
 
 The record of an episode is a graph. The parents of an action are the earlier actions of its own agent, the
-last writers of the files that its code names, the agents that should have written the missing ones, the call
+last writers of the files that its code used, the agents that should have written the missing ones, the call
 of a manager and, in teams that communicate by text and for agents without tools, all earlier actions that its
 agent could see. For a failure, the walk goes back from what is missing or wrong to the first actions that are
 responsible for it (``files``, ``numbers``), without a coach. If the record does not decide, the episode's
@@ -19,6 +19,7 @@ from mappa_env.coach.base import Coach
 from mappa_env.coach.blame.files import FileWalk
 from mappa_env.coach.blame.numbers import NumberWalk
 from mappa_env.coach.blame.retrace import retrace
+from mappa_env.coach.program import Program
 from mappa_env.coach.rubric.case import Case
 from mappa_env.errors import EpisodeError
 from mappa_env.grading import make_grader
@@ -91,9 +92,11 @@ def _parents(cases: Sequence[Case], step: int, files: bool) -> list[int]:
     if not files or not case.evidence.agent.tools:
         return found + [earlier.step for earlier in case.seen]
     before = cases[step - 1].evidence.present if step else {}
-    code = case.evidence.code or ""
-    found += [change.step for path, change in before.items() if change.agent and path in code]
-    lost = {path for path in case.evidence.missing if path in code}
+    tool = case.evidence.tool
+    run = None if tool is None else Program(case.evidence.code or "", tool)
+    used = {path for path in (*before, *case.evidence.missing) if run is not None and run.uses(path)}
+    found += [change.step for path, change in before.items() if change.agent and path in used]
+    lost = used.intersection(case.evidence.missing)
     owners = {spec.name for spec in case.team if lost.intersection(spec.requires)}
     return found + [earlier.step for earlier in case.evidence.history if earlier.agent in owners]
 

@@ -61,9 +61,9 @@ class FileWalk:
         tried = [case for case in segment if case.evidence.tool is not None]
         if not tried:
             return self._blamed(segment[-1].evidence.step, f"ran no code, and had to write {path}")
-        case, last = max(tried, key=lambda case: (_named(case), case.evidence.step)), segment[-1]
+        case, last = max(tried, key=lambda case: (_touched(case), case.evidence.step)), segment[-1]
         left = last.evidence.tool is None and len(segment) < last.evidence.agent.max_turns
-        if left and not _named(case) and not case.programs[-1].failed:
+        if left and not _touched(case) and case.programs[-1].tool.status == "ok":
             return self._blamed(last.evidence.step, f"ended the segment without {path}; nothing had tried")
         tool = case.evidence.tool
         assert tool is not None
@@ -99,10 +99,15 @@ class FileWalk:
         if defect is not None and explains(defect, case.programs[-1]):
             self.links.append(Link(evidence.step, f"{why}; its code failed ({how})"))
             return self._defective(case, defect)
-        if case.programs[-1].failed:
-            for path in evidence.missing:
+        run = case.programs[-1]
+        for path in evidence.missing:
+            if run.failed or run.uses(path):  # a blunder in its way around it is no reason to stop here
                 self.links.append(Link(evidence.step, f"{why}; {path} was missing"))
                 return self._missing(path, evidence.step)
+        if defect is not None and not run.failed and run.uses(defect.path):
+            self.links.append(Link(evidence.step, f"{why}; its code failed ({how})"))
+            return self._defective(case, defect)
+        if run.failed:
             overwritten = self._overwritten(case)
             if overwritten is not None:
                 self.links.append(Link(evidence.step, f"{why}; its code failed ({how})"))
@@ -192,7 +197,7 @@ class FileWalk:
         return (step,)
 
 
-def _named(case: Case) -> int:
-    """The number of its agent's files that a program names: exploration names fewer than the work itself."""
+def _touched(case: Case) -> int:
+    """How many of its agent's files a program used: exploration uses fewer than the work itself."""
     spec = case.evidence.agent
-    return len(case.programs[-1].names.intersection({*spec.requires, *spec.reads}))
+    return case.programs[-1].touched({*spec.requires, *spec.reads})

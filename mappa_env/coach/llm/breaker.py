@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from mappa_env.coach.llm.wire import Passing, Unanswered
+from mappa_env.coach.llm.wire import Passing, Rejected, Unanswered
 
 
 class Breaker:
@@ -40,7 +40,7 @@ class Breaker:
         try:
             yield
             well = True
-        except Unanswered:
+        except (Rejected, Unanswered):
             well = True
             raise
         except Passing:

@@ -15,6 +15,7 @@ from pathlib import Path
 from mappa_env.coach.llm.models import Price
 from mappa_env.coach.llm.wire import Passing, Request, Usage
 from mappa_env.errors import CoachStopped, CoachWarning, OptionError
+from mappa_env.json_and_yaml import read_json
 
 
 @dataclass(slots=True)
@@ -127,7 +128,7 @@ def _read(path: Path | None) -> tuple[float, int]:
         _append(path, "")
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         try:
-            spent += float(json.loads(line)["cost"])
+            spent += float(read_json(line)["cost"])
             calls += 1
         except (ValueError, KeyError, TypeError):
             warnings.warn(

@@ -11,7 +11,17 @@ from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.buckets import Buckets
 from mappa_env.coach.llm.budget import Bill, Budget
 from mappa_env.coach.llm.settings import Calls
-from mappa_env.coach.llm.wire import Backend, Passing, Reply, Request, Unanswered, Unreachable, Usage
+from mappa_env.coach.llm.wire import (
+    Backend,
+    Late,
+    Passing,
+    Rejected,
+    Reply,
+    Request,
+    Unanswered,
+    Unreachable,
+    Usage,
+)
 from mappa_env.errors import CoachStopped
 
 BYTES_PER_TOKEN = 4
@@ -51,7 +61,10 @@ class Client:
         """The one model version that may answer; None until the first answer."""
 
     def ask(self, request: Request) -> Answer:
-        """Ask until there is an answer. Raises Passing at the deadline, Unanswered, CoachStopped."""
+        """Ask until there is an answer.
+
+        Raises Passing at the deadline, Rejected, Unanswered, CoachStopped.
+        """
         try:
             return self._ask(request)
         except CoachStopped as stop:
@@ -81,9 +94,14 @@ class Client:
             except Unanswered as nothing:
                 nothing.calls, nothing.latency_s = attempts, time.monotonic() - asked
                 raise
+            except Rejected as no:
+                no.calls = attempts
+                raise
             except Passing as failure:
                 late = attempts == before  # no call was made
-                last = last if late and last is not None else failure
+                # the deadline cut this call short: what went wrong before says more
+                cut = isinstance(failure, Late) and end - asked < self._settings.timeout_s
+                last = last if (late or cut) and last is not None else failure
                 last.calls = attempts
                 if isinstance(failure, Unreachable) and not self._settings.wait_for_server:
                     raise
@@ -106,6 +124,9 @@ class Client:
         except Unanswered as nothing:
             self._count(bill, request, reserved, nothing.usage)
             self._check_version(nothing.model_version)
+            raise
+        except Rejected:
+            bill.usage = Usage()
             raise
         except Passing as failure:
             if not failure.billed:

@@ -13,12 +13,14 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 
-from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure
+from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure, rejected
 from mappa_env.coach.llm.settings import Calls
-from mappa_env.coach.llm.wire import Passing, Usage
+from mappa_env.coach.llm.wire import Late, Passing, Rejected, Usage
 from mappa_env.errors import CoachStopped, OptionError
 
 _CONNECT_S = 10.0
+_DIGITS = 16
+"""Longer counts of tokens are no counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Completions:
         """Send one request; all of the answer must be there before ``end`` (monotonic). Raises Passing."""
         left = end - time.monotonic()
         if left <= 0:
-            raise Passing(f"{self.where}: no answer in time")
+            raise Late(f"{self.where}: no answer in time")
         try:
             with self._session.post(
                 self._url,
@@ -96,32 +98,38 @@ class Completions:
         where, key = self.where, self._key
         return failure(answered.status, answered.body, answered.headers, where, key, self._key_variable)
 
+    def rejected(self, answered: Answered) -> Rejected | None:
+        """What an answer means that may concern this one request alone, else None."""
+        return rejected(answered.status, answered.body, self.where, self._key)
+
     def read(self, body: Any) -> Completed:
-        """The first choice of the answer 200. Raises Passing if it is not a chat completion."""
+        """The first choice of the answer 200. Raises Passing if it is not a chat completion.
+
+        Servers that are only like OpenAI's may send a text as a list of parts, and counts as text.
+        """
         try:
             choice = body["choices"][0]
             message = choice["message"]
             counts = body.get("usage") or {}
             details = counts.get("prompt_tokens_details") or {}
-            thoughts = (counts.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
-            output = counts.get("completion_tokens") or 0
+            thoughts = _count((counts.get("completion_tokens_details") or {}).get("reasoning_tokens"))
             return Completed(
-                text=message.get("content") or "",
-                thoughts=message.get("reasoning_content") or message.get("reasoning") or "",
-                finish=choice.get("finish_reason") or "",
-                refusal=message.get("refusal") or "",
+                text=_text(message.get("content")),
+                thoughts=_thoughts(message),
+                finish=str(choice.get("finish_reason") or ""),
+                refusal=_refusal(message.get("refusal")),
                 usage=Usage(
-                    counts.get("prompt_tokens") or 0,
-                    details.get("cached_tokens") or 0,
-                    output - thoughts,
+                    _count(counts.get("prompt_tokens")),
+                    _count(details.get("cached_tokens")),
+                    max(_count(counts.get("completion_tokens")) - thoughts, 0),
                     thoughts,
                 ),
                 version=str(body.get("model") or ""),
                 number=str(body.get("id") or ""),
             )
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            kind = type(error).__name__
-            raise Passing(f"{self.where}: the answer is not a chat completion ({kind})") from None
+            what = str(error) if isinstance(error, _Odd) else type(error).__name__
+            raise Passing(f"{self.where}: the answer is not a chat completion ({what})") from None
 
     def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         if self._key:
@@ -139,6 +147,47 @@ def _read_all(response: requests.Response, end: float) -> bytes:
         if len(found) > MAX_REPLY_BYTES:
             raise OSError(f"the answer exceeds {MAX_REPLY_BYTES} bytes")
     return bytes(found)
+
+
+class _Odd(TypeError):
+    """A field of a completion is not what it should be."""
+
+
+def _text(value: Any) -> str:
+    """A text, or the texts of a list of parts; parts that are no text, such as pictures, are left out."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if not isinstance(value, list):
+        raise _Odd(f"{value!r:.60} where a text should be")
+    parts = [part.get("text") if isinstance(part, dict) else part for part in value]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _thoughts(message: Any) -> str:
+    """What a server tells of the model's thinking; in a form that nobody knows, nothing."""
+    for value in (message.get("reasoning_content"), message.get("reasoning")):
+        if isinstance(value, (str, list)) and (found := _text(value)):
+            return found
+    return ""
+
+
+def _refusal(value: Any) -> str:
+    """A refusal as text, whatever its form; empty for none."""
+    if not value or isinstance(value, str):
+        return value or ""
+    return json.dumps(value)
+
+
+def _count(value: Any) -> int:
+    """A number of tokens; servers may write it as text, or with a decimal point."""
+    if value is None:
+        return 0
+    if isinstance(value, str) and len(value) < _DIGITS and value.strip().isdecimal():
+        return int(value)
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not whole or value < 0:
+        raise _Odd(f"{value!r:.60} where a number of tokens should be")
+    return int(value)
 
 
 def _parsed(data: bytes) -> Any:

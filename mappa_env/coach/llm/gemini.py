@@ -15,10 +15,11 @@ import httpx2
 from google import genai
 from google.genai import errors, types
 
-from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure, hidden
+from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure, hidden, rejected
 from mappa_env.coach.llm.models import Model
+from mappa_env.coach.llm.rejections import COACH, Rejections
 from mappa_env.coach.llm.settings import Settings
-from mappa_env.coach.llm.wire import Passing, Reply, Request, Unanswered, Usage
+from mappa_env.coach.llm.wire import Passing, Rejected, Reply, Request, Unanswered, Usage
 from mappa_env.errors import CoachError, CoachStopped
 
 API_VERSIONS = {"developer": "v1beta", "vertex": "v1beta1", "express": "v1beta1"}
@@ -41,6 +42,7 @@ class GeminiBackend:
     def __init__(self, model: Model, settings: Settings) -> None:
         api = settings.api
         self._model = model
+        self._rejections = Rejections(COACH)
         self._key = next((os.environ[name] for name in KEYS if os.environ.get(name)), "")
         self._key_source = "the machine's Google credentials" if api == "vertex" else KEYS[0]
         if api != "vertex" and not self._key:
@@ -70,6 +72,7 @@ class GeminiBackend:
         """See ``Backend.complete``."""
         where = f"gemini:{self._model.name}"
         failed: Exception
+        no: Rejected | None = None
         try:
             found = self._client.models.generate_content(
                 model=self._model.name,
@@ -80,6 +83,7 @@ class GeminiBackend:
             )
         except errors.APIError as error:
             headers = dict(getattr(error.response, "headers", None) or {})
+            no = rejected(error.code, error.details, where, self._key)
             failed = failure(error.code, error.details, headers, where, self._key, self._key_source)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             failed = disconnected(error, where, self._key)
@@ -87,7 +91,10 @@ class GeminiBackend:
             # invalid JSON, or JSON of another schema: the errors of json and pydantic are ValueErrors
             failed = Passing(f"{where}: the answer is not a Gemini response ({type(error).__name__})")
         else:
+            self._rejections.answered()
             return _read(found)
+        if no is not None and no.kind:
+            failed = self._rejections.unanswered(no)
         raise failed  # outside the handlers, so that the server's message is not chained to it
 
     def close(self) -> None:

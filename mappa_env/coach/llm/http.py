@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mappa_env.coach.llm.wire import Passing, Unreachable
+from mappa_env.coach.llm.wire import REFUSED, TOO_LONG, Late, Passing, Rejected, Unreachable
 from mappa_env.errors import CoachStopped
 
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
@@ -20,6 +20,19 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SHOWN = 300
 _MASKED = re.compile(r"\S*\*{3,}\S*")
 """What servers leave of a key that they quote: ``sk-ab***yz``."""
+_REJECTED = frozenset({400, 413, 422})
+"""What a server may answer to one request of many."""
+_LONG = re.compile(
+    r"context[ _-]?(length|window|size)|(prompt|input|request|messages?|conversation)\b.{0,40}\btoo long"
+    r"|(too many|maximum (number of|input|prompt)) tokens|(input|prompt) tokens? .{0,30}exceed"
+    r"|token count .{0,40}exceed|longer than the (maximum )?(model|context)|max_model_len"
+    r"|max_new_tokens.{0,9} must be <="
+    r"|(input|prompt) length .{0,40}exceed|reduce the length of the (messages|prompt|input)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How OpenAI, vLLM, SGLang, llama.cpp, Gemini and others say that a prompt does not fit."""
+_FILTERS = frozenset({"content_filter", "invalid_prompt"})
+"""Codes of filters that stop a prompt: Azure's and OpenAI's."""
 _WRONG_KEY = "API_KEY_INVALID"
 """Gemini's reason in an answer 400 to a wrong key."""
 
@@ -46,6 +59,21 @@ def failure(
     return CoachStopped(f"{text}: {wrong_key if _WRONG_KEY in str(body) else remedy}")
 
 
+def rejected(status: int, body: Any, where: str, secret: str) -> Rejected | None:
+    """What an HTTP error means if it may concern one request alone, else None."""
+    if status not in _REJECTED or _WRONG_KEY in str(body):
+        return None
+    error = body.get("error", body) if isinstance(body, dict) else body
+    named = [error.get(key) for key in ("code", "type")] if isinstance(error, dict) else []
+    words = _message(body)
+    kind = ""
+    if any(isinstance(name, str) and name in _FILTERS for name in named):
+        kind = REFUSED
+    elif _LONG.search(" ".join([words, *(name for name in named if isinstance(name, str))])):
+        kind = TOO_LONG
+    return Rejected(f'{where} answered {status} "{hidden(words, secret)}"', kind)
+
+
 def disconnected(error: Exception, where: str, secret: str) -> Passing:
     """What a broken connection comes down to, without the HTTP library's words around it."""
     cause = next((each for each in _chain(error) if _is_plain(each)), error)
@@ -54,7 +82,7 @@ def disconnected(error: Exception, where: str, secret: str) -> Passing:
     if isinstance(cause, socket.gaierror):
         return Unreachable(f"{where}: unknown host ({cause.strerror})")
     if isinstance(cause, TimeoutError):
-        return Passing(f"{where}: no answer in time")
+        return Late(f"{where}: no answer in time")
     return Passing(f"{where}: {type(cause).__name__}: {hidden(str(cause), secret)}")
 
 

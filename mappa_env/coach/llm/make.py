@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.cards import Card
+from mappa_env.coach.llm.address import split_address
 from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.buckets import Buckets
 from mappa_env.coach.llm.budget import Budget
@@ -93,7 +94,7 @@ def _replay(name: str, path: Path, options: Mapping[str, Any], card: Card) -> LL
 
 def _share(name: str, chosen: Settings) -> Server:
     kind, _, rest = name.partition(":")
-    model_name, _, base_url = rest.partition("@")
+    model_name, base_url = split_address(rest) if kind == "openai" else (rest, "")
     asked = model(
         model_name,
         price=chosen.price,

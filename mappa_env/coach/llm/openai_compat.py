@@ -9,6 +9,7 @@ from typing import Any
 
 from mappa_env.coach.llm.completions import Completed, Completions
 from mappa_env.coach.llm.models import Model
+from mappa_env.coach.llm.rejections import COACH, Rejections
 from mappa_env.coach.llm.settings import Settings
 from mappa_env.coach.llm.wire import Reply, Request, Unanswered
 
@@ -27,6 +28,7 @@ class OpenAIBackend:
         self._server = Completions(model.name, base_url, settings)
         self._extra = dict(settings.extra)
         self._format = 0
+        self._rejections = Rejections(COACH)
 
     def complete(self, request: Request, timeout_s: float) -> Reply:
         """See ``Backend.complete``."""
@@ -35,10 +37,13 @@ class OpenAIBackend:
             tried = self._format
             answered = self._server.post(self._body(request, FORMATS[tried]), end)
             if answered.status == 200:
-                return _verdict(self._server.read(answered.body))
+                found = self._server.read(answered.body)
+                self._rejections.answered()
+                return _verdict(found)
             refused = answered.status in (400, 422) and "response_format" in json.dumps(answered.body)
             if not refused or tried + 1 >= len(FORMATS):
-                raise self._server.failure(answered)
+                no = self._server.rejected(answered)
+                raise self._rejections.unanswered(no) if no and no.kind else self._server.failure(answered)
             self._format = max(self._format, tried + 1)
 
     def close(self) -> None:

@@ -12,6 +12,8 @@ from mappa_env.errors import OptionError, nearest
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+MOST_TOKENS = 10_000_000
+"""No model writes a longer answer."""
 Chosen = TypeVar("Chosen", bound="Calls")
 
 
@@ -20,7 +22,7 @@ class Calls(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    max_output_tokens: Annotated[int, Field(ge=1)] = 4096
+    max_output_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] = 4096
     """Tokens of an answer, including thoughts."""
     price: dict[str, Annotated[float, Field(ge=0)]] | None = None
     """Dollars per million tokens: input, output and, if it differs, cached. Default: models.yaml."""
@@ -61,7 +63,7 @@ class Calls(BaseModel):
 class Settings(Calls):
     """The options. The docstrings of the fields form the table in docs/coach.md."""
 
-    max_output_tokens: Annotated[int, Field(ge=64)] = 4096
+    max_output_tokens: Annotated[int, Field(ge=64, le=MOST_TOKENS)] = 4096
     """Tokens of an answer, including thoughts."""
     labels: bool = True
     """Show the task's hidden truth if the card allows it; False: judge without labels."""

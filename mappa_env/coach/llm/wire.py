@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+TOO_LONG, REFUSED = "too_long", "refused"
+"""Why a server will not take a request: it does not fit the model's context, or a filter stops it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -62,7 +65,7 @@ class Backend(Protocol):
     def complete(self, request: Request, timeout_s: float) -> Reply:
         """Make one call without retries within about ``timeout_s``.
 
-        Raises Passing, Unanswered, CoachStopped.
+        Raises Passing, Rejected, Unanswered, CoachStopped.
         """
         ...
 
@@ -88,6 +91,23 @@ class Unreachable(Passing):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, billed=False)
+
+
+class Late(Passing):
+    """The answer did not come in time."""
+
+
+class Rejected(Exception):
+    """The server will not take this one request; another may be taken. Nothing was generated or billed.
+
+    ``kind``: ``TOO_LONG``, ``REFUSED`` (by a filter of prompts), or empty for other reasons.
+    """
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.calls = 1
+        """Calls that were made, including this one."""
 
 
 class Unanswered(Exception):

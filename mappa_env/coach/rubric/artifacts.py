@@ -96,7 +96,7 @@ def defects_of(
         newest = max(files, key=lambda change: change.step, default=None)
         return [Defect(newest.path, newest.agent, "opening it fails")] if newest is not None else []
     labels = [*_labels(facts, present), *_scale(facts, present, looks)]
-    found = [*_tables(facts), *labels, *_model(facts), *_answers(facts, present)]
+    found = [*_tables(facts, present, looks), *labels, *_model(facts), *_answers(facts, present)]
     return [
         Defect(path, _writer(present[path], reason, looks), reason)
         for path, reason in found
@@ -164,6 +164,8 @@ def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Ite
     Those in the labels of y_train are as good as these.
     """
     model, checks = section(facts, "model"), section(facts, "checks")
+    if is_unknown(model):
+        return
     targets, cols = checks.get("targets"), model.get("answer_cols")
     if targets and cols not in (None, targets) and cols == section(facts, "y_train").get("cols"):
         yield MODEL, f"it predicts {cols} columns, and train.csv has {targets} of targets"
@@ -217,11 +219,21 @@ def unknown_files(facts: Mapping[str, Any] | None) -> list[str]:
 
 
 def is_unknown(part: Mapping[str, Any]) -> bool:
-    """Whether nobody could tell what a file holds: it is huge, or of an unusual format."""
-    return part.get("unknown") is True
+    """Whether nobody could tell what a file holds: it is huge, or of an unusual format.
+
+    Nor how a model is meant to be used that lies in it beside other things, such as an encoder or a scaler.
+    """
+    return part.get("unknown") is True or is_bundle(part)
 
 
-def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def is_bundle(part: Mapping[str, Any]) -> bool:
+    """Whether a model lies in its file beside other things."""
+    return bool(part.get("inside"))
+
+
+def _tables(
+    facts: Mapping[str, Any], present: Mapping[str, FileChange], looks: Sequence[Look]
+) -> Iterator[tuple[str, str]]:
     checks = section(facts, "checks")
     for name in TABLES:
         table = section(facts, name)
@@ -241,19 +253,36 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if cols and targets and cols != targets:
         yield LABELS, f"it has {cols} columns, and train.csv has {targets} of targets"
     if checks.get("rows_match") is False:
-        yield _other_rows(facts)
+        yield _other_rows(facts, _last_alone("rows_match", ("X_train.pkl", LABELS), present, looks))
     if checks.get("test_rows_match") is False:
         yield "X_test.pkl", "it has not as many rows as test.csv"
     if checks.get("columns_match") is False:
-        yield "X_test.pkl", "its columns are not those of X_train.pkl"
+        columns = ("X_train.pkl", "X_test.pkl")
+        alone = _last_alone("columns_match", columns, present, looks) or columns[1]
+        yield alone, f"its columns are not those of {columns[alone == columns[0]]}"
 
 
-def _other_rows(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Whichever of X_train and y_train is further from the rows of train.csv: the other harms nobody."""
+def _other_rows(facts: Mapping[str, Any], alone: str | None) -> tuple[str, str]:
+    """Which of X_train and y_train has other rows: ``alone``, or whichever is further from train.csv."""
     x, y, given = (int(section(facts, name).get(key) or 0) for name, key in _ROWS)
-    if abs(x - given) < abs(y - given):
-        return "y_train.pkl", f"it has {y} rows, and X_train.pkl {x}"
+    if alone == LABELS or (alone is None and abs(x - given) < abs(y - given)):
+        return LABELS, f"it has {y} rows, and X_train.pkl {x}"
     return "X_train.pkl", f"it has {x} rows, and y_train.pkl {y}"
+
+
+def _last_alone(
+    check: str, pair: tuple[str, str], present: Mapping[str, FileChange], looks: Sequence[Look]
+) -> str | None:
+    """Which of two tables is no match of the other: the one that another agent changed later.
+
+    None: one agent wrote both last, or they had been no match before, as ``check`` of the last probe says.
+    """
+    if not present.keys() >= set(pair):
+        return None
+    first, last = sorted((present[path] for path in pair), key=lambda change: change.step)
+    known = [look.probe for look in looks if look.step < last.step and look.probe is not None]
+    unlike = bool(known) and section(known[-1], "checks").get(check) is False
+    return None if first.agent == last.agent or unlike else last.path
 
 
 def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mappa_env.coach.program import exception_of
-from mappa_env.coach.rubric.artifacts import Defect
+from mappa_env.coach.rubric.artifacts import Defect, facts_of, section
 from mappa_env.coach.rubric.case import Case, Finding, deleted_by
 from mappa_env.coach.rubric.helper_files import Run, damages, failed_over, needed, runs_of
 from mappa_env.coach.rubric.inputs import files_before, unsound_inputs
@@ -18,6 +18,10 @@ from mappa_env.coach.rubric.usage import explains, tried
 
 BLOCKED = 0.6
 """The score of an agent that tried, and that its inputs kept from more."""
+BLUNDERED = 0.4
+"""The score of one that tried, and whose last program failed by itself: more than who made the inputs so."""
+IDLE = 0.2
+"""The score of one that did not try."""
 
 
 def ran(case: Case, *, failed: float = 0.5, idle: float = 0.3) -> Finding:
@@ -46,7 +50,7 @@ def work(
     case: Case,
     *,
     blocked: float = BLOCKED,
-    idle: float = 0.2,
+    idle: float = IDLE,
     unfinished: float = 0.2,
     partial: float = 0.15,
     failed: float = 0.1,
@@ -55,25 +59,25 @@ def work(
     """Check a segment that has not handed on all of its files. None: it has, or it need not write any.
 
     ``blocked``: inputs were unsound, and a program really tried to use one. ``idle``: they were, and none
-    did. Otherwise the inputs were sound. ``unfinished``: turns are left, and the programs so far neither
-    name files of this agent nor write any. ``partial``: turns are left, and they do. ``failed``: the code for
-    the files failed. ``empty``: the segment ends. 0: no code was run.
+    did. Otherwise the inputs were sound. ``unfinished``: turns are left, and the programs so far neither used
+    files of this agent nor wrote any. ``partial``: turns are left, and they did. ``failed``: the code for the
+    files failed. ``empty``: the segment ends. 0: no code was run.
     """
     missing = unwritten(case)
     if not missing:
         return None
     here, causes = case.evidence.tool, unsound_inputs(case)
-    if causes and not _blundered(case, causes):
-        if _tried(case, causes):
-            return Finding(blocked, f"nothing more was possible: {why(causes[0])}", causes[0].writer)
+    if causes and not _tried(case, causes):
         return Finding(idle, f"no program tried to use or replace it: {why(causes[0])}", case.me)
+    if causes and _blundered(case, causes):
+        return Finding(BLUNDERED, f"the code failed by itself: {_how(case)}; {why(causes[0])}", case.me)
+    if causes:
+        return Finding(blocked, f"nothing more was possible: {why(causes[0])}", causes[0].writer)
     said = f"not written: {', '.join(missing)}"
     if not case.programs:
         return Finding(0.0, f"no code was run, although this work needs it; {said}", case.me)
     spec = case.evidence.agent
-    meant = any(
-        run.tool.written or run.names.intersection((*spec.requires, *spec.reads)) for run in case.programs
-    )
+    meant = any(run.tool.written or run.touched((*spec.requires, *spec.reads)) for run in case.programs)
     if here is not None and here.status != "ok":
         if meant or case.evidence.last_turn:
             return Finding(failed, f"the code failed: {_how(case)}; {said}", case.me)
@@ -118,8 +122,11 @@ def _broken(case: Case) -> list[str]:
     if case.evidence.tool is not None:
         runs.append(Run(case.me, case.evidence.step, case.evidence.tool))
     found = []
+    before = next((record.probe for record in reversed(case.before) if record.probe is not None), None)
+    was, now = (section(facts or {}, "checks").get("unlike", ()) for facts in (before, facts_of(case)))
+    unlike = set(now).difference(was)
     for each in damages(runs, case.evidence.task, case.team):
-        if each.agent == case.me and each.step >= len(case.before) and needed(each, case.before):
+        if each.agent == case.me and each.step >= len(case.before) and needed(each, unlike):
             repair = any(failed_over(run, each.path) for run in case.programs[:-1])
             found += [] if repair else [each.path]
     return sorted(found)

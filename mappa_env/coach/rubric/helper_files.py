@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from mappa_env.coach.program import BLUNDERS, Program, exception_of
@@ -24,6 +23,7 @@ OVERWRITTEN, MOVED = "overwritten", "moved"
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line \d+', re.MULTILINE)
 _RAISED = re.compile(r"[A-Za-z_][\w.]*Error\b")
 _TAIL = 8000
+_OF_TEXT = ("SyntaxError", "IndentationError", "TabError")
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib/python[^/]*/")
 _MODULES = re.compile(
     r"[mM]odule (?:named )?'([\w.]+)'|<module '([\w.]+)'| from (?:\w+ \w+ module )?'([\w.]+)'"
@@ -144,6 +144,9 @@ def failed_over(run: Program, path: str) -> bool:
     module = module_of(path)
     if module and (_within(run, path) or module in _named(run.tool)):
         return True
+    # Its own text had no error when it opened the module.
+    if module and exception_of(run.tool)[0] in _OF_TEXT and (run.tool.opened or ("",))[-1] == path:
+        return True
     return exception_of(run.tool)[0] not in BLUNDERS and run.uses(path)
 
 
@@ -166,20 +169,15 @@ def _within(run: Program, path: str) -> bool:
     return any(file == path or file.endswith(f"/{path}") for file in frames)
 
 
-def needed(damage: Damage, records: Sequence[ActionRecord]) -> bool:
+def needed(damage: Damage, unlike: Collection[str] = ()) -> bool:
     """Whether the host can tell that a helper is for others, and that they lost it.
 
-    A module is. Data is, if its author's program opened it and names it: caches of libraries have names of
-    their own. Who moves it or writes other content over it may mean well, or use the same name by chance:
-    that is harm only once somebody fails over it.
+    ``unlike``: files that are no longer what their names say, such as a module that is no Python.
+
+    A module is, and so is data that its author left in the workspace itself; libraries put their caches into
+    folders or hide them. Who moves data or writes other content over it may mean well, or use the same name
+    by chance: that is harm only once somebody fails over it.
     """
-    if damage.how in (OVERWRITTEN, MOVED):
+    if damage.how == MOVED or (damage.how == OVERWRITTEN and damage.path not in unlike):
         return False
-    if module_of(damage.path):
-        return True
-    written = (
-        Program(record.code or "", record.tool)
-        for record in records
-        if record.agent == damage.author and record.tool is not None
-    )
-    return any(run.uses(damage.path) and posixpath.basename(damage.path) in run.names for run in written)
+    return bool(module_of(damage.path)) or not ("/" in damage.path or damage.path.startswith("."))

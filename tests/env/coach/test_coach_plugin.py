@@ -100,7 +100,7 @@ def test_a_package_brings_a_coach_by_name(
         "    def judge(self, evidence, *, fresh=False): ...\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    assert COACHES.names()[-2:] == ["broken", "theirs"]
+    assert {"broken", "theirs"} < set(COACHES.names())
     assert make_coach("theirs", card).name == "theirs"
     with pytest.raises(OptionError, match="Nothing"):
         make_coach("broken", card)

@@ -19,16 +19,16 @@ def action(
     score: float = 5.0,
     ran: Any = None,
     wrote: str = "",
-    code: str = "pass",
+    opened: tuple[str, ...] | None = (),
 ) -> ActionRecord:
     files = (FileChange(wrote, "created", 1, ""),) if wrote else ()
-    tool = None if ran is None else ToolResult(ran, 0, "", "", files=files)
+    tool = None if ran is None else ToolResult(ran, 0, "", "", files=files, opened=opened)
     verdict = Verdict("ok", score, blame=blame)
-    return recorded(agent, step=step, code=None if ran is None else code, tool=tool, verdict=verdict)
+    return recorded(agent, step=step, code=None if ran is None else "pass", tool=tool, verdict=verdict)
 
 
 ME, NEXT = "engineer_0", "modeler_0"
-WORK = "pd.read_csv('train.csv')"
+WORK = ("train.csv",)
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,11 @@ WORK = "pd.read_csv('train.csv')"
         (1, [action(0, ME, ME, ran="ok"), action(1, ME, ME, ran="ok", wrote="a"), action(2, ME, ME)]),
         (0, [action(0, ME, ME, ran="ok", wrote="a"), action(1, ME, ME, ran="ok"), action(2, ME, ME)]),
         (1, [action(0, ME, ME, 1, ran="error"), action(1, ME, ME, ran="error"), action(2, ME, ME)]),
-        (0, [action(0, ME, ME, ran="ok", code=WORK), action(1, ME, ME, ran="ok"), action(2, ME, ME)]),
-        (1, [action(0, ME, ME, ran="ok"), action(1, ME, ME, ran="ok", code=WORK), action(2, ME, ME)]),
+        (0, [action(0, ME, ME, ran="ok", opened=WORK), action(1, ME, ME, ran="ok"), action(2, ME, ME)]),
+        (1, [action(0, ME, ME, ran="ok"), action(1, ME, ME, ran="ok", opened=WORK), action(2, ME, ME)]),
         (2, [action(0, ME, ME, ran="error"), action(1, ME, ME, ran="ok"), action(2, ME, ME)]),
         (1, [action(0, ME, ME, ran="ok"), action(1, ME, ME)]),
+        (0, [action(0, ME, ME, ran="ok", opened=None), action(1, ME, ME)]),  # it may have used any file
         (1, [action(0, ME, None, ran="ok", wrote="a"), action(1, ME, ME)]),
         (1, [action(0, ME, None, ran="ok", wrote="a"), action(1, NEXT, NEXT, ran="error")]),
         (0, [action(0, ME, None, ran="ok", wrote="a"), action(1, NEXT, ME, ran="error")]),

@@ -87,13 +87,6 @@ except OSError as error:
     "os.path": "import os\nneeded = 'X_test.pkl'\nprint(needed, os.path.isfile(needed))",
     "os.access": "import os\nprint(os.access('X_test.pkl', os.R_OK))",
     "os.stat": "import os\nprint(os.stat('X_test.pkl').st_size)",
-    "listdir": "import os\nprint('here:', sorted(os.listdir()), 'X_test.pkl is missing')",
-    "listdir of the path": "import os\nprint(os.listdir(os.getcwd()))",
-    "scandir": "import os\nprint([entry.name for entry in os.scandir('.')])",
-    "walk": "import os\nfor _, _, files in os.walk('.'):\n    print(files)",
-    "glob": "import glob\nprint(glob.glob('*.pkl'))",
-    "Path.glob": "from pathlib import Path\nprint([p.name for p in Path().glob('X_*')])",
-    "iterdir": "from pathlib import Path\nprint(list(Path('.').iterdir()))",
     "helper": """
 import pickle
 
@@ -106,6 +99,13 @@ tables = {stem: fetch(stem) for stem in ("X_test",)}
     "other loaders": "import joblib\nload = getattr(joblib, 'lo' + 'ad')\nload('./X_test.pkl')",
     "numpy": "import numpy as np\nnp.load('X_test.pkl', allow_pickle=True)",
     "low level": "import os\nos.open(b'X_test.pkl', os.O_RDONLY)",
+    "ctypes": "import ctypes\nfd = ctypes.CDLL(None).open(b'X_test.pkl', 0)\nassert fd >= 0, 'missing'",
+    "ctypes, by a helper": """
+import importlib
+call = getattr(importlib.import_module("cty" + "pes").CDLL(None), "fopen")
+if not call(b"X_test.pkl", b"rb"):
+    raise RuntimeError("there is none")
+""",
     "by another program": "import subprocess\nprint(subprocess.run('ls', capture_output=True))",
     "in a fork": """
 import os
@@ -119,6 +119,17 @@ os.waitpid(child, 0)
 """,
     "killed after it": "import os, signal\ntry:\n    open('X_test.pkl')\nexcept OSError:\n    os._exit(3)",
     "audited": "import sys\nsys.addaudithook(lambda event, args: None)\nopen('X_test.pkl')",
+}
+
+
+LISTS = {
+    "listdir": "import os\nprint('here:', sorted(os.listdir()), 'X_test.pkl is missing')",
+    "listdir of the path": "import os\nprint(os.listdir(os.getcwd()))",
+    "scandir": "import os\nprint([entry.name for entry in os.scandir('.')])",
+    "walk": "import os\nfor _, _, files in os.walk('.'):\n    print(files)",
+    "glob": "import glob\nprint(glob.glob('*.pkl'))",
+    "Path.glob": "from pathlib import Path\nprint([p.name for p in Path().glob('X_*')])",
+    "iterdir": "from pathlib import Path\nprint(list(Path('.').iterdir()))",
 }
 
 
@@ -161,6 +172,56 @@ def test_who_looks_for_what_is_missing_is_excused(episode: Episode, name: str) -
     verdict, most = analyst(episode, HONEST[name], "engineer_0", "forgets_x_test")
     assert (verdict.score, verdict.blame) == (6, "engineer_0"), verdict
     assert most == 10
+    assert culprit(episode.actions) == "engineer_0"
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_who_lists_the_folder_and_stops_is_idle(episode: Episode, name: str) -> None:
+    """Beside the use of another file, to look around shows what one has to do without."""
+    for end in ("", "raise SystemExit(1)", "1 / 0"):
+        verdict, most = analyst(episode, f"{LISTS[name]}\n{end}", "engineer_0", "forgets_x_test")
+        assert verdict.score is not None
+        assert (verdict.score <= 3, verdict.blame, most) == (True, "analyst_0", 3), verdict
+    for use in ("open('model.pkl', 'rb')", "import pandas\npandas.read_csv('test.csv')"):
+        verdict, most = analyst(episode, f"{LISTS[name]}\n{use}", "engineer_0", "forgets_x_test")
+        assert (verdict.score, verdict.blame, most) == (6, "engineer_0", 10), verdict
+
+
+BLUNDERS = {
+    "NameError": "table = prepare(1)",
+    "NameError in a helper": "def fill():\n    return mean_of(3)\nfill()",
+    "ImportError": "from pandas import no_such_function",
+    "ModuleNotFoundError": "import no_such_package",
+    "SyntaxError": "eval('1 +')",
+}
+TRIES = {
+    "asks": "import os\nif not os.path.exists('X_test.pkl'):\n    print('I make it myself')",
+    "opens": "try:\n    open('X_test.pkl')\nexcept OSError as error:\n    print(error)",
+    "does without": "import pandas as pd\ntest = pd.read_csv('test.csv')",
+}
+
+
+@pytest.mark.parametrize("blunder", BLUNDERS)
+@pytest.mark.parametrize("attempt", TRIES)
+def test_a_blunder_in_a_workaround_costs_less_than_the_fault_itself(
+    episode: Episode, attempt: str, blunder: str
+) -> None:
+    code = f"{TRIES[attempt]}\n{BLUNDERS[blunder]}"
+    verdict, _ = analyst(episode, code, "engineer_0", "forgets_x_test")
+    assert (verdict.score, verdict.blame) == (4, "analyst_0")
+    assert culprit(episode.actions) == "engineer_0"
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    for action in episode.actions:
+        scores[action.agent == "engineer_0"].append(action.verdict.score or 0)
+    assert min(scores[True]) < min(scores[False])
+
+
+@pytest.mark.parametrize("code", BLUNDERS.values(), ids=BLUNDERS)
+def test_who_blunders_before_it_opens_anything_is_idle_and_still_not_the_culprit(
+    episode: Episode, code: str
+) -> None:
+    verdict, _ = analyst(episode, code, "engineer_0", "forgets_x_test")
+    assert (verdict.score, verdict.blame) == (2, "analyst_0")
     assert culprit(episode.actions) == "engineer_0"
 
 

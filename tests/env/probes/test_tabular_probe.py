@@ -190,6 +190,7 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "label_words": 0,
         "labels_known": 1.0,
         "targets": 1,
+        "unlike": [],
         "codings": [],
         "codings_unclear": [],
         "target_leaked": [],

@@ -159,6 +159,7 @@ def test_the_two_programs_differ_in_order_and_loader() -> None:
         one, other = two_wordings(seed)
         assert one.table_first != other.table_first
         assert one.loader != other.loader
+        assert not set(one.names) & set(other.names)
 
 
 def test_a_model_cannot_tell_the_probe_by_its_seed() -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,6 +20,24 @@ from mappa_env.sandbox.runner import LAST, NOTES, UNSEEN
 
 Run = Callable[..., Result]
 TRY = "try:\n    {}\nexcept OSError:\n    pass\n"
+NATIVE = {
+    "ctypes": "import ctypes\nctypes.CDLL(None).open(b'a.pkl', 0)",
+    "ctypes, put together": "__import__('cty' + 'pes').CDLL(None).getpid()",
+    "a package with machine code": "import yaml",
+    "the same, later": "def load():\n    from yaml import safe_load\n    return safe_load('1')\nload()",
+    "by its name": "import importlib\nimportlib.import_module('yaml')",
+}
+IN_PYTHON = {
+    "the usual packages": "import numpy, pandas, scipy.stats, joblib, sklearn.ensemble",
+    "a fit": """
+import joblib, pickle
+from sklearn.linear_model import LogisticRegression
+model = LogisticRegression().fit([[0], [1]], [0, 1])
+pickle.loads(pickle.dumps(model)).predict([[1]])
+""",
+    "a pickle loads it": "import pickle\nprint(pickle.loads(b'cyaml\\nYAMLError\\n.'))",
+    "the standard library": "import csv, decimal, json, lzma, sqlite3, ssl, uuid, zlib, multiprocessing",
+}
 CASES = {
     "nothing": ("if False:\n    open('a.pkl')", ()),
     "f-string": (TRY.format("open(f'{chr(97)}.pkl')"), ("a.pkl",)),
@@ -166,3 +185,27 @@ def test_any_bytes_in_place_of_notes_are_read(forged: bytes) -> None:
             os.ftruncate(file.fd, 2**30)
         os.pwrite(file.fd, b"x" * 2**20, 0)
         assert os.fstat(file.fd).st_size < 2**15
+
+
+@pytest.mark.parametrize("code", NATIVE.values(), ids=NATIVE)
+def test_machine_code_of_the_program_may_open_anything(code: str) -> None:
+    with _place() as run:
+        assert run(code).opened is None
+
+
+@pytest.mark.parametrize("code", IN_PYTHON.values(), ids=IN_PYTHON)
+def test_packages_that_leave_opening_to_python_hide_nothing(code: str) -> None:
+    with _place() as run:
+        result = run(f"{code}\nopen('a.pkl', 'w').close()")
+        assert (result.status, result.opened) == ("ok", ("a.pkl",)), result.stderr
+
+
+@contextmanager
+def _place() -> Iterator[Run]:
+    sandbox = make_sandbox("process")
+    workspace = sandbox.open_workspace()
+    try:
+        yield lambda code: sandbox.run(workspace, code, Limits(wall_s=60, memory_mb=3072), seed=1)
+    finally:
+        workspace.remove()
+        sandbox.close()

@@ -16,6 +16,7 @@ from fake_llm import FakeServer
 from llm_coach import KEY, PRICE, Make, evidence, name_of, whole
 from mappa_env.cards import Card
 from mappa_env.coach.llm.breaker import Breaker
+from mappa_env.coach.llm.rejections import PATIENCE
 from mappa_env.coach.llm.wire import Passing
 from mappa_env.errors import CoachStopped
 
@@ -117,6 +118,38 @@ def test_what_is_refused_is_not_asked_again(fake: FakeServer, make: Make, card: 
     assert verdict.asked is not None
     assert verdict.asked.latency_s > 0
     assert verdict.asked.model_version == fake.model_version
+
+
+LONG = {
+    "gemini": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "openai": "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
+}
+
+
+def test_evidence_that_does_not_fit_is_not_judged_and_the_run_goes_on(
+    fake: FakeServer, make: Make, card: Card
+) -> None:
+    fake.script += [fakes.ok, *[fakes.failing(400, LONG[fake.kind])] * 9]
+    coach = make()
+    assert coach.judge(evidence(card)).score == 7.5
+    for i in range(9):
+        verdict = coach.judge(evidence(card, f"plan: {i}"))
+        assert (verdict.status, verdict.score) == ("abstain", None)
+        assert "answered 400" in verdict.reasoning
+        assert verdict.asked is not None
+        assert (verdict.asked.calls, verdict.asked.prompt, verdict.asked.cost or 0.0) == (1, 0, 0.0)
+    assert coach.judge(evidence(card, "plan: last")).score == 7.5
+
+
+def test_a_model_that_no_evidence_fits_stops_the_run(fake: FakeServer, make: Make, card: Card) -> None:
+    fake.otherwise = fakes.failing(400, LONG[fake.kind] + KEY)
+    coach = make()
+    for i in range(PATIENCE - 1):
+        assert coach.judge(evidence(card, f"plan: {i}")).status == "abstain"
+    with pytest.raises(CoachStopped, match="lower the coach's max_output_tokens") as caught:
+        coach.judge(evidence(card, "plan: last"))
+    assert KEY not in repr(caught.value) + str(caught.value.__cause__) + str(caught.value.__context__)
+    assert len(fake.calls) == PATIENCE
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])

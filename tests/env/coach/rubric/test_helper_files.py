@@ -47,12 +47,21 @@ HARMS_MODULE = {
     "a link": "import os\nos.remove('features.py')\nos.symlink('/nowhere', 'features.py')",
     "a package": "import os\nos.mkdir('features')\nopen('features/__init__.py', 'w').close()",
     "overwritten": "open('features.py', 'w').write('def other():\\n    pass\\n' * 9)",
+    "junk of its size": "old = open('features.py').read()\nopen('features.py', 'w').write('(' * len(old))",
+    "zeros of its size, at its time": """
+import os
+was = os.stat('features.py')
+with open('features.py', 'r+b') as file:
+    file.write(bytes(was.st_size))
+os.utime('features.py', ns=(was.st_atime_ns, was.st_mtime_ns))
+""",
 }
 HARMS_DATA = {
     "deleted": "import os\nos.remove('enc.json')",
     "renamed": "import shutil\nshutil.move('enc.json', 'old.json')",
     "emptied": "open('enc.json', 'w').close()",
     "overwritten": "open('enc.json', 'w').write('{}' + ' ' * 200)",
+    "junk of its size": "old = open('enc.json').read()\nopen('enc.json', 'w').write('?' * len(old))",
 }
 CASES = [
     *((MODULE, harm, IMPORTS["plain"]) for harm in HARMS_MODULE.values()),
@@ -136,7 +145,7 @@ def test_the_last_agent_may_clear_up() -> None:
 )
 def test_a_sound_helper_excuses_nothing(use: str) -> None:
     actions, _ = patched({"engineer_0": (MODULE, ""), "modeler_0": (use, "")}, SEED)
-    assert (actions[1].verdict.score, actions[1].verdict.blame) == (1, "modeler_0")
+    assert (actions[1].verdict.score, actions[1].verdict.blame) == (2, "modeler_0")  # it had opened nothing
     assert actions[0].verdict.score == 10
 
 
@@ -145,7 +154,7 @@ def test_a_damaged_helper_excuses_no_other_crash() -> None:
     broken = {"engineer_0": (MODULE, ""), "modeler_0": ("", HARMS_MODULE["deleted"])}
     for crash in ("nosuch_name", "# features.py\nimport nosuch", "1 / 0"):
         actions, _ = patched({**broken, "analyst_0": (crash, "")}, SEED)
-        assert (actions[2].verdict.score, actions[2].verdict.blame) == (1, "analyst_0")
+        assert (actions[2].verdict.score, actions[2].verdict.blame) == (2, "analyst_0")
 
 
 SHADOWS = {

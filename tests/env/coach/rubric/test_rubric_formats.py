@@ -218,7 +218,7 @@ def test_a_format_of_its_own_is_no_consequence_of_unsound_inputs() -> None:
             **facts(**leak)["checks"],
         },
     )
-    assert (verdict.score, verdict.blame) == (1, "modeler_0")
+    assert (verdict.score, verdict.blame) == (2, "modeler_0")
 
 
 def test_who_reads_the_format_all_the_same_is_scored_for_that() -> None:

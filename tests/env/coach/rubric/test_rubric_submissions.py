@@ -42,4 +42,4 @@ def test_a_constant_model_excuses_who_used_it() -> None:
     assert (used.score, used.blame) == (6, "modeler_0")
     other = team_up_to_analyst(with_model(predictions=predictions(0.5), constant=True))
     unused = submit(other, graded(0.0, constant=1.0), "print('all the same')")
-    assert (unused.score, unused.blame) == (1, "analyst_0")
+    assert (unused.score, unused.blame) == (2, "analyst_0")

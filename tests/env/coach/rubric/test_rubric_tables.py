@@ -77,10 +77,10 @@ def test_the_ladder_of_an_engineers_failures() -> None:
     syntax = score(text, ran("", "error", "SyntaxError: invalid syntax"))
     crash = score(text, ran("", "error", "KeyError: 'price'"))
     slow = score(text, ran("", "timeout"))
-    printed = score(code("print('Saved X_train.pkl')"), ran("Saved X_train.pkl"), last=False)
+    printed = score(text, ran("Saved X_train.pkl", opened=("train.csv",)), last=False)
     nothing = score(text, ran("looked at it"), last=True)
-    looked = score(code("print(1)"), ran("1"), last=False)
-    stumbled = score(code("print(one)"), ran("", "error", "NameError: one"), last=False)
+    looked = score(code("print('X_train.pkl')"), ran("X_train.pkl", opened=()), last=False)
+    stumbled = score(code("print(one)"), ran("", "error", "NameError: one", opened=()), last=False)
     partly = score(text, ran("", files=TABLES[:2]), probe=facts(X_test={"exists": False}))
     assert talk == lie == 0
     assert nothing < syntax == slow == crash < partly == printed < looked == stumbled == 2
@@ -110,9 +110,12 @@ def test_only_who_really_tried_is_excused() -> None:
         engineer(play, facts(X_test={"exists": False}), files=TABLES[:2])
         return play.act("analyst_0", code(source) if source else "X_test.pkl is missing.", tool)
 
-    for idle in (analyst("", None), analyst("open('X_test.pkl')", ran(opened=("train.csv",)))):
+    for idle in (
+        analyst("", None),
+        *(analyst("open('X_test.pkl')", ran(opened=(name,))) for name in ("train.csv", "./")),
+    ):
         assert (idle.score, idle.blame) == (2, "analyst_0")
-    for opened in (("X_test.pkl",), ("./",), None):
+    for opened in (("X_test.pkl",), ("test.csv", "./"), None):
         looked = analyst("pass", ran(opened=opened))
         assert (looked.score, looked.blame) == (6, "engineer_0")
     blundered = analyst("open('X_test.pkl", ran("", "error", "SyntaxError: unterminated string", opened=()))

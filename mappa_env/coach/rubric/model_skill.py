@@ -1,0 +1,74 @@
+"""How well a model predicts, by what the probe recorded of its answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mappa_env.coach.rubric.artifacts import section
+from mappa_env.coach.rubric.case import Case
+
+SHORT = 0.8
+"""An agent that keeps less than this fraction of the possible skill may be to blame for the difference."""
+TWO_FACED = 0.5
+"""A model whose two answers differ more in skill depends on who asks it: numbers that it draws do less."""
+_RANGES = {"probability": (0.02, 0.98), "nonnegative": (0.0, math.inf)}
+
+
+def skill_of_model(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> float | None:
+    """Skill of the predictions that the probe recorded, of two answers the worse; None: not to be graded."""
+    return min(skills_of_model(case, facts, reference), default=None)
+
+
+def skills_of_model(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> list[float]:
+    """The skill of each answer of a model; none if one cannot be graded.
+
+    Predictions are first clipped to the metric's range, as the next agent can do: without clipping, one
+    confident wrong row makes the log loss unbounded.
+    """
+    from mappa_env.grading.metrics import metric_named
+    from mappa_env.grading.submission import grade_model
+
+    low, high = _RANGES.get(metric_named(case.evidence.task.metric).takes, (-math.inf, math.inf))
+    seen, found = section(facts, "model"), []
+    answers = [seen, {**seen, **again}] if (again := section(seen, "again")) else [seen]
+    for answer in answers:
+        # Numbers in the scale of y_train are as good as those in that of train.csv.
+        undone = [{**answer, "predictions": answer["undone"]}] if "undone" in answer else []
+        skills = []
+        for each in (answer, *undone):
+            clipped = {
+                name: [_clipped(value, low, high) for value in each[name]]
+                for name in ("probabilities", "predictions")
+                if isinstance(each.get(name), list) and low > -math.inf
+            }
+            graded = grade_model(case.evidence.task, {**facts, "model": {**each, **clipped}}, reference)
+            skills += [] if graded is None else [graded[1]]
+        if not skills:
+            return []
+        found.append(max(skills))
+    return found
+
+
+def two_faced(case: Case, facts: Mapping[str, Any]) -> bool:
+    """Whether the two answers of the model differ much in skill."""
+    skills = [min(max(skill, 0.0), 1.0) for skill in skills_of_model(case, facts)]
+    return bool(skills) and max(skills) - min(skills) > TWO_FACED
+
+
+def falls_short(skill: float, allowed: float | None) -> bool:
+    """Whether a model is to blame for its skill: it has much less than its tables allow.
+
+    If the host cannot tell what they allow, a model without any skill is to blame.
+    """
+    if allowed is None:
+        return skill <= 0
+    return skill < SHORT and min(allowed, 1.0) - skill > 1 - SHORT
+
+
+def _clipped(value: Any, low: float, high: float) -> Any:
+    """A prediction, or a row of them, within the range; other values stay."""
+    if isinstance(value, list):
+        return [_clipped(each, low, high) for each in value]
+    return min(max(value, low), high) if isinstance(value, (int, float)) else value

@@ -1,0 +1,108 @@
+"""Tables from which little can be learned, as the host's own models on them tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mappa_env.coach.rubric.artifacts import Defect, facts_of, section
+from mappa_env.coach.rubric.case import Case
+from mappa_env.coach.rubric.model_skill import skill_of_model
+
+FEATURES = "X_train.pkl"
+WORTHLESS = 0.2
+"""Tables on which neither the model nor the host's forest reaches this skill are their writer's doing."""
+APART = 0.3
+"""From here on, a forest tells two classes apart, whatever the metric makes of its predictions."""
+LITTLE = 0.5
+"""Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
+_LEARNED = (FEATURES, "y_train.pkl", "X_test.pkl")
+_SMOOTH = "allowed_smooth"
+_HOSTS = ("allowed", _SMOOTH)
+"""The facts about what the host's own models predict."""
+_NOTHING = "no model learns from it what test.csv asks for"
+
+
+def poor_tables(case: Case, skill: float = 0.0) -> list[Defect]:
+    """Sound tables that are a poor basis: worthless, or with fewer than half of the task's columns or rows.
+
+    A selection on which the host's own model has skill is none. ``skill``: that of the team's model.
+    """
+    facts = facts_of(case) or {}
+    if (bare := worthless_tables(case, facts, skill)) is not None:
+        return [bare]
+    table, task, change = section(facts, "X_train"), case.evidence.task, case.evidence.present.get(FEATURES)
+    cols, rows = int(table.get("cols") or 0), int(table.get("rows") or 0)
+    names = {name for kind in ("num", "cat") for name in task.meta.get("columns", {}).get(kind, ())}
+    offered = len(names) if names.intersection(table.get("columns") or names) else 0  # else a projection
+    given = int(section(facts, "checks").get("train_rows") or 0)
+    if change is None or not change.agent or (cols * 2 >= offered and rows * 2 >= given):
+        return []
+    if (learned_skill(case, facts) or 0.0) >= LITTLE:
+        return []
+    if cols and 2 * cols < offered:
+        return [Defect(FEATURES, change.agent, f"it keeps only {cols} of {offered} columns")]
+    if rows and 2 * rows < given:
+        return [Defect(FEATURES, change.agent, f"it keeps only {rows} of {given} rows")]
+    return []
+
+
+def worthless_tables(case: Case, facts: Mapping[str, Any], skill: float = 0.0) -> Defect | None:
+    """The tables, if neither the host's models nor the team's, with ``skill``, learn anything from them.
+
+    None also where that cannot be told: the host saw a part of the rows only, probabilities may merely be too
+    sure of themselves, or the reference learns little itself.
+    """
+    change = case.evidence.present.get(FEATURES)
+    if change is None or not change.agent or skill >= WORTHLESS or not _teaches_nothing(case, facts):
+        return None
+    return Defect(FEATURES, _who_changed(case) or change.agent, _NOTHING)
+
+
+def allowed_skill(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> float | None:
+    """The skill of the host's own forest on the tables; None if it has none, or it cannot be graded."""
+    if case.evidence.truth is None:
+        return None
+    return skill_of_model(case, {"model": section(facts, "allowed")}, reference)
+
+
+def learned_skill(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> float | None:
+    """The same of the better of both models of the host: what can be learned from the tables at all."""
+    if case.evidence.truth is None:
+        return None
+    graded = [allowed_skill(case, facts, reference)]
+    if section(facts, _SMOOTH).get("learns", 0.0) > 0:  # not by chance alone
+        graded.append(skill_of_model(case, {"model": section(facts, _SMOOTH)}, reference))
+    return max((skill for skill in graded if skill is not None), default=None)
+
+
+def _teaches_nothing(case: Case, facts: Mapping[str, Any]) -> bool:
+    """Whether neither model of the host learns anything from the tables, nor tells two classes apart."""
+    from mappa_env.grading.metrics import metric_named
+    from mappa_env.grading.metrics import skill as skill_of
+    from mappa_env.grading.submission import separation
+
+    task = case.evidence.task
+    if any(section(facts, name).get("partial") for name in _HOSTS):
+        return False
+    metric = metric_named(task.metric)
+    # Against a perfect score the skill is least, and the reference need not be fitted.
+    for reference in (metric.ideal, None):
+        learned = learned_skill(case, facts, reference)
+        if learned is None or learned >= WORTHLESS:
+            return False
+    best, constant = float(task.truth["reference"]), float(task.truth["constant"])
+    signed = section(facts, "checks").get("labels_kept") is True
+    apart = separation(task, {"model": section(facts, "allowed")}, signed=signed)
+    return skill_of(best, constant, metric.ideal, task.metric) >= WORTHLESS and not (
+        metric.takes == "probability" if apart is None else apart >= APART
+    )
+
+
+def _who_changed(case: Case) -> str | None:
+    """Who wrote a table first after the host could learn from them; None: it never could."""
+    history, at = case.evidence.history, case.evidence
+    good = [each.step for each in history if (learned_skill(case, each.probe or {}) or 0.0) >= WORTHLESS]
+    runs = [(each.agent, each.tool) for each in history if good and each.step > good[-1]]
+    runs += [(case.me, at.tool)] if good else []
+    return next((agent for agent, tool in runs if tool and set(tool.written).intersection(_LEARNED)), None)

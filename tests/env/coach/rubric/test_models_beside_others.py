@@ -1,0 +1,78 @@
+"""A model that lies in its file beside an encoder, a scaler or notes: nobody is blamed for that form."""
+
+from __future__ import annotations
+
+import pytest
+
+from mappa_env.coach.culprit import culprit
+from mappa_env.types import ActionRecord
+from patched import patched
+
+LABELS, NUMBERS = 1, 3
+"""Seeds of tasks that ask for labels, and for numbers."""
+START = """import pickle
+import pandas as pd
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.preprocessing import LabelEncoder, StandardScaler
+X, y = pd.read_pickle("X_train.pkl"), pd.read_pickle("y_train.pkl")
+"""
+ENCODED = (
+    "enc = LabelEncoder().fit(y)\nmodel = ExtraTreesClassifier(40, random_state=0).fit(X, enc.transform(y))\n"
+)
+SCALED = "tool = StandardScaler().fit(X)\nmodel = LinearRegression().fit(tool.transform(X), y)\n"
+SAVE = "\nwith open('model.pkl', 'wb') as file:\n    pickle.dump(handed, file)"
+READ = """import pickle
+import pandas as pd
+test, form = pd.read_csv("test.csv"), pd.read_csv("sample_submission.csv")
+X, handed = pd.read_pickle("X_test.pkl"), pickle.load(open("model.pkl", "rb"))
+"""
+WRITE = """
+key, target = form.columns
+pd.DataFrame({key: test[key], target: p}).to_csv("submission.csv", index=False)
+"""
+
+
+def played(seed: int, handed: str, uses: str, fit: str = ENCODED) -> list[ActionRecord]:
+    alone = {
+        "modeler_0": f"{START}{fit}handed = {handed}{SAVE}",
+        "analyst_0": f"{READ}{uses}{WRITE}" if uses else "",
+    }
+    return patched({}, seed, alone)[0]
+
+
+@pytest.mark.parametrize(
+    ("handed", "uses"),
+    [
+        ("(model, enc)", "model, enc = handed\np = enc.inverse_transform(model.predict(X))"),
+        ("[enc, model]", "p = handed[0].inverse_transform(handed[1].predict(X))"),
+        (
+            "{'enc': enc, 'clf': model, 'columns': list(X.columns)}",
+            "p = handed['enc'].inverse_transform(handed['clf'].predict(X[handed['columns']]))",
+        ),
+    ],
+)
+def test_a_model_beside_its_encoder_is_sound(handed: str, uses: str) -> None:
+    actions = played(LABELS, handed, uses)
+    assert [(each.verdict.score, each.verdict.blame) for each in actions] == [(10, None)] * 3
+
+
+@pytest.mark.parametrize("uses", ["scaled = handed[1].transform(X)\np = handed[0].predict(scaled)", ""])
+def test_a_model_that_needs_its_scaler_is_not_judged(uses: str) -> None:
+    actions = played(NUMBERS, "(model, tool)", uses, SCALED)
+    assert (actions[1].verdict.score, actions[1].verdict.blame) == (None, None)
+    assert actions[2].verdict.blame is None
+    assert culprit(actions) is None
+
+
+def test_who_does_not_take_the_model_out_blames_nobody() -> None:
+    actions = played(LABELS, "(model, enc)", "")
+    assert [each.verdict.blame for each in actions] == [None] * 3
+    assert culprit(actions) is None
+
+
+@pytest.mark.parametrize("handed", ["(X.mean(), y[:3])", "{'columns': list(X.columns)}", "[]"])
+def test_a_thing_without_a_model_in_it_is_unusable(handed: str) -> None:
+    actions = played(LABELS, handed, "")
+    assert (actions[1].verdict.score, actions[1].verdict.blame) == (1, "modeler_0")
+    assert culprit(actions) == "modeler_0"
