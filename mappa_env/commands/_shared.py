@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
+import os
 import re
 import signal
 import threading
@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
-
 from mappa_env.errors import OptionError, nearest
+from mappa_env.json_and_yaml import json_text, read_yaml
 
 COACH_HELP = "rubric, gemini:<model>, openai:<model>@<url>, replay:<path>; with options: '{name: ..., ...}'"
 _CHOICE = re.compile(r"invalid choice: '(?P<value>[^']*)' \(choose from (?P<choices>.*)\)", re.DOTALL)
@@ -69,8 +68,8 @@ def command_group(commands: Any, name: str, text: str) -> Any:
     return group(commands.add_parser(name, help=text, description=_sentence(text)))
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """A ``type=`` for integers of at least ``least``."""
+def at_least(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A ``type=`` for integers of at least ``least``, and at most ``most``."""
 
     def integer(text: str) -> int:
         try:
@@ -79,9 +78,22 @@ def at_least(least: int) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
         if value < least:
             raise argparse.ArgumentTypeError(f"{value} must be at least {least}")
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{value} must be at most {most}")
         return value
 
     return integer
+
+
+def seconds(text: str) -> float:
+    """A ``type=`` for a time above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} must be above 0")
+    return value
 
 
 def spec_option(option: str, text: str) -> str | Mapping[str, Any]:
@@ -89,25 +101,28 @@ def spec_option(option: str, text: str) -> str | Mapping[str, Any]:
     if not text.lstrip().startswith("{"):
         return text
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        found = read_yaml(text)
+    except ValueError as error:
         raise OptionError(f"{option} {text!r} is not valid YAML: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         raise OptionError(f"{option} {text!r} needs a name: '{{name: ..., <option>: <value>}}'.")
     return found
 
 
+def check_target(option: str, path: Path | None) -> None:
+    """Raises OptionError, before any work, if ``path`` cannot be written."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir():
+        what = "is a folder" if path.is_dir() else f"lies in {path.parent}, which is not a folder"
+        raise OptionError(f"{option} {path} {what}: name a file in a folder that exists.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise OptionError(f"{option} {path} may not be written: choose another place.")
+
+
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write ``document``; NaN, a figure that could not be computed, becomes null."""
-    path.write_text(json.dumps(_strict(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _strict(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    """Write ``document``; a figure that is not finite becomes null."""
+    path.write_text(json_text(document) + "\n", encoding="utf-8")
 
 
 @contextmanager

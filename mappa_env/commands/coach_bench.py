@@ -17,7 +17,7 @@ from mappa_env.benchmarking.coach.rows import RowFile
 from mappa_env.benchmarking.coach.running import Bench, Options
 from mappa_env.benchmarking.coach.summary import summary
 from mappa_env.benchmarking.coach.tables import tables
-from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option, write_json
+from mappa_env.commands._shared import COACH_HELP, at_least, check_target, command, spec_option, write_json
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import card_of, find_card
 from mappa_env.sandbox import DEFAULT
@@ -72,6 +72,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark. Returns 0, or 130 after Ctrl-C; reports the finished cases in both cases."""
+    check_target("--json", args.json)
     if args.figure:
         from mappa_env.benchmarking.sandbox.figure import need_matplotlib
 

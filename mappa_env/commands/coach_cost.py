@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option
+from mappa_env.commands._shared import COACH_HELP, at_least, check_target, command, spec_option, write_json
 from mappa_env.costs.run_plan import BY_HAND, find
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import card_of, find_card
@@ -59,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the estimate. Returns 0. Raises OptionError for a coach that calls no model."""
     from mappa_env.costs.forecast import forecast
 
+    check_target("--json", args.json)
     plan = find(args.what, args.episodes, args.steps)
     if args.sandbox:
         plan = dataclasses.replace(plan, options={**plan.options, "sandbox": args.sandbox})
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     parts = {"training": plan.training, "evaluation": plan.evaluation, "anchors": plan.anchors}
     show(found, "episodes: " + ", ".join(f"{count:,} of {what}" for what, count in parts.items() if count))
     if args.json:
-        args.json.write_text(json.dumps(dataclasses.asdict(found), indent=1) + "\n", encoding="utf-8")
+        write_json(args.json, dataclasses.asdict(found))
     return 0
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mappa_env import __version__
-from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option, write_json
+from mappa_env.commands._shared import COACH_HELP, at_least, check_target, command, spec_option, write_json
 from mappa_env.errors import OptionError, SandboxWarning, nearest
 from mappa_env.registration import card_of, find_card
 from mappa_env.sandbox import DEFAULT
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from mappa_env.benchmarking.coach.probe_report import report, tables
     from mappa_env.benchmarking.coach.probing import Options, probe_coach
 
+    check_target("--json", args.json)
     places = _split(args.places) or PLACES
     for place in places:
         if place not in PLACES:

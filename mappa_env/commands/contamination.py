@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mappa_env.commands._shared import at_least, command, write_json
+from mappa_env.commands._shared import at_least, check_target, command, write_json
 from mappa_env.errors import EvaluationError, OptionError
 
 if TYPE_CHECKING:
     from mappa_env.evaluation.contamination import Contamination
+    from mappa_env.evaluation.episodes import Played
+    from mappa_env.evaluation.figures import Figures
+    from mappa_env.evaluation.folder import Evaluation
     from mappa_env.statistics.intervals import Interval
 
 SUCCESS, PROBE = "success", "verbatim continuations"
@@ -60,66 +63,122 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table for each environment. Returns 0. Raises EvaluationError, OptionError, DataError."""
-    from mappa_env.evaluation.contamination import LIMITS, contamination, success_by_task
+    """Print a table for each environment, or why there is none.
+
+    Returns 0. Raises EvaluationError if nothing could be reported; OptionError, DataError, CoachStopped.
+    """
+    from mappa_env.evaluation.contamination import LIMITS
     from mappa_env.evaluation.episodes import load
     from mappa_env.evaluation.folder import read
     from mappa_env.evaluation.years import read_years
 
+    check_target("--json", args.json)
     known, evaluation = read_years(args.years), read(args.folder)
-    played, base = load(args.folder), None
+    if args.probe:
+        _model(evaluation.settings)
+    base = None
     if args.reference is not None:
         read(args.reference)
         base = load(args.reference)
-    found = []
-    for each in evaluation.figures:
-        values, what = success_by_task(played, each.env), SUCCESS
-        if base is not None:
-            theirs = success_by_task(base, each.env)
-            values = {task: value - theirs[task] for task, value in values.items() if task in theirs}
-            what = f"{SUCCESS} minus that of {args.reference.name}"
-            if not values:
-                raise EvaluationError(f"--reference {args.reference} has no task of {each.env} in common.")
-        found.append(contamination(each.env, what, values, known, args.cutoff))
-        if args.probe:
-            values = _probed(each.env, evaluation.settings, args.concurrency, list(values))
-            found.append(contamination(each.env, PROBE, values, known, args.cutoff))
+    work = _Work(args, evaluation, load(args.folder), base, known)
     console = Console()
-    for report in found:
-        console.print(_table(report))
-        for line in _lines(report, args.cutoff):
-            console.print(line, markup=False, soft_wrap=True)
+    found: list[Contamination] = []
+    missing: dict[str, str] = {}
+    try:
+        for each in evaluation.figures:
+            try:
+                for report in work.reports(each):
+                    found.append(report)
+                    console.print(_table(report))
+                    for line in _lines(report, args.cutoff):
+                        console.print(line, markup=False, soft_wrap=True)
+            except EvaluationError as error:
+                missing[each.env] = str(error)
+    finally:  # a probe costs money: what is there is kept, whatever happens
+        if args.json and found:
+            reports = [_document(report) for report in found]
+            write_json(args.json, {"reports": reports, "missing": missing, "limits": list(LIMITS)})
+    if not found:
+        raise EvaluationError(" ".join(missing.values()))
+    for why in missing.values():
+        console.print(f"not reported: {why}", markup=False, soft_wrap=True)
     for line in LIMITS:
         console.print(line, markup=False, style="dim")
-    if args.json:
-        write_json(args.json, {"reports": [_document(report) for report in found], "limits": list(LIMITS)})
     return 0
 
 
-def _probed(env: str, settings: Mapping[str, Any], threads: int, tasks: Sequence[str]) -> dict[str, float]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Work:
+    """What is compared. ``base``: the reference's episodes."""
+
+    args: argparse.Namespace
+    evaluation: Evaluation
+    played: Sequence[Played]
+    base: Sequence[Played] | None
+    known: Mapping[str, int]
+
+    def reports(self, figures: Figures) -> Iterator[Contamination]:
+        """Those of one environment. Raises EvaluationError if it has none; OptionError, CoachStopped."""
+        from mappa_env.evaluation.contamination import contamination, success_by_task
+
+        env, cutoff, known = figures.env, self.args.cutoff, self.known
+        values, what, draws = success_by_task(self.played, env), SUCCESS, figures.samples
+        if self.base is None:
+            yield contamination(env, what, values, known, cutoff, draws)
+        else:
+            theirs = success_by_task(self.base, env)
+            values = {task: value - theirs[task] for task, value in values.items() if task in theirs}
+            what = f"{SUCCESS} minus that of {self.args.reference.name}"
+            if not values:
+                raise EvaluationError(f"--reference {self.args.reference} has no task of {env} in common.")
+            yield contamination(env, what, values, known, cutoff)
+        if self.args.probe:
+            probed = _probed(self.args.folder, env, self.evaluation, self.args.concurrency, values)
+            yield contamination(env, PROBE, probed, known, cutoff, 1)
+
+
+def _model(settings: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """(agent, specification) of the one model that played. Raises OptionError if there is none to probe."""
+    from mappa_env.evaluation.participants import SERVED, kind_of
+
+    agents = sorted(settings["models"])
+    names = sorted({str(spec["name"]) for spec in settings["models"].values()})
+    if len(names) != 1 or kind_of(names[0]) != SERVED:
+        raise OptionError(f"--probe asks one model behind a server, and here {', '.join(names)} played.")
+    return agents[0], settings["models"][agents[0]]
+
+
+def _probed(
+    folder: Path, env: str, evaluation: Evaluation, threads: int, tasks: Iterable[str]
+) -> dict[str, float]:
     """Task id -> 1.0 if the evaluation's model continued its text verbatim, else 0.0."""
+    from mappa_env.coach.llm.wire import Passing, Rejected
     from mappa_env.envs.team_env import TeamEnv
     from mappa_env.evaluation.chat import Chat
     from mappa_env.evaluation.completion import probe
-    from mappa_env.evaluation.participants import SERVED, kind_of
+    from mappa_env.evaluation.ledgers import ledger_of
+    from mappa_env.evaluation.lock import locked
     from mappa_env.registration import card_of
 
-    specs = {str(spec["name"]): spec for spec in settings["models"].values()}
-    if len(specs) != 1 or kind_of(next(iter(specs))) != SERVED:
-        raise OptionError(f"--probe asks one model behind a server, and here {', '.join(specs)} played.")
-    name, spec = next(iter(specs.items()))
-    options = {key: value for key, value in spec.items() if key != "name"} | {"temperature": 0.0}
+    settings = evaluation.settings
+    agent, spec = _model(settings)
+    options: dict[str, Any] = {"ledger": str(ledger_of(folder, agent))}
+    options |= {key: value for key, value in spec.items() if key != "name"} | {"temperature": 0.0}
     options["max_output_tokens"] = min(options.get("max_output_tokens", PROBE_TOKENS), PROBE_TOKENS)
     team = TeamEnv(card_of(env), tasks=settings["tasks"], coach="off", sandbox="null")
     texts = [(task, team.episode.tasks.get(task).prompt) for task in tasks]
     team.close()
-    chat = Chat(name, options)
-    try:
-        answered = probe(chat.speak, texts, threads=threads)
-    finally:
-        chat.close()
+    with locked(folder):  # its ledger has one writer
+        chat = Chat(str(spec["name"]), options)
+        try:
+            chat.recall({name for names in evaluation.versions.values() for name in names})
+            answered = probe(chat.speak, texts, threads=threads)
+        except (Passing, Rejected) as error:
+            raise EvaluationError(f"--probe of {env}: {error}") from None
+        finally:
+            chat.close()
     if not answered:
-        raise OptionError(f"no text of {env} is long enough to be continued: leave out --probe.")
+        raise EvaluationError(f"--probe of {env}: no text is long enough to be continued.")
     return {each.task_id: float(each.verbatim) for each in answered}
 
 

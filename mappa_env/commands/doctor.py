@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mappa_env import __version__
 from mappa_env.commands._shared import command
-from mappa_env.commands.listing import tasks_of
+from mappa_env.commands.listing import splits_of
 from mappa_env.data.store import recorded
-from mappa_env.errors import DataError, SandboxError, SandboxWarning
+from mappa_env.errors import DataError, DataMissingError, SandboxError, SandboxWarning
 from mappa_env.places import data_root
 from mappa_env.registration import find_card, shipped
 from mappa_env.sandbox.base import Limits
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     problems = 0
     for line in diagnoses():
         problems += line.level == "problem"
-        table.add_row(line.subject, f"[{colors[line.level]}]{line.level}", line.text)
+        table.add_row(line.subject, f"[{colors[line.level]}]{line.level}", escape(line.text))
     Console().print(table)
     return 1 if problems else 0
 
@@ -87,9 +88,11 @@ def diagnoses() -> Iterator[Diagnosis]:
     yield Diagnosis("data folder", "ok", f"{data_root()} (MAPPA_DATA chooses another)")
     for name in shipped():
         card = find_card(name)
-        tasks = tasks_of(card)
-        level = "note" if "mappa-env data add" in tasks else "ok"
-        yield Diagnosis(f"tasks of {card.id}", level, tasks)
+        found = splits_of(card)
+        bad = any(isinstance(each, DataError) for each in found.values())
+        absent = any(isinstance(each, DataMissingError) for each in found.values())
+        text = "\n".join(f"{split}: {each}" for split, each in found.items())
+        yield Diagnosis(f"tasks of {card.id}", "problem" if bad else "note" if absent else "ok", text)
     yield from _added()
 
 

@@ -11,9 +11,12 @@ from typing import Any
 
 from rich.console import Console
 
-from mappa_env.commands._shared import COACH_HELP, at_least, command, spec_option
-from mappa_env.errors import EvaluationError, OptionError
-from mappa_env.evaluation.plan import Plan, pending
+from mappa_env.coach.llm.settings import MOST_TOKENS
+from mappa_env.commands._shared import COACH_HELP, at_least, command, seconds, spec_option
+from mappa_env.errors import CoachStopped, EvaluationError, OptionError
+from mappa_env.evaluation.episodes import Played
+from mappa_env.evaluation.keys import refuse_keys
+from mappa_env.evaluation.plan import Job, Plan, pending
 from mappa_env.registration import card_of, find_card, id_of
 from mappa_env.sandbox import DEFAULT
 
@@ -55,7 +58,15 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="default: the server's, which knows the model's own"
     )
-    parser.add_argument("--max-tokens", type=at_least(1), metavar="N", help="of an action (default: 4096)")
+    parser.add_argument(
+        "--max-tokens", type=at_least(1, MOST_TOKENS), metavar="N", help="of an action (default: 4096)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        metavar="S",
+        help="seconds for one call (default: a second for 10 of --max-tokens, at least 120)",
+    )
     parser.add_argument(
         "--seed", type=at_least(0), default=_DEFAULTS.seed, metavar="N", help="default: %(default)s"
     )
@@ -77,10 +88,9 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play what is not played yet. Returns 0, or 1 if episodes could not be played. Raises OptionError."""
     from mappa_env.envs.team_env import TeamEnv
-    from mappa_env.evaluation.episodes import Played, append
-    from mappa_env.evaluation.folder import RESULTS, begin, finish
+    from mappa_env.evaluation.folder import RESULTS, check_free, finish, opened
     from mappa_env.evaluation.leaderboard import boards, models_of, show
-    from mappa_env.evaluation.playing import Company, play_all
+    from mappa_env.evaluation.playing import Company
 
     plan = Plan(
         envs=tuple(dict.fromkeys(id_of(env) for env in args.envs)),
@@ -95,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
             "prompts": args.prompts,
         },
     )
+    if isinstance(coach := plan.options["coach"], Mapping):
+        refuse_keys(coach, "--coach")
     cards = [find_card(card_of(env)) for env in plan.envs]
     plan.check(cards)
     if args.samples > 1 and args.temperature == 0:
@@ -102,7 +114,10 @@ def run(args: argparse.Namespace) -> int:
             f"--samples {args.samples} at --temperature 0 plays the same episode again: raise one."
         )
     company = Company(plan)
-    company.check(cards)
+    try:
+        company.check(cards)
+    finally:
+        company.close()
     jobs = []
     for env in plan.envs:
         found = TeamEnv(card_of(env), tasks=plan.tasks, **dict(plan.options))
@@ -113,23 +128,61 @@ def run(args: argparse.Namespace) -> int:
         args.out
         or Path("evaluations") / f"{_file_name(models_of(plan.settings))}-{time.strftime('%Y%m%d-%H%M%S')}"
     )
+    check_free(out)
+    if args.dry_run:
+        console.print(f"{len(jobs):,} episodes of {', '.join(plan.envs)} in {out}", markup=False)
+        return 0
+    with opened(out, plan) as played:
+        _play(args, plan, jobs, played, out, console)
+        evaluation = finish(out, played)
+    show(boards([evaluation]))
+    for each in evaluation.figures:
+        if each.flaws:
+            counts = ", ".join(f"{count:,} {flaw}" for flaw, count in sorted(each.flaws.items()))
+            console.print(f"{each.env}: actions with a flaw: {counts}", markup=False)
+    console.print(f"figures: {out / RESULTS}\n{out}", markup=False)
+    return 0
+
+
+def _play(
+    args: argparse.Namespace, plan: Plan, jobs: list[Job], played: list[Played], out: Path, console: Console
+) -> None:
+    """Play the ``jobs`` that are not ``played``, and add them. ``out`` is held by this process.
+
+    Raises EvaluationError if episodes could not be played, CoachStopped.
+    """
+    from mappa_env.evaluation.abandoned import append_abandoned
+    from mappa_env.evaluation.episodes import append
+    from mappa_env.evaluation.ledgers import with_ledger
+    from mappa_env.evaluation.playing import Company, play_all
+
+    plan = dataclasses.replace(plan, options=with_ledger(plan.options, out))
+    todo = list(pending(jobs, [each.job for each in played]))
+    line = Line(console, len(jobs), len(played))
+    traces = out / "traces" if args.record else None
+    if traces is not None:
+        traces.mkdir(exist_ok=True)
+
+    def done(each: Played) -> None:
+        append(out, each)
+        played.append(each)
+        line.show(len(played), sum(each.success for each in played))
+
+    company = Company(plan, out)
     try:
-        if args.dry_run:
-            console.print(f"{len(jobs):,} episodes of {', '.join(plan.envs)} in {out}", markup=False)
-            return 0
-        played = begin(out, plan)
-        todo = list(pending(jobs, [each.job for each in played]))
-        line = Line(console, len(jobs), len(played))
-
-        def done(each: Played) -> None:
-            append(out, each)
-            played.append(each)
-            line.show(len(played), sum(each.success for each in played))
-
-        traces = out / "traces" if args.record else None
-        if traces is not None:
-            traces.mkdir(exist_ok=True)
-        failed = play_all(plan, todo, company, done, threads=args.concurrency, record=traces)
+        company.recall(played)
+        failed = play_all(
+            plan,
+            todo,
+            company,
+            done,
+            lambda each: append_abandoned(out, each),
+            threads=args.concurrency,
+            record=traces,
+        )
+    except CoachStopped as stopped:
+        kept = f"{len(played)} of {len(jobs)} episodes are kept: to go on, run the command with --out {out}."
+        raise CoachStopped(f"{stopped} {kept}") from None
     finally:
         company.close()
     if failed:
@@ -137,10 +190,6 @@ def run(args: argparse.Namespace) -> int:
             f"{len(failed)} of {len(jobs)} episodes could not be played, the first: {failed[0]}. The others "
             f"are kept: run the same command with --out {out} again."
         )
-    evaluation = finish(out, played)
-    show(boards([evaluation]))
-    console.print(f"figures: {out / RESULTS}\n{out}", markup=False)
-    return 0
 
 
 def models(args: argparse.Namespace) -> dict[str, Mapping[str, Any]]:
@@ -156,7 +205,7 @@ def models(args: argparse.Namespace) -> dict[str, Mapping[str, Any]]:
         asked.append((agent.strip(), f"--agent {agent.strip()}", spec))
     if not asked:
         raise OptionError("who plays? Set --model, or --agent for each agent.")
-    more = {"temperature": args.temperature, "max_output_tokens": args.max_tokens}
+    more = {"temperature": args.temperature, "max_output_tokens": args.max_tokens, "timeout_s": args.timeout}
     for agent, option, text in asked:
         spec = spec_option(option, text)
         spec = {"name": spec} if isinstance(spec, str) else dict(spec)
@@ -202,7 +251,7 @@ class Line:
 
 
 def _server_options(args: argparse.Namespace) -> list[tuple[str, Any]]:
-    names = ("base_url", "temperature", "max_tokens")
+    names = ("base_url", "temperature", "max_tokens", "timeout")
     return [(f"--{name.replace('_', '-')}", getattr(args, name)) for name in names]
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mappa_env.commands._shared import command, write_json
+from mappa_env.commands._shared import check_target, command, write_json
 
 
 def add(commands: Any) -> None:
@@ -18,10 +18,12 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table for each environment. Returns 0. Raises EvaluationError, DataError."""
+    """Print a table for each group that can be compared. Returns 0. Raises EvaluationError, DataError."""
     from mappa_env.evaluation.folder import read
     from mappa_env.evaluation.leaderboard import boards, page, show
 
+    check_target("--html", args.html)
+    check_target("--json", args.json)
     found = boards([read(folder) for folder in args.folders])
     show(found)
     if args.html:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mappa_env.cards import Card
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         team = (" → " if card.order.is_chain else ", ").join(
             f"{agent.name} ({agent.max_turns})" for agent in card.team
         )
-        table.add_row(f"{NAMESPACE}/{card.id}\n[dim]{card.summary}", team, tasks_of(card))
+        table.add_row(f"{NAMESPACE}/{card.id}\n[dim]{card.summary}", team, escape(tasks_of(card)))
     Console().print(table)
     try:
         found = recorded()
@@ -46,10 +47,15 @@ def run(args: argparse.Namespace) -> int:
 
 def tasks_of(card: Card) -> str:
     """The number of tasks of each split, or how to add them, or what is wrong with them."""
-    lines = []
+    return "\n".join(f"{split}: {found}" for split, found in splits_of(card).items())
+
+
+def splits_of(card: Card) -> dict[str, int | DataMissingError | DataError]:
+    """Split -> its number of tasks, or why it has none."""
+    found: dict[str, int | DataMissingError | DataError] = {}
     for split in SPLITS:
         try:
-            lines.append(f"{split}: {len(load_tasks(card.loader, split, card.loader_options).ids)}")
+            found[split] = len(load_tasks(card.loader, split, card.loader_options).ids)
         except (DataMissingError, DataError) as error:
-            lines.append(f"{split}: {error}")
-    return "\n".join(lines)
+            found[split] = error
+    return found

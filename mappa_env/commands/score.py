@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mappa_env.commands._shared import command, command_group, write_json
+from mappa_env.commands._shared import check_target, command, command_group, write_json
 from mappa_env.data.tabular import dsbench
 from mappa_env.data.tabular.dsbench.scoring import Report, score_folder
 from mappa_env.types import Task
@@ -32,6 +32,7 @@ def add(commands: Any) -> None:
 
 def run_dsbench(args: argparse.Namespace) -> int:
     """Print a table with a row per model. Returns 0. Raises DataMissingError, DataError."""
+    check_target("--json", args.json)
     reports = score_folder(args.folder, Data(args.data).task, args.tables)
     console = Console()
     console.print(_summary(reports))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -19,6 +18,7 @@ from mappa_env.coach.blame.attribution import attribute
 from mappa_env.commands._shared import at_least, command
 from mappa_env.envs.rendering import printable
 from mappa_env.errors import OptionError
+from mappa_env.json_and_yaml import read_yaml
 from mappa_env.registration import card_of, find_card
 from mappa_env.trace import read, trace_files
 from mappa_env.trace.traces import FOLDER
@@ -118,9 +118,9 @@ def env_of_run(trace: Path) -> str | None:
     if config is None or not config.is_file():
         return None
     try:
-        found = yaml.safe_load(config.read_text(encoding="utf-8"))
+        found = read_yaml(config.read_bytes())
         return str(found["env"]["id"])
-    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise OptionError(f"{config} is not the config of a run: env.id cannot be read ({error}).") from error
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from mappa_env.errors import OptionError, nearest
+from mappa_env.json_and_yaml import read_yaml
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "env": {
@@ -75,8 +74,8 @@ def of_recipe(path: Path, episodes: int | None = None, steps: int | None = None)
     Raises OptionError.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        data = read_yaml(path.read_bytes()) or {}
+    except (OSError, ValueError) as error:
         raise OptionError(f"{path} is not a readable recipe: {error}") from None
     return of_settings(data, str(path), episodes, steps)
 

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mappa_env.cards import Card
+from mappa_env.coach.llm.address import split_address
 from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.buckets import Buckets
 from mappa_env.coach.llm.budget import Budget
 from mappa_env.coach.llm.client import Client
 from mappa_env.coach.llm.completions import Completed, Completions
 from mappa_env.coach.llm.models import Model, model
+from mappa_env.coach.llm.rejections import Rejections
 from mappa_env.coach.llm.settings import Calls, validated
-from mappa_env.coach.llm.wire import Reply, Request
+from mappa_env.coach.llm.wire import REFUSED, Late, Passing, Rejected, Reply, Request
 from mappa_env.episode.episode import Episode
-from mappa_env.errors import OptionError
+from mappa_env.errors import EvaluationError, OptionError
 from mappa_env.evaluation.episodes import Tokens
+from mappa_env.evaluation.keys import refuse_keys
+from mappa_env.evaluation.pace import paced
 from mappa_env.evaluation.participant import Act, Said
 from mappa_env.types import Message
 
-TRUNCATED, REFUSED = "truncated", "refused"
+TRUNCATED = "truncated"
+"""The flaw of an action that the server cut; ``TOO_LONG`` and ``REFUSED`` are the others."""
 _ROOM = 64
 """Bytes of a message's frame in a chat template, about."""
 
@@ -55,7 +60,7 @@ class ChatBackend:
         assert isinstance(request, Turn)
         answered = self._server.post(self._body(request), time.monotonic() + timeout_s)
         if answered.status != 200:
-            raise self._server.failure(answered)
+            raise self._server.rejected(answered) or self._server.failure(answered)
         found = self._server.read(answered.body)
         return Spoken(said(found), found.usage, found.version, found.number, _flaw(found))
 
@@ -88,12 +93,13 @@ class Chat:
     """
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        refuse_keys(options, f"model {name!r}")
         kind, _, rest = name.partition(":")
-        self.model, _, self.base_url = rest.partition("@")
+        self.model, self.base_url = split_address(rest)
         if kind != "openai" or not self.model or not self.base_url:
             raise OptionError(f"model {name!r} must look like openai:<model>@http://localhost:8000/v1.")
         self.name = name
-        self.settings = validated(Calls, options, f"model {name!r}")
+        self.settings = paced(validated(Calls, options, f"model {name!r}"))
         chosen = self.settings
         asked = model(
             self.model,
@@ -103,6 +109,9 @@ class Chat:
             temperature=chosen.temperature,
         )
         self.price = asked.price
+        self._rejections = Rejections(
+            "lower --max-tokens, choose shorter --prompts, or a model with a longer context."
+        )
         self._client = Client(
             ChatBackend(asked, chosen, self.base_url),
             Buckets(asked.rates),
@@ -110,6 +119,23 @@ class Chat:
             Breaker(chosen.breaker_failures, chosen.breaker_pause_s),
             chosen,
         )
+
+    def recall(self, versions: Collection[str]) -> None:
+        """Go on where others of these names have answered; empty names are unknown ones.
+
+        Raises EvaluationError if this would mix the answers of two models.
+        """
+        if versions:
+            self._rejections.recalled()
+        names = sorted(filter(None, versions))
+        required = self.settings.version
+        if len(names) > 1 or (names and required not in (None, names[0])):
+            asked = f", and version={required!r} is required" if required else ""
+            raise EvaluationError(
+                f"{self.name} has answered as {' and '.join(map(repr, names))} in this folder{asked}: an "
+                "evaluation must not mix the answers of two models, so choose another --out."
+            )
+        self._client.version = names[0] if names else required
 
     def check(self, card: Card, agent: str) -> None:
         """A model can be asked for anything."""
@@ -119,9 +145,25 @@ class Chat:
         return lambda seed: self.speak(episode.messages(), seed)
 
     def speak(self, messages: Sequence[Message], seed: int) -> Said:
-        """Continue a conversation. Raises Passing at the deadline, CoachStopped for good."""
+        """Continue a conversation. A prompt that the model cannot take gives an empty action with a flaw.
+
+        Raises Passing at the deadline, Rejected for another fault of this request, CoachStopped for good.
+        """
         turn = Turn("", (), {}, self.settings.max_output_tokens, seed, tuple(messages))
-        answer = self._client.ask(turn)
+        try:
+            answer = self._client.ask(turn)
+        except Rejected as no:
+            self._rejections.count(no)
+            if not no.kind:
+                raise
+            nothing = Tokens(no.calls, no.calls - 1, dollars=0.0 if self.price else None)
+            return Said("", self._client.version or "", nothing, no.kind)
+        except Late as late:
+            most = min(self.settings.timeout_s, self.settings.deadline_s)
+            failed = Passing(f"{late}: a call may take {most:g} s; raise --timeout, or lower --max-tokens")
+            failed.calls = late.calls
+            raise failed from None
+        self._rejections.answered()
         reply = answer.reply
         assert isinstance(reply, Spoken)
         usage = reply.usage

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from mappa_env.coach.llm.wire import TOO_LONG
 from mappa_env.evaluation.participant import Said
 from mappa_env.parsing import split_thinking
 from mappa_env.types import Message
@@ -40,17 +41,21 @@ def cut(prompt: str) -> tuple[str, str] | None:
 def probe(speak: Speak, tasks: Iterable[tuple[str, str]], *, threads: int, seed: int = 0) -> list[Continued]:
     """Ask for each (id, prompt) that is long enough. ``speak`` may be called from ``threads`` threads.
 
-    Raises what ``speak`` raises: an answer that is missing is no sign of anything.
+    Texts that do not fit the model's context are left out. Raises what ``speak`` raises: an answer that is
+    missing is no sign of anything.
     """
     asked = [(task, *halves) for task, prompt in tasks if (halves := cut(prompt)) is not None]
 
-    def one(item: tuple[str, str, str]) -> Continued:
+    def one(item: tuple[str, str, str]) -> Continued | None:
         task, first, rest = item
-        text = split_thinking(speak([{"role": "user", "content": _ASK + first}], seed).text)[1]
+        said = speak([{"role": "user", "content": _ASK + first}], seed)
+        if said.flaw == TOO_LONG:
+            return None
+        text = split_thinking(said.text)[1]
         return Continued(task, continues(text, first, rest), text)
 
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(one, asked))
+        return [each for each in pool.map(one, asked) if each is not None]
 
 
 def continues(said: str, first: str, rest: str) -> bool:

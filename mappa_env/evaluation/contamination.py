@@ -11,7 +11,7 @@ import numpy as np
 from mappa_env.errors import EvaluationError, StatsError
 from mappa_env.evaluation.episodes import Played
 from mappa_env.evaluation.years import number_of, year_of
-from mappa_env.statistics.intervals import Interval, mean_ci
+from mappa_env.statistics.intervals import Interval, mean_ci, share_ci
 from mappa_env.statistics.permutation import association_p
 
 RESAMPLES = 4000
@@ -27,7 +27,7 @@ LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Before against after the cut-off. Intervals redraw tasks. ``difference``: before minus after."""
+    """Before against after the cut-off. Intervals are over tasks. ``difference``: before minus after."""
 
     cutoff: int
     before: Interval
@@ -66,10 +66,16 @@ def success_by_task(played: Iterable[Played], env: str) -> dict[str, float]:
 
 
 def contamination(
-    env: str, what: str, values: Mapping[str, float], known: Mapping[str, int], cutoff: int | None
+    env: str,
+    what: str,
+    values: Mapping[str, float],
+    known: Mapping[str, int],
+    cutoff: int | None,
+    draws: int | None = None,
 ) -> Contamination:
     """The report on ``values``, one per task id. ``known``: years that ids do not tell.
 
+    ``draws``: episodes of each task, where values are shares of them; None: values are something else.
     ``cutoff``: the last year whose contests the model may have been trained on. Raises EvaluationError if no
     task has a year.
     """
@@ -87,30 +93,42 @@ def contamination(
         tasks=len(dated),
         unknown=len(values) - len(dated),
         years={
-            year: mean_ci([v for v, y in zip(data, years, strict=True) if y == year])
+            year: _interval([v for v, y in zip(data, years, strict=True) if y == year], draws)
             for year in sorted(set(years))
         },
         p=_p(data, [-year for year in years], strata),
-        gap=None if cutoff is None else _gap(data, years, cutoff, strata),
+        gap=None if cutoff is None else _gap(data, years, cutoff, strata, draws),
         strata=strata is not None,
     )
 
 
 def _gap(
-    data: Sequence[float], years: Sequence[int], cutoff: int, strata: Sequence[int | None] | None
+    data: Sequence[float],
+    years: Sequence[int],
+    cutoff: int,
+    strata: Sequence[int | None] | None,
+    draws: int | None,
 ) -> Gap | None:
     old = [year <= cutoff for year in years]
     before = [v for v, is_old in zip(data, old, strict=True) if is_old]
     after = [v for v, is_old in zip(data, old, strict=True) if not is_old]
     if not before or not after:
         return None
-    return Gap(
-        cutoff,
-        mean_ci(before),
-        mean_ci(after),
-        _difference(before, after),
-        _p(data, [float(is_old) for is_old in old], strata),
-    )
+    one, two = _interval(before, draws), _interval(after, draws)
+    difference = _difference(before, after) if draws is None else _between(one, two)
+    return Gap(cutoff, one, two, difference, _p(data, [float(is_old) for is_old in old], strata))
+
+
+def _interval(data: Sequence[float], draws: int | None) -> Interval:
+    return mean_ci(data) if draws is None else share_ci(data, draws)
+
+
+def _between(one: Interval, two: Interval) -> Interval:
+    """The difference of two independent shares, from their intervals (Newcombe 1998, Stat. Med. 17, 873)."""
+    gap = one.mean - two.mean
+    below = ((one.mean - one.low) ** 2 + (two.high - two.mean) ** 2) ** 0.5
+    above = ((one.high - one.mean) ** 2 + (two.mean - two.low) ** 2) ** 0.5
+    return Interval(gap, gap - below, gap + above, one.n + two.n)
 
 
 def _difference(before: Sequence[float], after: Sequence[float]) -> Interval:

@@ -12,9 +12,29 @@ from typing import Any
 
 from mappa_env.errors import DataError
 from mappa_env.evaluation.plan import Job
+from mappa_env.json_and_yaml import check_type, read_json
 from mappa_env.types import Trajectory
 
 FILE = "episodes.jsonl"
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "env": (str,),
+    "task_id": (str,),
+    "sample": (int,),
+    "topic": (str,),
+    "success": (bool,),
+    "score": (int, float),
+    "answer": (str, type(None)),
+    "actions": (int,),
+    "seconds": (int, float),
+}
+"""Field of an episode -> the types that JSON gives it."""
+_VALUES: Mapping[str, tuple[type, ...]] = {
+    "rewards": (int, float),
+    "metrics": (int, float, bool),
+    "flaws": (int,),
+    "versions": (str,),
+}
+"""Field of an episode that is an object -> the types of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +66,8 @@ class Tokens:
 class Played:
     """How one episode ended. ``score`` is the outcome's, in [0, 1].
 
-    ``rewards``: agent -> sum of its valid rewards. ``flaws``: actions that were ``truncated`` or ``refused``.
+    ``rewards``: agent -> sum of its valid rewards. ``flaws``: actions that were ``truncated``, ``refused`` or
+    had no prompt that fits (``too_long``).
     ``versions``: agent -> the model that answered, by its server's name. ``seconds``: of wall time.
     """
 
@@ -105,32 +126,66 @@ class Played:
 
 def append(folder: Path, played: Played) -> None:
     """Write one line at once, so that a crash can cut only the line that was being written."""
-    line = json.dumps(dataclasses.asdict(played)) + "\n"
-    file = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    append_line(folder / FILE, dataclasses.asdict(played))
+
+
+def append_line(path: Path, row: Mapping[str, Any]) -> None:
+    """Append ``row`` as one JSON line, in one write."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        os.write(file, line.encode())
+        os.write(file, (json.dumps(row) + "\n").encode())
     finally:
         os.close(file)
 
 
-def load(folder: Path) -> list[Played]:
-    """The episodes so far; a last line that a crash cut short is removed. Raises DataError for others."""
+def load(folder: Path, *, repair: bool = False) -> list[Played]:
+    """The episodes so far, without a last line that a crash cut short; ``repair``: also remove that line.
+
+    Only who holds the folder's lock may repair: the line may be another's that is being written. Raises
+    DataError for lines that are no episodes, and for an episode that is there twice.
+    """
     path = folder / FILE
     if not path.exists():
         return []
     data = path.read_bytes()
     if data and not data.endswith(b"\n"):
         data = data[: data.rfind(b"\n") + 1]
-        os.truncate(path, len(data))
-    return list(_parsed(data.decode("utf-8", "replace").splitlines(), path))
+        if repair:
+            os.truncate(path, len(data))
+    found = list(_parsed(data.decode("utf-8", "replace").splitlines(), path))
+    first: dict[Job, int] = {}
+    for number, each in enumerate(found, 1):
+        if (before := first.setdefault(each.job, number)) != number:
+            raise DataError(
+                f"{path} line {number} is the episode of line {before} again (task {each.task_id}, sample "
+                f"{each.sample}): remove one of the two lines."
+            )
+    return found
+
+
+def tokens_of(row: Mapping[str, Mapping[str, Any]]) -> dict[str, Tokens]:
+    """What an object says of each agent's tokens. Raises TypeError, ValueError, AttributeError."""
+    found = {agent: Tokens(**each) for agent, each in row.items()}
+    for each in found.values():
+        for name, value in dataclasses.asdict(each).items():
+            check_type(f"tokens.{name}", value, (int, float, type(None)) if name == "dollars" else (int,))
+    return found
+
+
+def _played(row: dict[str, Any]) -> Played:
+    """The episode in an object of a line. Raises TypeError, ValueError, KeyError, AttributeError."""
+    for name, kinds in _KINDS.items():
+        check_type(name, row[name], kinds)
+    for name, kinds in _VALUES.items():
+        for value in row[name].values():
+            check_type(name, value, kinds)
+    return Played(**row | {"tokens": tokens_of(row["tokens"])})
 
 
 def _parsed(lines: Iterable[str], path: Path) -> Iterator[Played]:
     for number, line in enumerate(lines, 1):
         try:
-            row: dict[str, Any] = json.loads(line)
-            row["tokens"] = {agent: Tokens(**each) for agent, each in row["tokens"].items()}
-            yield Played(**row)
+            yield _played(read_json(line))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError(
                 f"{path} line {number} is no episode of an evaluation ({error}): remove the line, and the "

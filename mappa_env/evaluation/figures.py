@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 import operator
 from collections import Counter, defaultdict
@@ -10,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mappa_env.errors import EvaluationError
+from mappa_env.evaluation.abandoned import Abandoned
 from mappa_env.evaluation.episodes import Played, Tokens
-from mappa_env.statistics.intervals import Interval, mean_ci
+from mappa_env.statistics.intervals import Interval, mean_ci, share_ci
 from mappa_env.statistics.repeats import majority, pass_at_k
 
 
@@ -19,12 +21,15 @@ from mappa_env.statistics.repeats import majority, pass_at_k
 class Figures:
     """What an evaluation found in one environment.
 
-    Intervals of 95 % redraw tasks, not episodes: the episodes of one task are not independent (arXiv
-    2411.00640). ``success``: of an episode. ``values``: ``pass@k``, ``maj@n``, and the outcome's own metrics.
+    Intervals of 95 % are over tasks, not episodes: the episodes of one task are not independent (arXiv
+    2411.00640). Those of rates are ``share_ci``'s; others redraw tasks. ``success``: of an episode.
+    ``values``: ``pass@k``, ``maj@n``, and the outcome's own metrics.
     """
 
     env: str
     tasks: int
+    digest: str
+    """Of the played tasks' ids."""
     samples: int
     success: Interval
     score: Interval
@@ -33,25 +38,30 @@ class Figures:
     rewards: Mapping[str, float]
     flaws: Mapping[str, int]
     tokens: Mapping[str, Tokens]
+    abandoned: Mapping[str, Tokens]
+    """By agent: what episodes took that were not finished, or were played again."""
     seconds: float
 
     @property
     def spent(self) -> Tokens:
-        """Of all agents."""
-        return functools.reduce(operator.add, self.tokens.values())
+        """Of all agents, in episodes with and without a result."""
+        return functools.reduce(operator.add, [*self.tokens.values(), *self.abandoned.values()])
 
 
-def figures(played: Sequence[Played]) -> list[Figures]:
+def figures(played: Sequence[Played], abandoned: Sequence[Abandoned] = ()) -> list[Figures]:
     """One for each environment, in the order in which they are first met. Raises EvaluationError for none."""
     if not played:
         raise EvaluationError("no episode has been played yet.")
     envs: defaultdict[str, list[Played]] = defaultdict(list)
     for each in played:
         envs[each.env].append(each)
-    return [_figures(env, mine) for env, mine in envs.items()]
+    return [
+        _figures(env, mine, [each.tokens for each in abandoned if each.env == env])
+        for env, mine in envs.items()
+    ]
 
 
-def _figures(env: str, played: Sequence[Played]) -> Figures:
+def _figures(env: str, played: Sequence[Played], lost: Sequence[Mapping[str, Tokens]]) -> Figures:
     tasks: defaultdict[str, list[Played]] = defaultdict(list)
     for each in played:
         tasks[each.task_id].append(each)
@@ -69,6 +79,7 @@ def _figures(env: str, played: Sequence[Played]) -> Figures:
     return Figures(
         env=env,
         tasks=len(tasks),
+        digest=hashlib.sha256("\n".join(sorted(tasks)).encode("utf-8", "replace")).hexdigest()[:8],
         samples=counts.pop(),
         success=_mean([each.success for each in played], ids),
         score=_mean([each.score for each in played], ids),
@@ -77,6 +88,7 @@ def _figures(env: str, played: Sequence[Played]) -> Figures:
         rewards=_average(each.rewards for each in played),
         flaws=dict(sum((Counter(each.flaws) for each in played), Counter())),
         tokens=_summed(each.tokens for each in played),
+        abandoned=_summed(lost),
         seconds=sum(each.seconds for each in played),
     )
 
@@ -87,10 +99,11 @@ def _repeats(tasks: Sequence[Sequence[Played]]) -> dict[str, Interval]:
         return {}
     found = {}
     for k in sorted({2**i for i in range(n.bit_length()) if 2**i <= n} | {n}):
-        found[f"pass@{k}"] = mean_ci([pass_at_k(n, sum(e.success for e in mine), k) for mine in tasks])
+        shares = [pass_at_k(n, sum(e.success for e in mine), k) for mine in tasks]
+        found[f"pass@{k}"] = share_ci(shares, n // k)
     if any(each.answer is not None for mine in tasks for each in mine):
         votes = [majority([(each.answer, each.success) for each in mine]) for mine in tasks]
-        found[f"maj@{n}"] = mean_ci([right for right, _ in votes])
+        found[f"maj@{n}"] = share_ci([right for right, _ in votes])
     return found
 
 
@@ -103,7 +116,14 @@ def _metrics(played: Sequence[Played]) -> dict[str, Interval]:
 
 
 def _mean(values: Sequence[float], tasks: Sequence[str]) -> Interval:
-    return mean_ci([float(value) for value in values], problems=tasks)
+    """With the interval of a share, if all values are 0 or 1."""
+    if not set(values) <= {0, 1}:
+        return mean_ci([float(value) for value in values], problems=tasks)
+    by_task: defaultdict[str, list[float]] = defaultdict(list)
+    for value, task in zip(values, tasks, strict=True):
+        by_task[task].append(value)
+    shares = [sum(mine) / len(mine) for mine in by_task.values()]
+    return share_ci(shares, min(len(mine) for mine in by_task.values()))
 
 
 def _average(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:

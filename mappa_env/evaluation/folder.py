@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mappa_env import __version__
 from mappa_env.errors import EvaluationError
+from mappa_env.evaluation.abandoned import load_abandoned
+from mappa_env.evaluation.comparison import compared
 from mappa_env.evaluation.episodes import Played, load
 from mappa_env.evaluation.figures import Figures, figures
+from mappa_env.evaluation.lock import LOCK, locked
 from mappa_env.evaluation.plan import Plan
+from mappa_env.json_and_yaml import json_text, read_json
 
 SETTINGS, RESULTS = "settings.json", "evaluation.json"
 
@@ -30,27 +35,57 @@ class Evaluation:
     """Agent -> the models that answered for it."""
 
 
+@contextmanager
+def opened(folder: Path, plan: Plan) -> Iterator[list[Played]]:
+    """Hold ``folder`` inside the block, as ``begin`` does; no other process can work on it meanwhile.
+
+    Raises EvaluationError if another process holds it, or if it belongs to another plan.
+    """
+    check_free(folder)
+    with locked(folder):
+        yield begin(folder, plan)
+
+
 def begin(folder: Path, plan: Plan) -> list[Played]:
     """Make ``folder`` the plan's, or go on with it; returns the episodes that are over.
 
-    Raises EvaluationError if it belongs to another plan: its results would be a mixture.
+    Raises EvaluationError if it belongs to another plan: its results would be a mixture. Settings that
+    change no result may differ; the new ones are written.
     """
     path = folder / SETTINGS
     asked = json.loads(json.dumps(plan.settings))
     if path.exists():
-        found = _read(path)
-        for key in sorted({*asked, *found}):
-            if asked.get(key) != found.get(key):
+        before = _read(path)
+        old, new = compared(before), compared(asked)
+        for key in sorted({*old, *new}):
+            if old.get(key) != new.get(key):
                 raise EvaluationError(
-                    f"{folder} holds an evaluation with {key}={found.get(key)!r}, and now {key}="
-                    f"{asked.get(key)!r}: go on with the old value, or choose another --out."
+                    f"{folder} holds an evaluation with {key}={old.get(key)!r}, and now {key}="
+                    f"{new.get(key)!r}: go on with the old value, or choose another --out."
                 )
-        return load(folder)
-    if folder.exists() and any(folder.iterdir()):
-        raise EvaluationError(f"{folder} is not empty and holds no evaluation: choose another --out.")
+        if before != asked:
+            _write(path, asked)
+        return load(folder, repair=True)
+    check_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _write(path, asked)
     return []
+
+
+def check_free(folder: Path) -> None:
+    """Raises EvaluationError if ``folder`` cannot be made, or holds something else than an evaluation."""
+    if folder.exists() and not folder.is_dir():
+        raise EvaluationError(f"{folder} is a file: choose another --out.")
+    above = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        what = "may not be written" if above.is_dir() else "is a file"
+        raise EvaluationError(f"{folder} cannot be used, because {above} {what}: choose another --out.")
+    if (
+        not (folder / SETTINGS).exists()
+        and folder.exists()
+        and {each.name for each in folder.iterdir()} - {LOCK}
+    ):
+        raise EvaluationError(f"{folder} is not empty and holds no evaluation: choose another --out.")
 
 
 def finish(folder: Path, played: list[Played]) -> Evaluation:
@@ -80,8 +115,8 @@ def _evaluation(folder: Path, played: list[Played]) -> Evaluation:
             versions.setdefault(agent, set()).add(version)
     return Evaluation(
         folder.resolve().name,
-        _read(folder / SETTINGS),
-        tuple(figures(played)),
+        _settings(folder / SETTINGS),
+        tuple(figures(played, load_abandoned(folder))),
         {agent: tuple(sorted(names)) for agent, names in versions.items()},
     )
 
@@ -97,7 +132,7 @@ def _named(value: Any) -> Any:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise EvaluationError(f"{path} cannot be read: {error}") from None
     if not isinstance(found, dict):
@@ -105,7 +140,20 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
+def _settings(path: Path) -> dict[str, Any]:
+    """The settings of an evaluation, whose models have names. Raises EvaluationError."""
+    found = _read(path)
+    models, options = found.get("models"), found.get("options")
+    named = isinstance(models, dict) and all(
+        isinstance(spec, dict) and isinstance(spec.get("name"), str) for spec in models.values()
+    )
+    tasks = found.get("tasks")
+    if not (models and named and isinstance(options, dict | None) and isinstance(tasks, str)):
+        raise EvaluationError(f"{path} has no settings of an evaluation: it needs models, options, tasks.")
+    return found
+
+
 def _write(path: Path, document: Mapping[str, Any]) -> None:
     draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    draft.write_text(json_text(document) + "\n", encoding="utf-8")
     os.replace(draft, path)

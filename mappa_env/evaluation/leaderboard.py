@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mappa_env.coach.llm.address import split_address
 from mappa_env.envs.rendering import printable
 from mappa_env.evaluation.figures import Figures
 from mappa_env.evaluation.folder import Evaluation
 from mappa_env.evaluation.participants import SERVED, kind_of
 from mappa_env.statistics.intervals import Interval
 
+APART = "Evaluations with other tasks or settings cannot be ranked together; headings name what differs."
 _PAGE = "leaderboard.html.jinja"
 _WIDTH = 140
 """Columns of a table that goes into a file."""
@@ -56,14 +58,36 @@ class Row:
 
 
 def boards(evaluations: Sequence[Evaluation]) -> dict[str, list[Row]]:
-    """Environment -> its rows, the best success first."""
-    found: dict[str, list[Row]] = {}
+    """Heading -> rows that can be compared, the best success first.
+
+    The heading is the environment. Evaluations with other tasks, or with settings that change what the tasks
+    ask for, are no rivals: each group then has rows of its own, and its heading names what differs.
+    """
+    found: dict[str, dict[tuple[str, ...], list[Row]]] = {}
     for each in evaluations:
         for figures in each.figures:
-            found.setdefault(figures.env, []).append(Row(each.name, models_of(each.settings), figures))
-    for rows in found.values():
-        rows.sort(key=lambda row: (-row.figures.success.mean, row.name))
-    return found
+            mine = found.setdefault(figures.env, {}).setdefault(_group(each.settings, figures), [])
+            mine.append(Row(each.name, models_of(each.settings), figures))
+    named: dict[str, list[Row]] = {}
+    for env, groups in found.items():
+        for group, rows in groups.items():
+            differing = [text for i, text in enumerate(group) if len({other[i] for other in groups}) > 1]
+            heading = f"{env}: {', '.join(differing)}" if differing else env
+            named[heading] = sorted(rows, key=lambda row: (-row.figures.success.mean, row.name))
+    return named
+
+
+def _group(settings: Mapping[str, Any], figures: Figures) -> tuple[str, ...]:
+    """What evaluations must share to be compared, in words. Sandbox and samples do not count."""
+    options = settings.get("options") or {}
+    feedback = options.get("coach_feedback") or "off"
+    return (
+        f"tasks={settings.get('tasks')}",
+        f"{figures.tasks} tasks ({figures.digest})",
+        f"seed={settings.get('seed')}",
+        f"prompts={options.get('prompts') or 'full'}",
+        f"coach_feedback={feedback}" + ("" if feedback == "off" else f" of {options.get('coach')}"),
+    )
 
 
 def models_of(settings: Mapping[str, Any]) -> str:
@@ -73,10 +97,12 @@ def models_of(settings: Mapping[str, Any]) -> str:
 
 
 def show(found: Mapping[str, Sequence[Row]]) -> None:
-    """Print a table for each environment."""
+    """Print a table for each environment, or for each group that can be compared."""
     console = Console(width=None if Console().is_terminal else _WIDTH)
     for table in _tables(found):
         console.print(table)
+    if len({row.figures.env for rows in found.values() for row in rows}) < len(found):
+        console.print(APART)
 
 
 def page(found: Mapping[str, Sequence[Row]]) -> str:
@@ -110,14 +136,14 @@ def _tables(found: Mapping[str, Sequence[Row]]) -> Iterator[Table]:
             *values,
             "tokens out",
             "dollars",
-            title=escape(env),
+            title=escape(printable(env)),
         )
         for row in rows:
             spent = row.figures.spent
             table.add_row(
                 escape(printable(row.name)),
                 escape(row.models),
-                f"{row.figures.tasks} x {row.figures.samples}",
+                f"{row.figures.tasks} × {row.figures.samples}",
                 percent(row.figures.success),
                 *(shown(row.figures.values.get(name), name) for name in values),
                 f"{spent.output + spent.thoughts:,}",
@@ -127,11 +153,15 @@ def _tables(found: Mapping[str, Sequence[Row]]) -> Iterator[Table]:
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row.figures.values))
+    """Figures beside success. One that repeats it in every row, as in mathematics, is left out."""
+    names = dict.fromkeys(name for row in rows for name in row.figures.values)
+    return [
+        name for name in names if any(row.figures.values.get(name) != row.figures.success for row in rows)
+    ]
 
 
 def _model(spec: Mapping[str, Any]) -> str:
     name = str(spec["name"])
-    shown = name.partition(":")[2].partition("@")[0] if kind_of(name) == SERVED else name
+    shown = split_address(name.partition(":")[2])[0] if kind_of(name) == SERVED else name
     shown = printable(shown)
     return shown if len(shown) <= _NAME else f"{shown[: _NAME - 1]}…"

@@ -16,7 +16,10 @@ FREE = Tokens(dollars=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An action. ``version``: its author's own name. ``flaw``: ``truncated``, ``refused`` or empty."""
+    """An action. ``version``: its author's own name.
+
+    ``flaw``: ``truncated``, ``refused``, ``too_long`` (its prompt) or empty.
+    """
 
     text: str
     version: str

@@ -6,9 +6,11 @@ import dataclasses
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from mappa_env.cards import Card
+from mappa_env.data.store import is_split
 from mappa_env.errors import OptionError, nearest
 from mappa_env.seeds import derived_seed
 
@@ -34,7 +36,8 @@ class Plan:
         return self.models.get(agent, self.models.get("*", {}))
 
     def check(self, cards: Sequence[Card]) -> None:
-        """Raises OptionError for an agent that no team has, or an agent without a model."""
+        """Raises OptionError for an agent that no team has, or an agent without one; see ``check_tasks``."""
+        self.check_tasks(cards)
         names = {name for card in cards for name in card.team.names}
         for agent in self.models:
             if agent != "*" and agent not in names:
@@ -44,6 +47,16 @@ class Plan:
                 )
         if alone := sorted(name for name in names if not self.model(name)):
             raise OptionError(f"{alone[0]} has no model: set --model, or --agent {alone[0]}=<model>.")
+
+    def check_tasks(self, cards: Sequence[Card]) -> None:
+        """Raises OptionError if one file would count as the tasks of several benchmarks."""
+        loaders = sorted({card.loader for card in cards})
+        if len(loaders) > 1 and not is_split(self.tasks) and Path(self.tasks).exists():
+            raise OptionError(
+                f"--tasks {self.tasks} would be read by the task loaders {', '.join(loaders)}, and count as "
+                "tasks of several benchmarks: evaluate each environment alone, or add the files with "
+                "`mappa-env data add` and name a split."
+            )
 
     def jobs(self, env: str, task_ids: Sequence[str]) -> list[Job]:
         """The episodes of ``env``, task by task. Its tasks are a sample that depends on ``seed`` alone."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from mappa_env.errors import OptionError
+from mappa_env.json_and_yaml import read_json
 
+FIRST, LAST = 1900, 2100
+"""The years that a file may name."""
 _YEAR = re.compile(r"(?<!\d)(?:19[5-9]\d|20\d\d)(?!\d)")
 _NUMBER = re.compile(r"(?:19[5-9]\d|20\d\d)-(?:I+-)?(\d{1,2})$")
 
@@ -32,9 +34,11 @@ def read_years(path: Path | None) -> dict[str, int]:
     if path is None:
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise OptionError(f"--years {path} cannot be read: {error}") from None
     if not isinstance(found, dict) or not all(type(year) is int for year in found.values()):
         raise OptionError(f'--years {path} must be a JSON object like {{"amc-17": 2023}}.')
+    if wrong := next((task for task, year in found.items() if not FIRST <= year <= LAST), None):
+        raise OptionError(f"--years {path}: {wrong!r} is of {found[wrong]}, not of {FIRST} to {LAST}.")
     return found

@@ -303,6 +303,18 @@ def test_data_add_and_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         assert "has changed" in re.sub(r"[\s│]+", " ", capsys.readouterr().out)
 
 
+def test_doctor_calls_tasks_that_cannot_be_read_a_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "store" / "aime" / "train.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("[" * 100_000)
+    assert main(["doctor"]) == 1
+    out = re.sub(r"[\s│]+", " ", capsys.readouterr().out)
+    assert re.search(r"tasks of AIME-v0 problem train: .*train\.json is not valid JSON", out)
+    assert re.search(r"tasks of AMC-v0 note train: amc \(train\) is missing", out)
+
+
 def test_doctor(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out

@@ -120,6 +120,60 @@ def test_tasks_without_a_year_are_refused_or_counted(
     assert "holds no evaluation" in capsys.readouterr().err
 
 
+def test_each_environment_is_reported_on_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The probe of one environment is not lost because another has no years."""
+    tasks = tmp_path / "tasks.jsonl"
+    rows = [
+        {"prompt": f"What is {n} + 0?", "answer": n, "year": 2015 + n, "problem_number": n}
+        for n in range(1, 6)
+    ]
+    tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["--model", "constant:x", "--sandbox", "null", "--tasks", str(tasks)]
+    assert main(["eval", ENV, *arguments, "--out", str(tmp_path / "e")]) == 0
+    undated = (tmp_path / "e" / "episodes.jsonl").read_text()
+    undated = undated.replace(ENV, "mappa/AMC-v0").replace('"aime-20', '"amc-')
+    with (tmp_path / "e" / "episodes.jsonl").open("r+") as file:  # those without years come first
+        dated = file.read()
+        file.seek(0)
+        file.write(undated + dated)
+    out = tmp_path / "report.json"
+    capsys.readouterr()
+    assert main(["contamination", str(tmp_path / "e"), "--json", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert f"{ENV}: success" in shown
+    assert "not reported: no task of mappa/AMC-v0 has a known year" in shown
+    found = json.loads(out.read_text())
+    assert [each["env"] for each in found["reports"]] == [ENV]
+    assert list(found["missing"]) == ["mappa/AMC-v0"]
+    (tmp_path / "e" / "episodes.jsonl").write_text(undated)
+    assert main(["contamination", str(tmp_path / "e")]) == 2
+    assert "mappa/AMC-v0 has a known year" in capsys.readouterr().err
+
+
+def test_a_year_in_which_all_was_solved_has_an_interval(tmp_path: Path) -> None:
+    found = report(evaluation(tmp_path / "e", lambda year, number: float(year <= 2020)), "--cutoff", "2020")
+    year = found["years"]["2016"]  # type: ignore[index]
+    assert year["mean"] == year["high"] == 1
+    assert year["low"] < 0.9
+    gap = found["gap"]["difference"]  # type: ignore[index]
+    assert gap["mean"] == 1
+    assert 0.8 < gap["low"] < 1
+
+
+def test_a_probe_that_no_server_answers_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = tmp_path / "tasks.jsonl"
+    text = "Find it. " + " ".join(f"word{n}" for n in range(60))
+    tasks.write_text(json.dumps({"prompt": text, "answer": 2, "year": 2020, "problem_number": 1}) + "\n")
+    with serving("openai", otherwise=speaking(lambda call: "x")) as fake:
+        spec = json.dumps({"name": f"openai:m@{fake.url}", "wait_for_server": False})
+        arguments = ["--model", spec, "--tasks", str(tasks), "--sandbox", "null"]
+        assert main(["eval", ENV, *arguments, "--out", str(tmp_path / "e")]) == 0
+    assert main(["contamination", str(tmp_path / "e"), "--probe"]) == 0
+    shown = capsys.readouterr().out
+    assert f"{ENV}: success" in shown
+    assert "--probe of mappa/AIME-v0: openai:m" in shown
+
+
 def test_the_permutation_test_is_the_exact_one() -> None:
     """Against all permutations, and against scipy."""
     values, years = [1.0, 0.0, 1.0, 0.0, 0.5, 1.0, 0.0], [7, 3, 5, 1, 4, 6, 2]

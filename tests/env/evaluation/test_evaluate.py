@@ -53,10 +53,10 @@ def test_a_team_of_one_model_is_played_graded_and_ranked(
     with serving("openai", otherwise=speaking(experts())) as fake:
         assert evaluate(tmp_path / "a", "--model", "m", "--base-url", fake.url, "--limit", "5") == 0
     found = figures(tmp_path / "a")["environments"][0]
-    assert found["success"] == {"mean": 1.0, "low": 1.0, "high": 1.0, "n": 5}
+    assert found["success"] == {"mean": 1.0, "low": pytest.approx(0.5655, abs=1e-4), "high": 1.0, "n": 5}
     assert {row["task_id"] for row in rows(tmp_path / "a")} != set()
     assert found["tokens"]["solver_0"]["calls"] == 5
-    assert "100.0 [100.0, 100.0]" in capsys.readouterr().out
+    assert "100.0 [56.6, 100.0]" in capsys.readouterr().out
     with serving("openai", otherwise=speaking(multiplier)) as fake:
         assert evaluate(tmp_path / "b", "--model", "n", "--base-url", fake.url, "--limit", "5") == 0
     page, document = tmp_path / "page.html", tmp_path / "rows.json"
@@ -213,6 +213,31 @@ def test_a_dry_run_asks_no_server_and_writes_nothing(
     assert not (tmp_path / "e").exists()
 
 
+@pytest.mark.parametrize("out", ["/dev/null", "/dev/null/e", "file", "file/e", "full"])
+def test_a_dry_run_finds_an_out_that_can_be_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "other.txt").write_text("")
+    assert evaluate(tmp_path / out, "--model", "constant:x", "--limit", "1", "--dry-run") == 2
+    assert "choose another --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--max-tokens", "10000001"],
+        ["--model", "{name: 'openai:m@http://127.0.0.1:9/v1', max_output_tokens: 10000001}"],
+    ],
+)
+def test_no_action_has_ten_million_tokens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert evaluate(tmp_path / "e", *arguments, "--dry-run") == 2
+    assert "10000000" in capsys.readouterr().err
+
+
 def test_pass_at_k_and_majorities_follow_their_definitions(tmp_path: Path) -> None:
     """Two of four samples of each task say the truth, two disagree with each other: the majority is right."""
     right = experts()
@@ -253,3 +278,66 @@ def test_names_in_a_page_are_inert(tmp_path: Path) -> None:
         assert evaluate(tmp_path / "e", "--model", spec, "--limit", "1") == 0
     assert main(["leaderboard", str(tmp_path / "e"), "--html", str(tmp_path / "page.html")]) == 0
     assert "<img" not in (tmp_path / "page.html").read_text()
+
+
+def test_what_cannot_be_compared_is_ranked_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {
+        "first": [],
+        "second": ["--sandbox", "calculator", "--samples", "2"],
+        "fewer": ["--limit", "3"],
+        "seeded": ["--seed", "7"],
+        "brief": ["--prompts", "brief"],
+    }
+    for name, more in settings.items():
+        arguments = ["--model", "trivial:first-number", "--limit", "5", *more]
+        assert evaluate(tmp_path / name, *arguments) == 0
+    document = tmp_path / "rows.json"
+    capsys.readouterr()
+
+    def ranked(*names: str) -> dict[str, list[str]]:
+        command = ["leaderboard", *(str(tmp_path / name) for name in names), "--json", str(document)]
+        assert main(command) == 0
+        found = json.loads(document.read_text())
+        return {heading: sorted(row["name"] for row in rows) for heading, rows in found.items()}
+
+    assert ranked("first", "second") == {ENV: ["first", "second"]}
+    assert "cannot be ranked" not in capsys.readouterr().out
+    apart = ranked("first", "second", "fewer")
+    assert sorted(apart.values()) == [["fewer"], ["first", "second"]]
+    assert any(heading.startswith(f"{ENV}: 3 tasks (") for heading in apart)
+    shown = capsys.readouterr().out
+    assert "3 tasks (" in shown
+    assert "cannot be ranked together" in shown
+    assert ranked("first", "brief") == {
+        f"{ENV}: prompts=full": ["first"],
+        f"{ENV}: prompts=brief": ["brief"],
+    }
+    assert any("seed=7" in heading for heading in ranked("first", "seeded"))
+
+
+def test_the_same_ids_from_another_file_are_other_tasks(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        row = {"prompt": f"What is 1 + {len(name)}?", "answer": 4, "year": 2020, "problem_number": 1}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+        arguments = ["--model", "trivial:first-number", "--tasks", str(tmp_path / f"{name}.jsonl")]
+        assert evaluate(tmp_path / name, *arguments, env="mappa/AIME-v0") == 0
+    document = tmp_path / "rows.json"
+    folders = [str(tmp_path / name) for name in ("one", "two")]
+    assert main(["leaderboard", *folders, "--json", str(document)]) == 0
+    assert len(json.loads(document.read_text())) == 2
+
+
+def test_one_file_is_not_the_tasks_of_two_benchmarks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loader takes any contest's rows, so AIME's problems would stand on the leaderboard as AMC's."""
+    file = tmp_path / "problems.json"
+    file.write_text(json.dumps([{"prompt": "What is 2 + 3?", "answer": "5"}]))
+    words = ["--model", "constant:5", "--tasks", str(file), "--dry-run", "--out", str(tmp_path / "e")]
+    assert main(["eval", "mappa/AIME-v0", "mappa/AMC-v0", *words]) == 2
+    assert "evaluate each environment alone" in capsys.readouterr().err
+    assert main(["eval", "mappa/AIME-v0", *words]) == 0
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "eval").mkdir()  # the split's name, and a folder of the user
+    both = ["mappa/MathChat-v0", "mappa/DSBenchSprint-v0", "--model", "constant:5", "--limit", "1"]
+    assert main(["eval", *both, "--dry-run", "--out", str(tmp_path / "f")]) == 0

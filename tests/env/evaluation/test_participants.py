@@ -10,6 +10,7 @@ import pytest
 from fake_chats import multiplier, speaking
 from fake_llm import serving
 from mappa_env.cli import main
+from mappa_env.evaluation.chat import Chat
 
 ENV = "mappa/MathChat-v0"
 
@@ -97,3 +98,39 @@ def test_bad_players_are_refused_before_anything_is_played(
     assert evaluate(tmp_path / "e", *arguments) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "e").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "timeout", "deadline"),
+    [
+        ({}, 409.6, 1228.8),
+        ({"max_output_tokens": 100}, 120, 600),
+        ({"max_output_tokens": 16384}, 1638.4, 4915.2),
+        ({"max_output_tokens": 16384, "timeout_s": 30}, 30, 600),
+        ({"timeout_s": 1000}, 1000, 3000),
+        ({"deadline_s": 50}, 409.6, 50),
+    ],
+)
+def test_the_time_of_a_call_follows_from_its_tokens(
+    options: dict[str, float], timeout: float, deadline: float
+) -> None:
+    chat = Chat("openai:m@http://127.0.0.1:9/v1", options)
+    assert (chat.settings.timeout_s, chat.settings.deadline_s) == pytest.approx((timeout, deadline))
+    chat.close()
+
+
+def test_an_answer_that_takes_too_long_names_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving("openai", otherwise=speaking(multiplier), latency_s=0.6) as fake:
+        spec = f"{{name: 'openai:m@{fake.url}', deadline_s: 0.5}}"
+        asked = ["--limit", "1", "--model", spec, "--timeout", "0.3"]
+        assert evaluate(tmp_path / "slow", *asked) == 2
+        words = capsys.readouterr().err
+        assert "0.3 s" in words
+        assert "raise --timeout" in words
+    with serving("openai", otherwise=speaking(multiplier), latency_s=0.1) as fake:
+        asked = ["--model", f"openai:m@{fake.url}", "--timeout", "5", "--limit", "1"]
+        assert evaluate(tmp_path / "fast", *asked) == 0
+    assert evaluate(tmp_path / "none", "--model", "constant:x", "--timeout", "5") == 2
+    assert evaluate(tmp_path / "none", "--model", "openai:m@http://x/v1", "--timeout", "0") == 2

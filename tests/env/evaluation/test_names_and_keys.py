@@ -1,0 +1,90 @@
+"""Models' names may hold ``@``, and no option may hold a key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_chats import multiplier, speaking
+from fake_llm import serving
+from mappa_env.cli import main
+from mappa_env.coach.llm.address import split_address
+from mappa_env.errors import OptionError
+from mappa_env.evaluation.chat import Chat
+
+ENV = "mappa/MathChat-v0"
+
+
+def evaluate(out: Path, *arguments: str) -> int:
+    return main(["eval", ENV, "--sandbox", "null", "--limit", "1", "--out", str(out), *arguments])
+
+
+@pytest.mark.parametrize("name", ["claude@20240620", "@cf/meta/llama", "a@b@c", "m"])
+def test_a_models_name_may_hold_an_at_sign(name: str, tmp_path: Path) -> None:
+    with serving("openai", otherwise=speaking(multiplier)) as fake:
+        assert evaluate(tmp_path / "a", "--model", name, "--base-url", fake.url) == 0
+        assert evaluate(tmp_path / "b", "--model", f"openai:{name}@{fake.url}") == 0
+    assert {call.body["model"] for call in fake.calls} == {name}
+    assert main(["leaderboard", str(tmp_path / "a"), "--json", str(tmp_path / "rows.json")]) == 0
+    assert json.loads((tmp_path / "rows.json").read_text())[ENV][0]["models"] == name
+
+
+def test_the_address_follows_the_last_at_sign_before_http() -> None:
+    assert split_address("m@http://h/v1") == ("m", "http://h/v1")
+    assert split_address("m@1@https://h/v1") == ("m@1", "https://h/v1")
+    assert split_address("m@http://a@http://b") == ("m@http://a", "http://b")
+    assert split_address("m@ftp://x") == ("m", "ftp://x")
+    assert split_address("m") == ("m", "")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"api_key": "X"},
+        {"headers": {"Authorization": "Bearer X"}},
+        {"headers": {"x-api-key": "X"}},
+        {"more": [{"access_token": "X"}]},
+        {"note": "sk-" + "a1" * 20},
+        {"password": "X"},
+    ],
+)
+def test_an_option_that_looks_like_a_key_is_refused_and_not_quoted(
+    extra: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = json.dumps({"name": "openai:m@http://127.0.0.1:9/v1", "extra": extra})
+    assert evaluate(tmp_path / "e", "--model", spec) == 2
+    words = capsys.readouterr().err
+    assert "key_variable" in words
+    assert "a1a1" not in words
+    assert not (tmp_path / "e").exists()
+
+
+def test_the_value_of_a_variable_with_a_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-123456")
+    with pytest.raises(OptionError, match="looks like a key"):
+        Chat("openai:m@http://127.0.0.1:9/v1", {"extra": {"user": "canary-123456"}})
+
+
+def test_fields_that_only_sound_like_keys_are_sent() -> None:
+    extra = {
+        "min_tokens": 5,
+        "stop_token_ids": [1, 2],
+        "skip_special_tokens": False,
+        "prompt_cache_key": 3,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    Chat("openai:m@http://127.0.0.1:9/v1", {"extra": extra, "key_variable": "MY_KEY"}).close()
+
+
+@pytest.mark.parametrize("command", ["contamination", "leaderboard"])
+def test_a_file_that_cannot_be_written_is_refused_before_any_work(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for target in (tmp_path / "nowhere" / "x.json", tmp_path):
+        assert main([command, str(tmp_path / "no evaluation"), "--json", str(target)]) == 2
+        words = capsys.readouterr().err
+        assert f"--json {target}" in words
+        assert "name a file" in words
