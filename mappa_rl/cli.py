@@ -1,4 +1,4 @@
-"""``mappa-rl train | shape | eval | play | export | generate | replay | report | compare | recipes``."""
+"""``mappa-rl``: parses the command line; ``COMMANDS`` are its subcommands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ from rich.console import Console
 
 from mappa_env import __version__
 from mappa_env.errors import MappaError, nearest
-from mappa_rl.commands import compare, export, generate, play, recipes, replay, report, shape, train
+from mappa_rl.commands import (
+    compare,
+    export,
+    generate,
+    plan,
+    play,
+    recipes,
+    replay,
+    report,
+    shape,
+    status,
+    train,
+)
 from mappa_rl.commands import eval as evaluate
 from mappa_rl.commands.console import REFUSED, Interrupted, say
 from mappa_rl.errors import ConfigError, MappaRLError
@@ -26,6 +38,8 @@ COMMANDS = {
     "export": export,
     "generate": generate,
     "replay": replay,
+    "plan": plan,
+    "status": status,
     "report": report,
     "compare": compare,
     "recipes": recipes,

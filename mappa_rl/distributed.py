@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -65,6 +66,14 @@ def all_peak(value: float) -> float:
 def join() -> None:
     """Join the processes that a launcher has started; without a launcher, be the only one."""
     _deepspeed()
+
+
+def join_by_file(path: Path, rank: int, count: int) -> None:
+    """Be process ``rank`` of ``count`` that meet at the new file ``path``, which all of them see."""
+    atexit.register(_leave)
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    store = dist.FileStore(str(path), count)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=store, rank=rank, world_size=count)
 
 
 def barrier() -> None:

@@ -15,6 +15,14 @@ class EngineMemoryError(EngineError):
     """An engine has too little memory. The message, without a full stop, names the settings to change."""
 
 
+class ClusterError(MappaRLError, RuntimeError):
+    """The cluster cannot be reached, or lacks what a process of the run needs."""
+
+
+class ActorLost(ClusterError):
+    """A process of the run on the cluster has died, or its node has."""
+
+
 class PolicyError(MappaRLError, ValueError):
     """The map from agents to policies does not fit the team, or names something that does not exist."""
 

@@ -29,6 +29,7 @@ from mappa_rl.training.preflight import Problem, find_problems
 from mappa_rl.training.preflight.environment import find_card_or_none
 from mappa_rl.training.preflight.measured import HELPERS, PROCESS
 from mappa_rl.training.preflight.model import known_shape
+from mappa_rl.training.preflight.placement import placement
 from mappa_rl.training.preflight.resources import Footprint, footprint, free_memory, gigabytes
 from mappa_rl.training.preflight.team import policy_map
 
@@ -81,6 +82,7 @@ def preview(plan: Plan, console: Console) -> bool:
             say(console, _time(plan, sum(seconds.values())))
         if policies is not None and shape is not None:
             need = footprint(config, shape, policies)
+            console.print(_placement(config, policies, need))
             if plan.verbose:
                 console.print(_memory(config, need))
             _resources(plan, need, console)
@@ -214,6 +216,20 @@ def _time(plan: Plan, seconds: float) -> str:
     if asks_a_model(plan.config):
         text += ", not counting the coach's answers"
     return text
+
+
+def _placement(config: Config, policies: PolicyMap, need: Footprint) -> Table:
+    """Which place trains and which generates, with the memory of each."""
+    table = Table(title="placement (memory is an estimate)", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("place", "node", "trains", "generates"):
+        table.add_column(column)
+    for column in ("GB at the start", "in generation", "in training"):
+        table.add_column(column, justify="right")
+    for place in placement(config, policies, need):
+        sizes = (place.start, place.generation, place.training)
+        cells = ("-" if size is None else gigabytes(size) for size in sizes)
+        table.add_row(place.name, place.node, place.trains or "-", place.generates or "-", *cells)
+    return table
 
 
 def _memory(config: Config, need: Footprint) -> Table:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from rich.console import Console
 
 from mappa_rl.coach.files import with_coach_files
+from mappa_rl.coach.service import coach_served
 from mappa_rl.commands.checkpoint import checkpoint_of
 from mappa_rl.commands.console import REFUSED, finish, one_run
 from mappa_rl.commands.on_benchmarks import FOLDER, Wanted, add_benchmarks, evaluate_on, report
@@ -84,14 +85,14 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
     path = checkpoint_of(config, run, checkpoint)
     from mappa_rl.evaluation.held_out import HeldOut
     from mappa_rl.evaluation.reuse import reuse_stored
-    from mappa_rl.training.build import build_policies, make_worker
+    from mappa_rl.training.build import build_policies, make_worker, workers_elsewhere
     from mappa_rl.training.load_weights import load_trained
     from mappa_rl.training.start import starting_model
 
     require(config, out, "evaluate")
     wanted = config
-    with Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
-        config = with_coach_files(write_config(config, out), out)
+    with ExitStack() as held, Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
+        config = held.enter_context(coach_served(with_coach_files(write_config(config, out), out)))
         policies = build_policies(config, starting_model(config, run, progress))
         watch = progress.watch
         with (
@@ -99,10 +100,11 @@ def reevaluate(config: Config, run: Path, out: Path, checkpoint: str = "latest")
             make_worker(config, policies, "train", watch, judged=False) as calibrating,
             make_worker(config, policies, "eval", watch) as judged,
             make_worker(config, policies, "eval", watch, judged=False) as plain,
+            workers_elsewhere(config, policies, watch) as also,
         ):
             for line in reuse_stored(run, load_config(run / CONFIG), out, wanted):
                 progress.note(line)
-            evaluation = HeldOut(config, out, progress, judged, plain)
+            evaluation = HeldOut(config, out, progress, judged, plain, also)
             evaluation.calibrate(calibrating)
             evaluation.measure("before", evaluation.temperatures, trace=True)
             load_trained(policies, path)

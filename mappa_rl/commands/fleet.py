@@ -10,12 +10,11 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 from rich.console import Console
 
+from mappa_rl.commands.ending import GRACE_S, end_tree
 from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import CONFIG, write_config
 from mappa_rl.errors import RunError
@@ -26,8 +25,6 @@ from mappa_rl.training.stopping import signal_of
 
 COMMAND = (sys.executable, "-m", "mappa_rl.cli", "train", "--checked", "--resume")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")
-GRACE_S = 22.0
-"""Seconds that interrupted runs have to save their work."""
 
 
 def plan_seeds(config: Config, out: Path, seeds: Iterable[int]) -> list[Path]:
@@ -87,7 +84,7 @@ def run_all(folders: Sequence[Path], console: Console, parallel: int = 1) -> Non
 
 
 def run_processes(config: Config, out: Path) -> None:
-    """Finish the run in ``out`` in several processes on this machine. Raises RunError.
+    """Finish the run in ``out`` in several processes, on this machine or a cluster. Raises RunError.
 
     This process makes the warm start.
     """
@@ -97,6 +94,11 @@ def run_processes(config: Config, out: Path) -> None:
     with locked(out), Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         config = adopt(config, out)
         starting_model(config, out, progress)
+    if config.cluster.name == "ray":
+        from mappa_rl.commands.ray_fleet import lead
+
+        lead(config, out, Console())
+        return
     command = [
         *TORCHRUN,
         "--nproc-per-node",
@@ -109,32 +111,13 @@ def run_processes(config: Config, out: Path) -> None:
     try:
         code = process.wait()
     except KeyboardInterrupt as stop:
-        _end_tree(process, signal_of(stop))
+        end_tree(process, signal_of(stop))
         raise
     if code:
         raise RunError(
             f"a process of the run in {out} failed; the lines above say why. Resume it with "
             f"`mappa-rl train --resume {out}`."
         )
-
-
-def _end_tree(launcher: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Pass the signal on, wait until the workers have saved their work, then kill the rest.
-
-    The launcher may end before its workers, whose sessions are their own.
-    """
-    workers: list[psutil.Process] = []
-    with suppress(psutil.NoSuchProcess):
-        workers = psutil.Process(launcher.pid).children(recursive=True)
-    launcher.send_signal(number)
-    _, left = psutil.wait_procs(workers, GRACE_S)
-    for worker in left:
-        with suppress(psutil.NoSuchProcess):
-            worker.kill()
-    try:
-        launcher.wait(1.0)
-    except subprocess.TimeoutExpired:
-        launcher.kill()
 
 
 class _Fleet:

@@ -71,6 +71,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
 
     from mappa_rl.coach.bias import CoachBias
     from mappa_rl.coach.files import with_coach_files
+    from mappa_rl.coach.service import coach_served
     from mappa_rl.learner.checkpoint import Checkpoints
     from mappa_rl.rollout.batches import on_policy_batches
     from mappa_rl.rollout.metrics import check_masked, rollout_stats, service_stats
@@ -84,7 +85,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     require(config, out, "generate")
     config = with_coach_files(write_config(config, out), out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
-    with Progress(f"episodes of {config.env.id}") as progress:
+    with coach_served(config) as config, Progress(f"episodes of {config.env.id}") as progress:
         policies = build_policies(config, starting_model(config, out if run is None else run, progress))
         if run is not None:
             load_trained(

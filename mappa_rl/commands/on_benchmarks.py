@@ -20,7 +20,7 @@ from mappa_rl.commands.checkpoint import checkpoint_of
 from mappa_rl.commands.console import say
 from mappa_rl.commands.options import count
 from mappa_rl.config import Config
-from mappa_rl.config.environment import env_card, registered
+from mappa_rl.config.environment import config_on, env_card, registered
 from mappa_rl.errors import ConfigError
 from mappa_rl.rollout.sampling import Sampling, evaluation_sampling
 from mappa_rl.telemetry.progress import Progress
@@ -97,7 +97,8 @@ def evaluate_on(wanted: Wanted, config: Config, run: Path, out: Path, checkpoint
     from mappa_rl.training.preflight import require
     from mappa_rl.training.start import starting_model
 
-    configs = {env: _config_for(config, env, plan.tasks) for env in plan.envs}
+    plan.check_tasks([env_card(env) for env in plan.envs])
+    configs = {env: config_on(config, env, plan.tasks, f"--benchmark {env}") for env in plan.envs}
     for each in configs.values():
         require(each, out, "evaluate")
     sampling = evaluation_sampling(config, config.eval.temperatures[0])
@@ -140,22 +141,6 @@ def report(evaluations: list[Evaluation], out: Path, console: Console) -> None:
     for each in evaluations:
         say(console, f"figures: {out / each.name / RESULTS}")
     say(console, str(out))
-
-
-def _config_for(config: Config, env: str, tasks: str) -> Config:
-    """The run's settings on another environment. Raises ConfigError unless its team is the run's."""
-    mine, theirs = env_card(config.env.id).team.names, env_card(env).team.names
-    if set(mine) != set(theirs):
-        raise ConfigError(
-            f"--benchmark {env} is for the team {', '.join(theirs)}, but the run trained {', '.join(mine)}: "
-            "choose a benchmark with the run's team."
-        )
-    same = registered(config.env.id) == env
-    changed: dict[str, Any] = {"id": env, "tasks_train": tasks, "tasks_eval": tasks}
-    changed |= {"task_options": config.env.task_options if same else {}}
-    changed |= {"coach": "off"} if config.env.coach_feedback == "off" else {}
-    held = config.eval.model_copy(update={"validation_tasks": 0})  # none of these tasks is held out
-    return config.model_copy(update={"env": config.env.model_copy(update=changed), "eval": held})
 
 
 def _fingerprint(folder: Path) -> str:

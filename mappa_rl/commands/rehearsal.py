@@ -18,7 +18,8 @@ from mappa_env import team_env
 from mappa_env.cards import Card
 from mappa_env.scripted import make_team
 from mappa_rl.coach.files import asks_a_model
-from mappa_rl.commands.fleet import COMMAND, GRACE_S, makes_warm_start
+from mappa_rl.commands.ending import GRACE_S
+from mappa_rl.commands.fleet import COMMAND, makes_warm_start
 from mappa_rl.config import Config
 from mappa_rl.config.environment import make_env
 from mappa_rl.config.run_folder import write_config

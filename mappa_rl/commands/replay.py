@@ -17,7 +17,7 @@ from mappa_rl.rollout.records import read_step, recorded_steps
 from mappa_rl.telemetry.progress import Progress
 
 HELP = "train on recorded episodes, without an environment"
-ALLOWED = ("algo.", "optim.", "sft.", "run.")
+ALLOWED = ("algo.", "optim.", "sft.", "placement.", "run.")
 """Sections that a replay may change: those that do not affect the recorded episodes."""
 
 
@@ -26,7 +26,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", type=Path, metavar="RUN", help="a run made with run.record_rollouts, or by generate"
     )
-    add_overrides(parser, "algo.*, optim.*, sft.* and run.* settings to change, for example algo.name=grpo")
+    add_overrides(
+        parser, "algo.*, optim.*, sft.*, placement.* and run.* settings to change, for example algo.name=grpo"
+    )
     parser.set_defaults(run=run)
 
 
@@ -70,8 +72,10 @@ def replay(config: Config, source: Path, out: Path) -> Path:
     begun = config.warmstart.model_copy(update={"path": str(start.resolve())})
     config = write_config(config.model_copy(update={"warmstart": begun}), out)
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
-    with Progress(f"replay of {source}") as progress:
-        parts = assemble(config, start, plays=False)
+    with (
+        Progress(f"replay of {source}") as progress,
+        assemble(config, start, plays=False) as parts,
+    ):
         tokenizers = {name: policy.chat.tokenizer for name, policy in parts.policies.items()}
         checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep_checkpoints)
         progress.phase("replay", len(paths), "steps")

@@ -53,7 +53,8 @@ def work(config: Config, turns: int) -> list[Work]:
         episodes = config.eval.calibration_episodes * len(tried)
         phases.append(Work("calibration", episodes, 0, episodes * evaluated))
     best = bool(config.eval.calibration_temperatures)
-    held_out = config.eval.episodes * (len(config.eval.temperatures) + best)
+    once = config.eval.episodes + sum(config.eval.also.values())
+    held_out = once * (len(config.eval.temperatures) + best)
     phases.append(Work("evaluation before", held_out, 0, held_out * evaluated))
     episodes = config.run.steps * config.rollout.episodes_per_step
     most = episodes * (1 + config.rollout.refill_rounds)
@@ -64,7 +65,7 @@ def work(config: Config, turns: int) -> list[Work]:
         phases.append(Work("validation", episodes, 0, episodes * evaluated))
     if config.eval.every:
         times = max(config.run.steps - 1, 0) // config.eval.every
-        between = times * config.eval.episodes * len(config.eval.temperatures)
+        between = times * once * len(config.eval.temperatures)
         phases.append(Work("evaluation during training", between, 0, between * evaluated))
     phases.append(Work("evaluation after", held_out, 0, held_out * evaluated))
     return phases

@@ -3,6 +3,7 @@
 from mappa_rl.config.algo import Algo
 from mappa_rl.config.base import Section
 from mappa_rl.config.bias import Bias
+from mappa_rl.config.cluster import Cluster
 from mappa_rl.config.engine import Engine
 from mappa_rl.config.env import Env
 from mappa_rl.config.eval import Eval
@@ -22,6 +23,7 @@ __all__ = [
     "AgentSampling",
     "Algo",
     "Bias",
+    "Cluster",
     "Config",
     "Engine",
     "Env",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mappa_rl.config.cluster import Cluster
 from mappa_rl.config.engine import Engine
 from mappa_rl.config.sections import Sections
 
@@ -46,10 +47,10 @@ def episodes_divide(config: Sections) -> None:
             f"rollout.group_size={rollout.group_size} must divide rollout.episodes_per_step="
             f"{rollout.episodes_per_step}."
         )
-    if evaluation.episodes % evaluation.group_size:
-        raise ValueError(
-            f"eval.group_size={evaluation.group_size} must divide eval.episodes={evaluation.episodes}."
-        )
+    played = {"eval.episodes": evaluation.episodes}
+    for key, count in (played | {f"eval.also.{env}": n for env, n in evaluation.also.items()}).items():
+        if count % evaluation.group_size:
+            raise ValueError(f"eval.group_size={evaluation.group_size} must divide {key}={count}.")
 
 
 def staleness_is_corrected(config: Sections) -> None:
@@ -145,6 +146,31 @@ def engine_fits(config: Sections) -> None:
         raise ValueError(f"engine.devices={engine.devices} lists a GPU twice: list each once.")
 
 
+def cluster_has_a_use(config: Sections) -> None:
+    """The keys of a cluster need one."""
+    own = [key for key, value in Cluster() if getattr(config.cluster, key) != value]
+    if config.cluster.name == "local" and own:
+        raise ValueError(f"cluster.{own[0]} does nothing with cluster=local. Use cluster=ray.")
+
+
+def engine_fits_cluster(config: Sections) -> None:
+    """An engine that Ray places has GPUs of its own, which Ray chooses."""
+    engine = config.engine
+    if config.cluster.name == "local" or engine.name == "hf":
+        return
+    if engine.devices:
+        raise ValueError(
+            f"engine.devices={engine.devices} names GPUs, but with cluster=ray Ray chooses "
+            "engine.tensor_parallel GPUs for each engine. Use engine.devices=[], and cluster.engine_node to "
+            "choose the nodes."
+        )
+    if engine.sleep:
+        raise ValueError(
+            "engine.sleep=true frees the learner's GPU while it trains, but with cluster=ray engines "
+            "have GPUs of their own. Use engine.sleep=false."
+        )
+
+
 def imitation_can_end(config: Sections) -> None:
     """Whether imitation is enough is measured with one model as the whole team."""
     start, own = config.warmstart, sorted(config.policies.models)
@@ -192,6 +218,8 @@ CHECKS = (
     returns_count_outcomes_once,
     bias_has_scores,
     engine_fits,
+    cluster_has_a_use,
+    engine_fits_cluster,
     imitation_can_end,
     warmups_end,
 )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mappa_env.json_and_yaml import read_json
 from mappa_rl.errors import RunError
 
 COMMANDS = "commands.jsonl"
@@ -45,6 +46,6 @@ def read_commands(out: Path) -> list[CommandLine]:
     if not path.is_file():
         return []
     try:
-        return [CommandLine(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [CommandLine(**read_json(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     except (ValueError, TypeError) as error:
         raise RunError(f"{path} is damaged ({error}): remove it to continue.") from None

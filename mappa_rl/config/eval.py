@@ -15,6 +15,9 @@ class Eval(Section):
 
     episodes: Count = 400
     """Episodes per evaluation; after the last task of the set the tasks start over."""
+    also: dict[str, Count] = {}
+    """Further environments for the same team -> episodes on their eval split, evaluated whenever ``env.id``
+    is, without the coach: ``also.mappa/AMC-v0=128``."""
     group_size: Count = 1
     """Episodes per task; must divide ``episodes``. Above 1, pass@k and majority success are reported, and
     intervals are over tasks."""

@@ -66,8 +66,10 @@ def read_yaml(text: str, where: str) -> Any:
     """Parse YAML text. Raises ConfigError that names ``where``."""
     try:
         return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, AttributeError) as error:  # also of values with a wrong tag
         raise ConfigError(f"{where} is not valid YAML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{where} is nested too deeply.") from None
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any, str]]:

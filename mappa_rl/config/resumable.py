@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mappa_rl.config.schema import ALIASES
 from mappa_rl.errors import ConfigError
 
 BOOKKEEPING = (
@@ -29,6 +30,7 @@ RESUMABLE = (
     "optim.gradient_checkpointing",
     "optim.attention",
     "policies.lr",
+    "placement.crews",
     "engine.tensor_parallel",
     "engine.replicas",
     "engine.devices",
@@ -36,6 +38,18 @@ RESUMABLE = (
     "engine.kv_cache_mb",
     "engine.max_num_seqs",
     "engine.sleep",
+    "cluster.name",
+    "cluster.address",
+    "cluster.env_workers",
+    "cluster.envs_per_worker",
+    "cluster.env_cpus",
+    "cluster.env_node",
+    "cluster.engine_cpus",
+    "cluster.engine_node",
+    "cluster.learner_cpus",
+    "cluster.restarts",
+    "cluster.moves",
+    "cluster.placement_s",
     "rollout.workers",
     "rollout.lockstep_groups",
     "rollout.max_episode_s",
@@ -57,4 +71,5 @@ def check_resumable(overrides: Sequence[str]) -> None:
 
 
 def _allowed(key: str) -> bool:
+    key = ALIASES.get(key, key)
     return any(key == each or key.startswith(f"{each}.") for each in RESUMABLE)

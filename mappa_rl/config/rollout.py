@@ -23,6 +23,13 @@ class Rollout(Section):
     """Episodes per training step."""
     group_size: Count = 1
     """Episodes per drawn task; algorithms that compare episodes of one task need at least 2."""
+    tasks: Annotated[int, Field(ge=0)] = 0
+    """Train on a sample of so many of the training tasks; 0: on all."""
+    tasks_seed: Annotated[int, Field(ge=0)] = 42
+    """Seed of that sample: the same for runs with other seeds."""
+    draw: Literal["replacement", "passes"] = "replacement"
+    """``replacement``: each task is drawn from all; ``passes``: every task once before any comes again, in a
+    new order for every pass (with ``stratify=off``)."""
     refill_rounds: Annotated[int, Field(ge=0)] = 0
     """Dynamic sampling, as in DAPO: how often another task may replace a group that teaches nothing (see
     ``algo.drop_zero_variance_groups``, which it needs) in a step; 0: never."""
@@ -73,6 +80,11 @@ class Rollout(Section):
             raise ValueError(
                 f"rollout.schedule=lockstep does not support {' '.join(self.need_async)}. Use "
                 "rollout.schedule=async."
+            )
+        if self.draw == "passes" and self.stratify != "off":
+            raise ValueError(
+                f"rollout.draw=passes takes every task once, and rollout.stratify={self.stratify} draws by "
+                "family. Use rollout.stratify=off, or rollout.draw=replacement."
             )
         return self
 

@@ -26,7 +26,8 @@ class Run(Section):
     """Most MB (1e6 bytes) on disk for all checkpoints: older ones go first, the newest and the best stay;
     0: no limit."""
     processes: Count = 1
-    """Processes that train, each on its own GPU if there are GPUs; the first plays the episodes."""
+    """Processes of each crew that trains, each on its own GPU if there are GPUs; the first of all plays the
+    episodes."""
     torch_threads: Annotated[int, Field(ge=0)] = 1
     """Torch threads; 0: torch's default."""
     tensorboard: bool = True

@@ -15,7 +15,7 @@ from mappa_rl.config.sections import Sections
 from mappa_rl.errors import ConfigError
 
 RECIPES = Path(__file__).parents[1] / "recipes"
-ALIASES = {"out": "run.out"}
+ALIASES = {"out": "run.out", "cluster": "cluster.name"}
 """Short forms of override keys."""
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mappa_rl.config import Config
-from mappa_rl.engines.background import in_background
 from mappa_rl.engines.base import Engine
 from mappa_rl.engines.hf.engine import copied_engines, shared_engines
 from mappa_rl.engines.vllm.log import EngineLog
 from mappa_rl.engines.vllm.options import VLLMOptions, import_vllm, on_cpu
 from mappa_rl.errors import EngineError
+from mappa_rl.futures import in_background
 
 LOGS = "logs"
 
@@ -38,6 +38,8 @@ def check_engine(config: Config) -> None:
         return
     import_vllm()
     engine = config.engine
+    if config.cluster.name == "ray":  # other machines run it, and have a GPU for each of its workers
+        return
     if on_cpu():
         unusable = [key for key in ("sleep", "devices") if getattr(engine, key)]
         if unusable:
@@ -55,16 +57,18 @@ def check_engine(config: Config) -> None:
 
 
 def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> dict[str, Engine]:
-    """Adapters share one server on each base; other policies get one server each. All divide the memory.
+    """Adapters share one server on each base; other policies get one server each.
 
-    Each server has ``engine.replicas`` of its kind. They start side by side; their processes write to
-    ``logs`` in the run's folder. If one fails, the others are closed. An interrupt ends what has begun.
+    Servers on this machine divide the memory; on a cluster, each is alone on what Ray gives it. Each server
+    has ``engine.replicas`` of its kind. They start side by side; their processes write to ``logs`` in the
+    run's folder. If one fails, the others are closed. An interrupt ends what has begun.
     """
     check_engine(config)
-    from mappa_rl.engines.replicas import ReplicatedEngine
-    from mappa_rl.engines.vllm.engine import AdapterEngine, VLLMEngine
-    from mappa_rl.engines.vllm.server import VLLMServer
+    remote = config.cluster.name == "ray"
+    if remote:
+        from mappa_rl.cluster.session import connect
 
+        connect(config.cluster)  # on this thread: Ray must not take its signals
     bases = list(dict.fromkeys(folders.values()))
     shared = {folder: f"adapters-{number}" if number else "adapters" for number, folder in enumerate(bases)}
     owner = {name: shared[folder] if lora else name for name, folder in folders.items()}
@@ -76,7 +80,7 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
         (server, replica): VLLMOptions(
             folder,
             config,
-            len(places),
+            1 if remote else len(places),
             len(members[server]) if lora else 0,
             _log(config, f"{server}-{replica}" if replica else server),
             replica,
@@ -85,15 +89,10 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
         for server, folder in places.items()
     }
 
-    def start(server: str, replica: int) -> dict[str, VLLMEngine]:
-        """The engines on one server, which ends with the last of them."""
-        made = VLLMServer(options[server, replica])
-        return {name: AdapterEngine(made, name) if lora else VLLMEngine(made) for name in members[server]}
-
-    starting: list[Future[dict[str, VLLMEngine]]] = []
+    starting: list[Future[Mapping[str, Engine]]] = []
     try:
-        for server, replica in options:
-            starting.append(in_background(partial(start, server, replica)))  # an interrupt keeps these
+        for (server, _), each in options.items():
+            starting.append(in_background(partial(_start, each, members[server])))  # an interrupt keeps these
         wait(starting)
         for future in starting:
             future.result()
@@ -105,11 +104,36 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
             for engine in () if future.exception() else future.result().values():
                 engine.close()
         raise
-    found: dict[str, list[VLLMEngine]] = {}
+    found: dict[str, list[Engine]] = {}
     for future in starting:
         for name, engine in future.result().items():
             found.setdefault(name, []).append(engine)
-    return {name: ReplicatedEngine(same) if len(same) > 1 else same[0] for name, same in found.items()}
+    return {name: _joined(same) for name, same in found.items()}
+
+
+def _start(options: VLLMOptions, names: Sequence[str]) -> Mapping[str, Engine]:
+    """The engines of the policies ``names`` on a server of their own, which ends with the last of them."""
+    if options.config.cluster.name == "ray":
+        from mappa_rl.engines.ray.client import RayEngine
+        from mappa_rl.engines.ray.server import RayServer
+
+        remote = RayServer(options, names)
+        return {name: RayEngine(remote, name) for name in names}
+    from mappa_rl.engines.vllm.engine import engines_on
+    from mappa_rl.engines.vllm.server import VLLMServer
+
+    return engines_on(VLLMServer(options), names)
+
+
+def _joined(same: Sequence[Engine]) -> Engine:
+    """One engine of all replicas of a policy."""
+    from mappa_rl.engines.ray.client import RayEngine
+    from mappa_rl.engines.replicas import ReplicatedEngine
+
+    first = same[0]
+    if len(same) == 1:
+        return first
+    return ReplicatedEngine(same, first.shared if isinstance(first, RayEngine) else None)
 
 
 def _log(config: Config, name: str) -> EngineLog:

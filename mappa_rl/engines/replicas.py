@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mappa_rl.distributed import gathered, scattered
 from mappa_rl.engines.base import Engine, Generation, Request
@@ -32,15 +32,22 @@ class ReplicatedEngine:
     that with the fewest so far. One whose last answer was an error comes last, and loses the episode. Where a
     request runs changes its sample only by rounding. The replicas take weights one after another, so while
     they do, some sample with newer ones: each generation says which version.
+
+    ``share`` makes of new weights what every replica loads, once; by default, whole weights.
     """
 
-    def __init__(self, replicas: Sequence[Engine]) -> None:
+    def __init__(
+        self,
+        replicas: Sequence[Engine],
+        share: Callable[[nn.Module | Mapping[str, Tensor]], AbstractContextManager[Any]] | None = None,
+    ) -> None:
         if not replicas:
             raise EngineError("an engine needs at least one replica, found none.")
         self.replicas = tuple(replicas)
         self.max_len = min(replica.max_len for replica in replicas)
         self.version = max(replica.version for replica in replicas)
         self.last_sync: SyncStats | None = None
+        self._share = share or _whole
         self._lock = threading.Lock()
         self._running, self._asked = Counter[int](), Counter[int]()
         self._failed = set[int]()
@@ -76,7 +83,7 @@ class ReplicatedEngine:
         """See ``Engine.load_weights``. ``last_sync`` is the sum over the replicas."""
         version = self.version + 1 if version is None else version
         total: SyncStats | None = None
-        with _whole(source) as weights:
+        with self._share(source) as weights:
             for replica in self.replicas:
                 replica.load_weights(weights, version)
                 if replica.last_sync is not None:

@@ -73,3 +73,12 @@ def worst_difference(model: Any, asked: list[Request], done: list[Generation]) -
         float(np.abs(plain_logprobs(model, request, out.ids) - np.array(out.logprobs)).max())
         for request, out in zip(asked, done, strict=True)
     )
+
+
+def disturb(model: Any, seed: int) -> None:
+    """Change the weights of its adapter by a little that ``seed`` draws."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_" in name:
+                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)

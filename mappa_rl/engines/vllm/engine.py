@@ -15,11 +15,20 @@ from torch import Tensor, nn
 
 from mappa_rl.distributed import gathered
 from mappa_rl.engines.base import Generation, Request, room_for
+from mappa_rl.engines.vllm.saved_adapter import SavedAdapter
 from mappa_rl.engines.vllm.server import VLLMServer
 from mappa_rl.engines.weights.base import SyncStats, named_weights
-from mappa_rl.engines.weights.digest import combined, digest
+from mappa_rl.engines.weights.digest import combined
 from mappa_rl.errors import EngineError
-from mappa_rl.models.lora import ADAPTER_FILE, is_adapted, save_adapter
+from mappa_rl.futures import failed
+from mappa_rl.models.lora import ADAPTER_FILE
+
+
+def engines_on(server: VLLMServer, names: Sequence[str]) -> dict[str, VLLMEngine]:
+    """The engines of the policies ``names`` on one server, which ends with the last of them."""
+    if server.options.adapters:
+        return {name: AdapterEngine(server, name) for name in names}
+    return {name: VLLMEngine(server) for name in names}
 
 
 class VLLMEngine:
@@ -49,9 +58,7 @@ class VLLMEngine:
         try:
             return self._server.submit(request, room_for(request, self.max_len), self)
         except EngineError as error:
-            failed: Future[Generation] = Future()
-            failed.set_exception(error)
-            return failed
+            return failed(error)
 
     def abort(self) -> None:
         """See ``Engine.abort``; requests of other engines on the same server continue."""
@@ -111,22 +118,25 @@ class AdapterEngine(VLLMEngine):
         self._loaded: list[tuple[Any, Path]] = []
 
     def load_weights(self, source: nn.Module | Mapping[str, Tensor], version: int | None = None) -> None:
-        """Write the adapter of a module from ``lora.adapted`` in PEFT's format and let vLLM load it.
+        """Write the adapter of a module from ``lora.adapted`` in PEFT's format and let vLLM load it."""
+        started = time.perf_counter()
+        saved = SavedAdapter.of(source, self.new_folder())
+        self.load_saved(saved, self.version + 1 if version is None else version, started)
+
+    def new_folder(self) -> Path:
+        """Where to write the next adapter."""
+        return self._folder / f"update-{time.monotonic_ns()}"
+
+    def load_saved(self, saved: SavedAdapter, version: int, started: float) -> None:
+        """Let vLLM load an adapter from a ``new_folder``; the update ``started`` then (``perf_counter``).
 
         The workers read the file again for the checksum, because vLLM rescales its copy of an adapter.
         """
-        if not isinstance(source, nn.Module) or not is_adapted(source):
-            raise EngineError("An adapter engine needs the adapted module itself; pass policy.model.")
-        started = time.perf_counter()
-        version = self.version + 1 if version is None else version
-        folder = self._folder / f"update-{time.monotonic_ns()}"
-        with gathered(source):
-            weights = save_adapter(source, folder)
+        folder = saved.folder
         request = self._server.add_adapter(self.name, folder)
         moving = time.perf_counter() - started
-        sent = {name: digest(tensor) for name, tensor in weights.items()}
         for found in self._server.workers("file_digests", str(folder / ADAPTER_FILE)):
-            if found != sent:
+            if found != saved.digests:
                 raise EngineError(f"The engine read a different adapter than the one written to {folder}.")
         self._loaded.append((request, folder))
         if len(self._loaded) > 2:  # running requests may still use the one before
@@ -134,8 +144,8 @@ class AdapterEngine(VLLMEngine):
             self._server.remove_adapter(old)
             shutil.rmtree(path)
         self.version = version
-        size = sum(tensor.nbytes for tensor in weights.values())
-        self.last_sync = SyncStats(size, 1, time.perf_counter() - started, moving, combined(sent))
+        seconds = time.perf_counter() - started
+        self.last_sync = SyncStats(saved.bytes, 1, seconds, moving, combined(saved.digests))
 
     def adapter(self) -> tuple[Any, int | None]:
         """See ``server.User``."""

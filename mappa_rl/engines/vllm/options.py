@@ -24,7 +24,6 @@ import psutil
 import torch
 
 from mappa_rl.config import Config, Engine
-from mappa_rl.engines.background import in_background
 from mappa_rl.engines.base import Request
 from mappa_rl.engines.vllm.log import EngineLog
 from mappa_rl.engines.vllm.owner import OWNER
@@ -33,6 +32,7 @@ from mappa_rl.engines.weights.base import Sender
 from mappa_rl.engines.weights.device import DeviceSender
 from mappa_rl.engines.weights.shared_memory import SharedMemorySender
 from mappa_rl.errors import EngineError, EngineMemoryError
+from mappa_rl.futures import in_background
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # what vLLM offers
@@ -101,8 +101,11 @@ class VLLMOptions:
 
     @property
     def backend(self) -> str:
-        """How weights reach the engine: ``shm`` on CPUs, ``ipc`` on the learner's GPU, else ``nccl``."""
-        if on_cpu():
+        """How weights reach the engine: ``shm`` from main memory, ``ipc`` on the same GPU, else ``nccl``.
+
+        They are in main memory on CPUs, and on a cluster, whose nodes get them through the network.
+        """
+        if on_cpu() or self.config.cluster.name == "ray":
             return "shm"
         return "nccl" if self.devices or self.engine.tensor_parallel > 1 else "ipc"
 

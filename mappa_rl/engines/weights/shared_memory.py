@@ -25,6 +25,9 @@ class SharedMemorySender:
 
     For a worker that computes in place (``vllm.in_place``), the worker chooses the layout of the segment and
     only digests the weights. Any other worker loads them.
+
+    A segment loses its name as soon as the workers have opened it: its memory goes with the last process that
+    uses it, also where all of them are killed at once.
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
@@ -36,10 +39,16 @@ class SharedMemorySender:
         self._views: dict[str, Tensor] = {}
 
     def connect(self, receiver: Receiver) -> None:
-        """See ``Sender.connect``; a segment that exists already is kept."""
+        """See ``Sender.connect``; what is in a segment that exists already is kept."""
         self._receiver = receiver
         if self._segment is not None:
-            self._attach()
+            before, shapes = self._segment, {name: view.shape for name, view in self._views.items()}
+            segment = SharedMemory(create=True, size=before.size)
+            torch.frombuffer(segment.buf, dtype=torch.uint8).copy_(
+                torch.frombuffer(before.buf, dtype=torch.uint8)
+            )
+            self._use(segment, shapes)
+            _close(before)
 
     @property
     def kept(self) -> Mapping[str, Tensor]:
@@ -104,26 +113,30 @@ class SharedMemorySender:
                 f"The weights need {size / 2**20:.0f} MiB of shared memory, but {shared} has only "
                 f"{free / 2**20:.0f} MiB left: increase its size (`docker run --shm-size`, or remount it)."
             )
-        self._segment = SharedMemory(create=True, size=max(1, size))
-        for name, tensor in weights.items():
-            view = torch.frombuffer(
-                self._segment.buf, dtype=self._dtype, count=tensor.numel(), offset=self._offsets[name]
-            )
-            self._views[name] = view.view(tensor.shape)
-        self._attach()
+        segment = SharedMemory(create=True, size=max(1, size))
+        self._use(segment, {name: tensor.shape for name, tensor in weights.items()})
 
-    def _attach(self) -> None:
+    def _use(self, segment: SharedMemory, shapes: Mapping[str, torch.Size]) -> None:
+        """Have the workers open a new segment, and take its name away."""
         assert self._receiver is not None
-        assert self._segment is not None
-        self._receiver.init_weight_transfer_engine(
-            {"segment": self._segment.name, "in_place": self._in_place}
-        )
+        self._segment, self._views = segment, {}
+        for name, shape in shapes.items():
+            count, offset = shape.numel(), self._offsets[name]
+            view = torch.frombuffer(segment.buf, dtype=self._dtype, count=count, offset=offset)
+            self._views[name] = view.view(shape)
+        try:
+            self._receiver.init_weight_transfer_engine({"segment": segment.name, "in_place": self._in_place})
+        finally:
+            segment.unlink()
 
     def close(self) -> None:
         """Remove the segment. May be called twice."""
         self._views, self._offsets, self._in_place = {}, {}, False
         if self._segment is not None:
             segment, self._segment = self._segment, None
-            segment.unlink()
-            with suppress(BufferError):  # somebody still reads `kept`; the memory goes with the last of them
-                segment.close()
+            _close(segment)
+
+
+def _close(segment: SharedMemory) -> None:
+    with suppress(BufferError):  # somebody still reads `kept`; the memory goes with the last of them
+        segment.close()

@@ -22,8 +22,9 @@ from mappa_env.cli import main
 from mappa_env.coach.llm.answer import form_of
 from mappa_env.coach.llm.models import Model
 from mappa_env.coach.llm.openai_compat import OpenAIBackend
+from mappa_env.coach.llm.rejections import PATIENCE
 from mappa_env.coach.llm.settings import Settings
-from mappa_env.coach.llm.wire import Request
+from mappa_env.coach.llm.wire import Request, Unanswered
 from mappa_env.envs.partners import Partners
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import CoachStopped
@@ -161,12 +162,15 @@ def test_a_wrong_key_stops_the_run_and_is_not_shown(
     assert "another-key" not in str(caught.value)
 
 
-def test_a_prompt_that_the_model_has_no_room_for_is_refused_with_the_servers_reason(
+def test_a_prompt_that_the_model_has_no_room_for_gets_no_verdict_and_a_run_of_them_stops(
     server: CoachServer,
 ) -> None:
     backend = OpenAIBackend(Model("tiny"), Settings(), server.url)
     long = Request("Judge.", ("word " * 20_000,), SPOKEN)
-    with pytest.raises(CoachStopped, match=r"answered 400 .*context length.*8192"):
+    for _ in range(PATIENCE - 1):
+        with pytest.raises(Unanswered, match=r"answered 400 .*context length.*8192"):
+            backend.complete(long, 60.0)
+    with pytest.raises(CoachStopped, match=r"answered 400 .*context length.*8192.*no prompt fits"):
         backend.complete(long, 60.0)
     backend.close()
 

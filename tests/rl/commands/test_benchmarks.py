@@ -33,6 +33,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 def test_a_run_before_and_after_training_stands_beside_scripted_teams(trained: Path, tmp_path: Path) -> None:
     assert main(["eval", str(trained), *FEW, "--out", str(tmp_path)]) == 0
     expert = ["eval", ENV, "--model", "scripted:expert", "--limit", "5", "--samples", "2"]
+    expert += ["--prompts", "compact"]  # as the run's
     assert env_main([*expert, "--sandbox", "calculator", "--out", str(tmp_path / "expert")]) == 0
     folders = [str(tmp_path / name) for name in ("tiny-start", "tiny-step-2", "expert")]
     assert env_main(["leaderboard", *folders, "--json", str(tmp_path / "rows.json")]) == 0
@@ -74,7 +75,7 @@ def test_it_goes_on_where_it_stopped_and_takes_no_other_settings(
     [
         (["--limit", "3"], "--limit needs --benchmark"),
         (["--skip-start"], "--skip-start needs --benchmark"),
-        (["--benchmark", "mappa/MathSingle-v0"], "but the run trained solver_0, coder_0, verifier_0"),
+        (["--benchmark", "mappa/MathSingle-v0"], "but the run trains solver_0, coder_0, verifier_0"),
         ([*FEW, "eval.temperatures=[0]"], "same episode again"),
         ([*FEW, "--checkpoint", "77"], "77"),
         ([*FEW, "--dry-run"], "--limit 1"),

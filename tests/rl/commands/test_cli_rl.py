@@ -26,7 +26,7 @@ STAND_IN = """
 import re, shutil, sys, time
 from pathlib import Path
 out, made = Path(sys.argv[1]), Path({made!r})
-seed = int(re.search("seed: ([0-9]+)", (out / "config.yaml").read_text())[1])
+seed = int(re.search("[^_]seed: ([0-9]+)", (out / "config.yaml").read_text())[1])
 print("working on seed", seed, flush=True)
 with open(out.parent / "order.txt", "a") as file:
     file.write(out.name + "\\n")

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from mappa_env.cli import main as add_data
+from mappa_env.trace import Traces
 from mappa_rl.cli import main
 from mappa_rl.config import RECIPES, Model, load_config, recipe_names
 from mappa_rl.config.overrides import read_yaml
 from mappa_rl.errors import ConfigError
 from mappa_rl.models.pretrained import model_folder
 from mappa_rl.models.tiny import tiny_qwen3, train_tokenizer
+from mappa_rl.report.combine import combine
+from mappa_rl.report.runs import read_run
 from mappa_rl.telemetry.sinks import read_metrics
 from mappa_rl.training.trainer import train
 
@@ -78,6 +82,11 @@ def test_published_hyperparameters(name: str) -> None:
     assert rollout.max_context - rollout.max_new_tokens == 24576
     assert (rollout.temperature, config.eval.temperatures) == (1.0, [0.6])
     assert rollout.stratify == ("off" if math else "proportional")
+    if math:
+        assert (rollout.tasks, rollout.tasks_seed, rollout.draw) == (512, 42, "passes")
+        assert config.run.steps * rollout.episodes_per_step // rollout.group_size == 8 * 512
+        assert (config.env.id, config.eval.episodes) == ("mappa/AIME-v0", 4 * 30)
+        assert config.eval.also == {"mappa/AMC-v0": 4 * 32}
     updates = config.run.steps * optim.minibatches
     assert updates == (512 if math else 240)
     assert optim.warmup(updates) == (16 if math else 8)
@@ -89,7 +98,7 @@ def test_smollm2_lora_is_smollm2_with_adapters_at_a_higher_rate() -> None:
     full, lora = (_settings(name) for name in ("smollm2", "smollm2_lora"))
     differing = {key for key in {*full, *lora} if full.get(key) != lora.get(key)}
     assert differing == {"policies.map", "optim.lr", "lora.rank", "lora.alpha", "lora.targets"}
-    assert lora["optim.lr"] == pytest.approx(40 * full["optim.lr"])
+    assert lora["optim.lr"] == pytest.approx(60 * full["optim.lr"])
 
 
 def _settings(name: str) -> dict[str, Any]:
@@ -112,10 +121,15 @@ def test_recipes_in_bf16_on_vllm_correct_the_mismatch_of_sampler_and_learner(nam
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_shrunk_recipe_runs_from_a_model_folder(
-    name: str, model: Path, problems: Path, tmp_path: Path
+    name: str, model: Path, problems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = str(problems) if name.startswith("mathchat") else "train"
+    math = name.startswith("mathchat")
+    tasks = str(problems) if math else "train"
     overrides = [*SHRUNK, f"model.kind={model}", f"env.tasks_train={tasks}", f"env.tasks_eval={tasks}"]
+    if math:
+        monkeypatch.setenv("MAPPA_DATA", str(tmp_path / "data"))
+        assert add_data(["data", "add", "amc", "--split", "eval", str(problems)]) == 0
+        overrides += ["rollout.tasks=5", "eval.also={mappa/AMC-v0: 3}"]
     if name != "mathchat_outcome":
         overrides.append("env.coach=rubric")  # the recipe's asks a language model
     config = load_config(name, overrides)
@@ -126,7 +140,14 @@ def test_a_shrunk_recipe_runs_from_a_model_folder(
     assert not (tmp_path / "run" / "warmstart").exists()
     policies = tmp_path / "run" / "checkpoints" / "step-000002" / "policies"
     assert len([path for path in policies.iterdir() if (path / "model" / "config.json").is_file()]) == 3
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["faults"] == []
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["faults"] == []
+    where = {arm.split()[0]: values["before"]["n"] for arm, values in summary["arms"].items()}
+    assert where == {config.env.id: 2, **config.eval.also}
+    if math:
+        played = {each.trajectory.task.id for each in Traces(tmp_path / "run" / "traces" / "train")}
+        assert len(played) == 4, "two steps of two tasks, none of them twice"
+        assert set(combine([read_run(tmp_path / "run")]).arms) == set(summary["arms"])
 
 
 @pytest.mark.parametrize("name", recipe_names())

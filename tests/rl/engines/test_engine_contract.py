@@ -1,4 +1,4 @@
-"""What every engine has to do, once for all of them: ``hf``, two replicas of it, and ``vllm``."""
+"""What every engine has to do, once for all: ``hf``, two replicas of it, ``vllm``, and that in an actor."""
 
 from __future__ import annotations
 
@@ -38,10 +38,13 @@ class Scene(NamedTuple):
     model: Any
 
 
-@pytest.fixture(scope="module", params=["hf", "replicas", pytest.param("vllm", marks=needs_vllm)])
+KINDS = ["hf", "replicas", *(pytest.param(kind, marks=needs_vllm) for kind in ("vllm", "ray"))]
+
+
+@pytest.fixture(scope="module", params=KINDS)
 def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     model = make_model()
-    if request.param != "vllm":
+    if request.param in ("hf", "replicas"):
         from mappa_rl.engines.hf.engine import HFEngine
         from mappa_rl.engines.replicas import ReplicatedEngine
 
@@ -49,17 +52,20 @@ def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         if request.param == "replicas":
             engine = ReplicatedEngine([engine, HFEngine(make_model(), max_batch=4)])
     else:
-        from mappa_rl.engines.vllm.engine import VLLMEngine
-        from mappa_rl.engines.vllm.options import VLLMOptions
-        from mappa_rl.engines.vllm.server import VLLMServer
+        from mappa_rl.engines.make import make_engines
 
         folder = Path(tmp_path_factory.mktemp("model"))
         model.save_pretrained(folder)
-        engine = VLLMEngine(VLLMServer(VLLMOptions(folder, vllm_config())))
+        config = vllm_config(f"cluster={'ray' if request.param == 'ray' else 'local'}")
+        engine = make_engines(config, {"solver": model}, {"solver": folder}, lora=False)["solver"]
     yield Scene(engine, model)
     engine.close()
     with pytest.raises(EngineError, match="closed"):
         engine.submit(make_requests(1)[0]).result(timeout=WAIT_S)
+    if request.param == "ray":
+        from mappa_rl.cluster.session import disconnect
+
+        disconnect()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from mappa_rl.engines.hf.engine import HFEngine
 from mappa_rl.engines.make import check_engine, make_engines
 from mappa_rl.engines.vllm.options import VLLMOptions, engine_environment
 from mappa_rl.engines.vllm.owner import is_running
-from mappa_rl.errors import EngineError
+from mappa_rl.errors import ConfigError, EngineError
 from mappa_rl.training.stopping import SIGNALS, Stopping
 
 
@@ -142,3 +142,20 @@ def test_an_interrupt_ends_the_engines_that_start_side_by_side(
     while left := [process.pid for process in made if process.pid and is_running(process.pid)]:
         assert time.monotonic() < until, left
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("override", "remedy"),
+    [("engine.devices=[1]", "Use engine.devices="), ("engine.sleep=true", "Use engine.sleep=false")],
+)
+def test_on_a_cluster_engines_have_gpus_that_ray_chooses(override: str, remedy: str) -> None:
+    with pytest.raises(ConfigError, match=remedy):
+        vllm_config("cluster=ray", override)
+
+
+def test_on_a_cluster_engines_need_nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mappa_rl.engines.make.import_vllm", lambda: None)
+    monkeypatch.setattr("mappa_rl.engines.vllm.options.on_cpu", lambda: False)
+    config = vllm_config("cluster=ray", "engine.tensor_parallel=2", "engine.replicas=2")
+    check_engine(config)
+    assert VLLMOptions(Path(), config).backend == "shm"

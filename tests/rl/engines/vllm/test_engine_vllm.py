@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from engine_helpers import (
+    disturb,
     make_model,
     make_request,
     make_requests,
@@ -107,6 +108,12 @@ def test_the_worker_computes_with_the_weights_where_the_trainer_writes_them(scen
     for name, tensor in named_weights(other).items():
         sender.kept[name].copy_(tensor)  # and nobody tells the worker
     assert worst_difference(other, asked, scene.engine.generate(asked)) < TOLERANCE
+
+
+@needs_vllm
+def test_memory_that_is_shared_has_no_name_to_outlive_killed_processes(scene: Scene) -> None:
+    scene.engine.load_weights(scene.model)
+    assert not Path("/dev/shm", scene.server._sender._segment.name).exists()
 
 
 @needs_vllm
@@ -215,7 +222,7 @@ def test_adapters_play_mixed_and_each_takes_its_own_updates(tmp_path: Path) -> N
         assert engines[0].generate(make_requests(2))[0].version == 0  # before the first update: the base
         for round_ in range(4):
             for model, engine in zip(models, engines, strict=True):
-                _disturb(model, round_)
+                disturb(model, round_)
                 engine.load_weights(model)
                 assert engine.version == round_ + 1
                 trained = sum(p.nbytes for p in model.parameters() if p.requires_grad)
@@ -239,14 +246,6 @@ def test_adapters_play_mixed_and_each_takes_its_own_updates(tmp_path: Path) -> N
     finally:
         for engine in engines:
             engine.close()
-
-
-def _disturb(model: Any, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "lora_" in name:
-                parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
 
 
 @needs_vllm
@@ -275,7 +274,7 @@ def test_an_engine_that_does_not_start_says_why_and_where(
 
 
 @needs_vllm
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.large)])
 def test_a_cache_without_room_for_one_text_names_what_to_raise(tmp_path: Path, workers: int) -> None:
     """In this process, and in processes of its own, whose reason is in the log alone."""
     from mappa_rl.engines.vllm.log import EngineLog

@@ -1,13 +1,20 @@
-"""Calls that wait long, on threads that do not keep an interrupted program from ending."""
+"""Futures: calls that wait long, on threads that do not keep an interrupted program from ending."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+
+
+def failed(error: Exception) -> Future[Any]:
+    """A future that raises ``error``."""
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
 
 
 def in_background(call: Callable[[], _T]) -> Future[_T]:

@@ -1,0 +1,145 @@
+"""Does a run on a cluster keep its promises while its actors die?
+
+Two runs of a small demo on two Ray nodes of this machine, with a FAKE language model as the coach (real HTTP
+on loopback, grades that depend on the question alone): one undisturbed, one of whose actors a random one is
+killed (SIGKILL) every few seconds, --kills times over all kinds of actors. Then, for the second:
+
+* as many steps as asked for, each once, with as many episodes
+* the metrics and rewards of the undisturbed run, so no reward is lost or counted twice
+* in the coach's ledger one line for each answer in its cache, so none cost anything twice
+
+    python benchmarks/ray_kills.py [--quick] [--kills N] [--seed N] [key=value ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+import threading
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import fakes
+from rich.console import Console
+
+from mappa_env.trace import Traces
+from mappa_rl.cluster.actors import answer
+from mappa_rl.cluster.session import import_ray
+from mappa_rl.config import load_config
+from mappa_rl.errors import ClusterError
+from mappa_rl.telemetry.sinks import read_metrics
+from mappa_rl.training.trainer import train
+
+fake_llm, ray_cluster = fakes.load("fake_llm"), fakes.load("ray_cluster")
+tiny = fakes.load("tiny_run").TINY
+TIMES = (
+    "time",
+    "tokens_per_s",
+    "coach/calls",
+    "coach/retries",
+    "coach/cached",
+    "coach/latency",
+    "coach/dollars",
+)
+"""Metrics that measure time, or what an answer cost that the cache gave again."""
+
+
+class Killer(threading.Thread):
+    """Kills a random actor of the run every ``every_s`` seconds on average, ``count`` times at most."""
+
+    def __init__(self, count: int, every_s: float, seed: int) -> None:
+        super().__init__(daemon=True)
+        self._count, self._every_s, self._draw = count, every_s, random.Random(seed)
+        self.done = threading.Event()
+        self.killed: Counter[str] = Counter()
+
+    def run(self) -> None:
+        while self.killed.total() < self._count:
+            if self.done.wait(self._draw.uniform(0.5, 1.5) * self._every_s):
+                return
+            ray = import_ray()
+            names = sorted(ray.util.list_named_actors()) if ray.is_initialized() else []
+            if not names:
+                continue
+            name = self._draw.choice(names)
+            try:
+                where = answer(ray.get_actor(name).where.remote(), name, 5.0)
+                os.kill(where["pid"], signal.SIGKILL)
+            except (ClusterError, ValueError, ProcessLookupError):  # it is just starting again
+                continue
+            self.killed[name.split("-")[0]] += 1
+
+
+def trained(out: Path, address: str, coach: str, overrides: list[str], killer: Killer | None) -> None:
+    """A run there, and what disturbs it."""
+    where = ["cluster=ray", f"cluster.address={address}", "cluster.env_cpus=0.5", "cluster.envs_per_worker=2"]
+    words = [*tiny, "warmstart.steps=3", "eval.episodes=2", "cluster.moves=50", *where, *overrides]
+    if killer is not None:
+        killer.start()
+    train(load_config("demo", [*words, f"env.coach={json.dumps(coach)}", f"out={out}"]), out)
+    if killer is not None:
+        killer.done.set()
+        killer.join()
+
+
+def facts(out: Path) -> dict[str, Any]:
+    """What must not depend on who died."""
+    rows = [{k: v for k, v in row.items() if not k.startswith(TIMES)} for row in read_metrics(out)]
+    rewards = [[action.reward for action in each.trajectory.actions] for each in Traces(out)]
+    return {"steps": [row["step"] for row in rows], "metrics": rows, "rewards": rewards}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("overrides", nargs="*", metavar="key=value")
+    parser.add_argument("--quick", action="store_true", help="two kills")
+    parser.add_argument("--kills", type=int, default=20, metavar="N")
+    parser.add_argument(
+        "--every", type=float, default=2.0, metavar="SECONDS", help="between kills, on average"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    args = parser.parse_args()
+    kills = 2 if args.quick else args.kills
+    own = [f"run.steps={3 if args.quick else 12}", "rollout.episodes_per_step=8", *args.overrides]
+    os.environ["OPENAI_API_KEY"] = "key-of-a-fake"
+    grade = lambda call, name: len(call.text) % 5  # noqa: E731
+    with tempfile.TemporaryDirectory(prefix="mappa-kills-") as folder:
+        calm, hunted = Path(folder) / "calm", Path(folder) / "hunted"
+        killer = Killer(kills, args.every, args.seed)
+        for out, who in ((calm, None), (hunted, killer)):
+            with (
+                ray_cluster.nodes(2) as nodes,
+                fake_llm.serving("openai", grade=grade, latency_s=0.05) as server,
+            ):
+                begin = [] if who is None else [f"warmstart.path={calm / 'warmstart'}"]
+                trained(out, nodes.address, f"openai:m@{server.url}", [*own, *begin], who)
+        first, second = facts(calm), facts(hunted)
+        with closing(sqlite3.connect(hunted / "coach" / "calls.sqlite")) as cache:
+            (answers,) = cache.execute("select count(*) from calls").fetchone()
+        ledger_lines = len((hunted / "coach" / "ledger.jsonl").read_text().splitlines())
+    found = {
+        "every step once": first["steps"] == second["steps"],
+        "the same metrics": first["metrics"] == second["metrics"],
+        "the same rewards": first["rewards"] == second["rewards"],
+        "every answer once in the ledger": ledger_lines == answers,
+        f"{kills} kills": killer.killed.total() == kills,
+    }
+    console = Console(width=110)
+    console.print(f"killed: {dict(killer.killed)}; {ledger_lines} lines in the ledger, {answers} answers")
+    for promise, kept in found.items():
+        console.print(f"{'yes' if kept else 'NO '}  {promise}")
+    return 0 if all(found.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

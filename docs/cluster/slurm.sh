@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=mappa
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=16
+#SBATCH --time=08:00:00
+#SBATCH --signal=B:TERM@60
+# A Ray cluster on the job's nodes, and a run on it. Checked for its syntax; it has never run on a cluster.
+# The folder that you submit from, and the virtual environment in .venv, must be on a file system that all nodes see.
+set -euo pipefail
+
+recipe=${1:-demo}
+out=${2:-runs/slurm-$SLURM_JOB_ID}
+export PATH="$PWD/.venv/bin:$PATH"
+# Only processes with this token can talk to the cluster.
+export RAY_AUTH_MODE=token
+RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))')
+export RAY_AUTH_TOKEN
+
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+head=${nodes[0]}
+address=$(srun --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | awk '{print $1}')
+port=6379
+
+srun --nodes=1 --ntasks=1 --nodelist="$head" --overlap \
+  ray start --head --node-ip-address="$address" --port=$port --include-dashboard=false \
+  --num-cpus="$SLURM_CPUS_PER_TASK" --block &
+sleep 10
+if ((${#nodes[@]} > 1)); then
+  srun --nodes=$((${#nodes[@]} - 1)) --ntasks=$((${#nodes[@]} - 1)) --exclude="$head" --overlap \
+    ray start --address="$address:$port" --num-cpus="$SLURM_CPUS_PER_TASK" --block &
+  sleep 10
+fi
+
+# SIGTERM, a minute before the job's end, reaches the run, which saves a checkpoint. Submit again to go on.
+words=("$recipe" cluster=ray "cluster.address=$address:$port" "out=$out")
+if [[ -f $out/config.yaml ]]; then words=(--resume "$out"); fi
+mappa-rl train "${words[@]}" &
+run=$!
+trap 'kill -TERM $run' TERM
+wait $run || wait $run

@@ -1,0 +1,68 @@
+"""Calls to actors: bounded waits, and errors that say what is missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from mappa_rl.cluster.session import import_ray
+from mappa_rl.errors import ActorLost, ClusterError
+
+
+def answer(reference: Any, what: str, timeout_s: float | None = None) -> Any:
+    """What the call behind ``reference`` returns or raises, ``what`` naming its actor.
+
+    Raises ActorLost if the actor or its node has died, ClusterError after ``timeout_s``.
+    """
+    ray = import_ray()
+    try:
+        return ray.get(reference, timeout=timeout_s)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, Exception):
+            raise error.cause from None
+        raise
+    except ray.exceptions.GetTimeoutError:
+        raise ClusterError(f"{what} gave no answer within {timeout_s:g} s.") from None
+    except (ray.exceptions.RayActorError, ray.exceptions.RaySystemError) as error:
+        raise ActorLost(f"{what} is lost: {_first_line(error)}") from None
+
+
+def placed(actor: Any, what: str, wanted: Mapping[str, float], wait_s: float) -> Any:
+    """``actor``, once it runs. Raises ClusterError after ``wait_s`` seconds, with what is wanted and free."""
+    ray = import_ray()
+    try:
+        answer(actor.where.remote(), what, wait_s)
+    except ActorLost:
+        raise
+    except ClusterError:
+        free = {name: size for name, size in ray.available_resources().items() if not _internal(name)}
+        ray.kill(actor)
+        raise ClusterError(
+            f"{what} was not placed within cluster.placement_s={wait_s:g}: it wants {_listed(wanted)}, free "
+            f"are {_listed(free)}. Add nodes, ask for less, or raise cluster.placement_s."
+        ) from None
+    return actor
+
+
+def here() -> dict[str, Any]:
+    """Where the calling actor runs: its node, its address and its process."""
+    ray = import_ray()
+    node, address = ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address()
+    return {"node": node, "address": address, "pid": os.getpid()}
+
+
+def _internal(name: str) -> bool:
+    return name.startswith(("node:", "object_store_memory"))
+
+
+def _listed(resources: Mapping[str, float]) -> str:
+    found = [
+        f"{size / 1e9:.1f} GB {name}" if name == "memory" else f"{size:g} {name}"
+        for name, size in resources.items()
+    ]
+    return ", ".join(found) or "none"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

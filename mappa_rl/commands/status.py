@@ -1,0 +1,92 @@
+"""``mappa-rl status``: what a run is doing, and on a cluster who does it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from mappa_env.json_and_yaml import read_json
+from mappa_rl.cluster.roll import Present, call_roll
+from mappa_rl.commands.checkpoint import newest_step
+from mappa_rl.commands.console import one_run, say
+from mappa_rl.config import load_config
+from mappa_rl.config.run_folder import CONFIG
+from mappa_rl.errors import RunError
+from mappa_rl.evaluation.summary import SUMMARY
+from mappa_rl.telemetry.progress import clock
+from mappa_rl.telemetry.sinks import METRICS
+from mappa_rl.training.lock import holder
+
+HELP = "say what a run is doing, and who does it"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.add_argument("folder", type=Path, metavar="RUN", help="folder of a run")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Carry out the command; returns the exit status."""
+    folder = one_run(args.folder, "look at")
+    for line in described(folder):
+        say(console, line)
+    if present := call_roll(folder):
+        console.print(roll(present))
+    return 0
+
+
+def described(folder: Path) -> Iterator[str]:
+    """What the files of a run say about it."""
+    steps, at_work = load_config(folder / CONFIG).run.steps, holder(folder)
+    if (folder / SUMMARY).is_file():
+        yield "finished"
+    elif at_work:
+        yield f"at work: {at_work}"
+    else:
+        yield f"stopped; resume it with `mappa-rl train --resume {folder}`"
+    last = _last(folder / METRICS)
+    if last is None:
+        yield f"no training step yet, of {steps:,}"
+    else:
+        ago = clock(max(time.time() - (folder / METRICS).stat().st_mtime, 0.0))
+        yield f"step {last['step']:,} of {steps:,}, {ago} ago: success {last['success']:.0%}"
+    newest = newest_step(folder)
+    yield f"newest checkpoint: step {newest:,}" if newest else "no checkpoint yet"
+
+
+def roll(present: list[Present]) -> Table:
+    """The actors of a run, where they are and what they do."""
+    table = Table(title="on the cluster", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("actor", "address", "node", "process", "doing"):
+        table.add_column(column)
+    for each in present:
+        if each.found is None:
+            table.add_row(each.name, "-", "-", "-", "waits for its place, or gives no answer")
+            continue
+        rest = {key: value for key, value in each.found.items() if key not in ("node", "address", "pid")}
+        doing = ", ".join(f"{value} {key}" for key, value in rest.items())
+        table.add_row(
+            each.name, str(each.found["address"]), str(each.found["node"])[:8], str(each.found["pid"]), doing
+        )
+    return table
+
+
+def _last(metrics: Path) -> dict[str, float] | None:
+    """The newest complete row of a training step; None if there is none."""
+    if not metrics.is_file():
+        return None
+    for line in reversed(metrics.read_text(encoding="utf-8").splitlines()):
+        try:
+            row = read_json(line) if line.endswith("}") else {}
+        except ValueError as error:
+            raise RunError(f"{metrics} has a line that is not JSON: {error}.") from None
+        if isinstance(row, dict) and "step" in row and "success" in row:
+            return row
+    return None

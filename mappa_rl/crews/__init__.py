@@ -1,0 +1,1 @@
+"""Crews: groups of processes that each train some of the policies, all at the same time."""

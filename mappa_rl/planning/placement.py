@@ -1,0 +1,153 @@
+"""A placement: which GPUs train and which generate, as settings that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mappa_rl.config import Config
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.planning.machines import Machines
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Attributes:
+    learners: GPUs that train (``run.processes``).
+    zero_stage, offload: As in ``optim``.
+    engine: ``hf`` or ``vllm``, as the recipe says.
+    tensor_parallel, replicas: As in ``engine``.
+    servers: Engines of one replica: one per policy, or one for a shared policy or for all adapters.
+    shares: The engine is on the first learner's GPU.
+    ray: Ray places the processes.
+    staleness: As in ``rollout``.
+    """
+
+    learners: int
+    zero_stage: int
+    offload: bool
+    engine: str
+    tensor_parallel: int
+    replicas: int
+    servers: int
+    shares: bool
+    ray: bool
+    staleness: int
+
+    @property
+    def apart(self) -> bool:
+        """Whether each server has GPUs of its own; else the servers of a replica take turns on theirs."""
+        return self.ray and self.engine == "vllm"
+
+    @property
+    def engine_gpus(self) -> int:
+        """GPUs that only generate."""
+        groups = self.replicas * (self.servers if self.apart else 1)
+        return 0 if self.shares else groups * self.tensor_parallel
+
+    @property
+    def gpus(self) -> int:
+        """GPUs in all."""
+        return self.learners + self.engine_gpus
+
+    def overrides(self, recipe: Config, machines: Machines) -> list[str]:
+        """The settings in which the placement differs from the recipe."""
+        wanted: dict[str, object] = {
+            "cluster.name": "ray" if self.ray else "local",
+            "run.processes": self.learners,
+            "optim.zero_stage": self.zero_stage,
+            "optim.offload": self.offload,
+            "rollout.staleness": self.staleness,
+        }
+        if self.engine == "vllm":
+            own = not (self.shares or self.ray)
+            wanted |= {
+                "engine.tensor_parallel": self.tensor_parallel,
+                "engine.replicas": self.replicas,
+                "engine.devices": list(range(self.learners, self.gpus)) if own else [],
+                "engine.sleep": self.shares and not self.staleness,
+            }
+            if self.shares:
+                wanted["engine.memory_fraction"] = min(recipe.engine.memory_fraction, 0.5)
+        if self.ray:
+            wanted["cluster.env_workers"] = self.env_workers(recipe, machines)
+        return [f"{key}={_text(value)}" for key, value in wanted.items() if _value(recipe, key) != value]
+
+    def in_flight(self, recipe: Config) -> int:
+        """Episodes under way at once."""
+        return recipe.rollout.episodes_per_step * (1 + self.staleness)
+
+    def env_workers(self, recipe: Config, machines: Machines) -> int:
+        """Processes that play environments: enough for the episodes, but not for more than the sandboxes."""
+        episodes = self.in_flight(recipe)
+        places = min(episodes, machines.sandboxes or episodes)
+        return -(-places // recipe.cluster.envs_per_worker)
+
+
+def placements(
+    config: Config, policies: PolicyMap, machines: Machines, staleness: int
+) -> Iterator[Placement]:
+    """Placements of a recipe that its settings can express, on at most ``machines.gpus`` GPUs.
+
+    Several nodes need Ray. ``policies.map`` and the engine stay as they are. ``staleness``: the most that is
+    tried. Whether memory suffices is not asked here.
+    """
+    ray = machines.nodes > 1 or config.cluster.name == "ray"
+    servers = 1 if policies.lora else len(policies.names)
+    stages = [0] if config.optim.dtype == "fp32" else []
+    stages += [1, 2] if policies.lora or config.engine.name == "hf" else [1, 2, 3]
+    for late in sorted({config.rollout.staleness, *range(staleness + 1)}):
+        for learners in handy(machines.gpus):
+            for stage in stages:
+                for offload in (False, True) if stage else (False,):
+                    for width, replicas, shares in _engines(
+                        config, policies, machines, learners, servers, ray
+                    ):
+                        yield Placement(
+                            learners,
+                            stage,
+                            offload,
+                            config.engine.name,
+                            width,
+                            replicas,
+                            servers,
+                            shares,
+                            ray,
+                            late,
+                        )
+
+
+def handy(most: int) -> Iterator[int]:
+    """1 to 8, then in steps of an eighth to a quarter, so that more GPUs only add numbers to try."""
+    number = 1
+    while number <= most:
+        yield number
+        number += max(1, 1 << (number.bit_length() - 3) if number.bit_length() > 3 else 1)
+
+
+def _engines(
+    config: Config, policies: PolicyMap, machines: Machines, learners: int, servers: int, ray: bool
+) -> Iterator[tuple[int, int, bool]]:
+    """``tensor_parallel``, ``replicas`` and whether they share the first learner's GPU."""
+    if config.engine.name == "hf":
+        yield 1, 1, True
+        return
+    if not ray and (learners == 1 or policies.lora):
+        yield 1, 1, True
+    width = 1
+    while width <= min(machines.gpus_per_node, 8):
+        group = width * (servers if ray else 1)
+        # Bundles of `width` GPUs must lie on one node; single learners fill what is left.
+        room = machines.nodes * (machines.gpus_per_node // width) * width
+        most = min(room, machines.gpus - learners) // group
+        yield from ((width, replicas, False) for replicas in handy(most))
+        width *= 2
+
+
+def _value(config: Config, key: str) -> object:
+    section, name = key.split(".")
+    return getattr(getattr(config, section), name)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).replace(" ", "")

@@ -1,0 +1,206 @@
+"""The placement of a recipe on given machines with the most predicted episodes an hour, and the next best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+from mappa_env.cards import Card
+from mappa_rl.config import Config
+from mappa_rl.errors import ConfigError
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.models.shape import Shape
+from mappa_rl.planning.bottleneck import Bottleneck, first_bottleneck
+from mappa_rl.planning.hardware import Hardware
+from mappa_rl.planning.machines import Machines
+from mappa_rl.planning.placement import Placement, placements
+from mappa_rl.planning.setup import Setup
+from mappa_rl.planning.stage import Stage
+from mappa_rl.planning.step import Step, predict
+from mappa_rl.training.preflight.resources import Footprint, footprint, gigabytes
+
+SAME = 0.999
+"""Placements whose throughput is within this fraction of the best count as equal: the fewest GPUs win."""
+ENOUGH = 0.9
+"""The smallest placement with this fraction of the best throughput is shown, too."""
+RUNNERS_UP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A placement, the config that it makes of the recipe, and what is predicted of it."""
+
+    placement: Placement
+    overrides: tuple[str, ...]
+    need: Footprint
+    setup: Setup
+    step: Step
+
+    @property
+    def episodes_per_hour(self) -> float:
+        """Training episodes; evaluations and checkpoints are not counted."""
+        return 3600 * self.setup.episodes / self.step.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``others``: label -> a placement that was not chosen. ``refused``: reason -> number of placements."""
+
+    best: Candidate
+    bottleneck: Bottleneck
+    others: tuple[tuple[str, Candidate], ...]
+    tried: int
+    refused: Mapping[str, int]
+
+
+def recommend(
+    config: Config,
+    shape: Shape,
+    policies: PolicyMap,
+    machines: Machines,
+    figures: Mapping[str, float],
+    *,
+    staleness: int,
+    card: Card | None = None,
+) -> Plan:
+    """The plan of a recipe. ``staleness``: the most that a placement may use.
+
+    Raises ConfigError where no placement fits the GPUs' memory, with the least that is needed and the
+    remedies.
+    """
+    hardware = Hardware(config, shape, policies, machines, figures)
+    found: list[Candidate] = []
+    refused: dict[str, int] = {}
+    needs: dict[tuple[object, ...], tuple[Config, Footprint] | str] = {}
+    least, tried = inf, 0
+    for place in placements(config, policies, machines, staleness):
+        tried += 1
+        key = (place.learners, place.zero_stage, place.offload, place.shares, place.staleness > 0, place.ray)
+        if key not in needs:
+            needs[key] = _need(config, shape, policies, machines, place)
+        need = needs[key]
+        if isinstance(need, str):
+            refused[need] = refused.get(need, 0) + 1
+            continue
+        changed, takes = need
+        room = machines.gpu_memory - figures["learner_memory"]
+        reason = ""
+        if takes.peak > room:
+            least = min(least, takes.peak + figures["learner_memory"])
+            reason = "the learner's memory"
+        elif not hardware.requests(place):
+            reason = "the engine's memory: weights and one context do not fit"
+        if reason:
+            refused[reason] = refused.get(reason, 0) + 1
+            continue
+        setup = setup_of(hardware, place, changed)
+        overrides = tuple(place.overrides(config, machines))
+        found.append(Candidate(place, overrides, takes, setup, predict(setup)))
+    if not found:
+        raise ConfigError(_nothing(config, machines, least, refused))
+    found.sort(key=lambda each: each.step.seconds)
+    best = min(
+        (each for each in found if found[0].step.seconds >= SAME * each.step.seconds),
+        key=lambda each: (
+            each.placement.gpus,
+            each.placement.offload,
+            each.placement.zero_stage,
+            each.step.seconds,
+        ),
+    )
+    return Plan(best, first_bottleneck(best.setup), tuple(_others(found, best, config)), tried, refused)
+
+
+def setup_of(hardware: Hardware, place: Placement, config: Config) -> Setup:
+    """What the model of a step is given for a placement of ``config``, its overrides included."""
+    f, machines = hardware.figures, hardware.machines
+    rollout, together = config.rollout, place.in_flight(hardware.config)
+    slots = float(machines.sandboxes or together)
+    if not config.is_async:
+        slots = min(slots, rollout.workers)
+    workers = place.env_workers(hardware.config, machines) if place.ray else 1
+    stages = [
+        hardware.generation(place),
+        Stage("environment", f["environment_s"], capacity=workers / f["environment_s"]),
+        Stage("sandbox", f["sandbox_s"], capacity=slots / f["sandbox_s"], spread=f["length_spread"]),
+    ]
+    if place.ray:
+        stages.append(Stage("leading process", f["leader_s"], capacity=1 / f["leader_s"]))
+    if "coach_s" in f:
+        verdicts = min(coach_calls(config) / f["coach_s"], (machines.coach_rpm or inf) / 60)
+        visits = 1 / f["actions"] if config.env.judging == "deferred" else 1.0
+        stages.append(Stage("coach", f["coach_s"], capacity=verdicts, visits=visits))
+    return Setup(
+        tuple(stages),
+        rollout.episodes_per_step,
+        f["actions"],
+        hardware.learn_s(place),
+        hardware.sync_s(place),
+        place.staleness,
+        0 if config.is_async else rollout.lockstep_groups,
+    )
+
+
+def coach_calls(config: Config) -> int:
+    """Calls in flight at once where the coach is a language model, as its option or the default says."""
+    from mappa_env.coach.llm.settings import Settings
+
+    coach = config.env.coach
+    given = {} if isinstance(coach, str) else coach
+    return int(given.get("concurrency", Settings.model_fields["concurrency"].default))
+
+
+def _need(
+    config: Config, shape: Shape, policies: PolicyMap, machines: Machines, place: Placement
+) -> tuple[Config, Footprint] | str:
+    """The config of a placement with its memory, or why its settings do not go together."""
+    try:
+        changed = config.with_overrides(place.overrides(config, machines))
+    except ConfigError as error:
+        return str(error)
+    return changed, footprint(changed, shape, policies, gpu=machines.gpu_memory)
+
+
+def _others(found: list[Candidate], best: Candidate, config: Config) -> list[tuple[str, Candidate]]:
+    """The smallest that is nearly as fast, the best without more staleness, and the next best."""
+    fastest = best.step.seconds
+    chosen: list[tuple[str, Candidate]] = []
+    enough = [each for each in found if fastest >= ENOUGH * each.step.seconds]
+    small = min(enough, key=lambda each: (each.placement.gpus, each.step.seconds))
+    if small.placement.gpus < best.placement.gpus:
+        chosen.append((f"fewest GPUs for {ENOUGH:.0%} of it", small))
+    own = config.rollout.staleness
+    if best.placement.staleness != own:
+        chosen.append(
+            ("best with the recipe's staleness", next(e for e in found if e.placement.staleness == own))
+        )
+    shown = {_layout(each) for _, each in chosen} | {_layout(best)}
+    for each in found:
+        if len(chosen) >= RUNNERS_UP + 2 or sum(label == "next" for label, _ in chosen) >= RUNNERS_UP:
+            break
+        if _layout(each) not in shown:
+            shown.add(_layout(each))
+            chosen.append(("next", each))
+    return chosen
+
+
+def _layout(each: Candidate) -> tuple[int, ...]:
+    place = each.placement
+    return place.learners, place.tensor_parallel, place.replicas, place.staleness
+
+
+def _nothing(config: Config, machines: Machines, least: float, refused: Mapping[str, int]) -> str:
+    """Why no placement is possible, and what to change."""
+    text = f"no placement of this recipe fits on {machines.gpus} GPUs of {gigabytes(machines.gpu_memory)} GB"
+    if machines.nodes > 1:
+        text += f" on {machines.nodes} nodes"
+    if least < inf:
+        text += f": a learner's GPU needs at least {gigabytes(int(least))} GB"
+    elif refused:
+        text += f": {max(refused, key=lambda reason: refused[reason])}"
+    return (
+        f"{text}. Lower optim.tokens_per_micro_batch or rollout.max_context, set "
+        "optim.gradient_checkpointing=true, optim.dtype=bf16 or policies.map=lora, raise "
+        "engine.memory_fraction, or plan with more --gpus or a larger --gpu-memory-gb."
+    )

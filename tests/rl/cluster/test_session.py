@@ -1,0 +1,129 @@
+"""A head of a run's own: reached with its token alone, gone after the run; what ``status`` says meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mappa_rl.cluster.session import RECORD
+from mappa_rl.commands import status
+from mappa_rl.commands.checkpoint import newest_step
+from ray_cluster import alone
+from tiny_run import TINY
+
+CLI = (sys.executable, "-m", "mappa_rl.cli")
+LIMIT_S = 90.0
+
+
+def started(out: Path, *overrides: str) -> subprocess.Popen[str]:
+    words = [*CLI, "train", "demo", *TINY, "cluster=ray", "cluster.env_cpus=0.5", f"out={out}", *overrides]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def until_step(process: subprocess.Popen[str], step: int) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip().startswith(f"{step}/") and "reward" in line:
+            return
+    raise AssertionError("the run ended before")
+
+
+def asked(run: Path) -> str:
+    found = subprocess.run([*CLI, "status", str(run)], capture_output=True, text=True, timeout=LIMIT_S)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+@pytest.mark.slow
+def test_a_run_says_who_does_what_and_stops_with_a_checkpoint(tmp_path: Path) -> None:
+    with alone():
+        _stops_with_a_checkpoint(tmp_path / "run")
+
+
+def _stops_with_a_checkpoint(out: Path) -> None:
+    process = started(out, "run.steps=500", "run.checkpoint_every=0")
+    try:
+        until_step(process, 1)
+        record = json.loads((out / RECORD).read_text())
+        assert stat.S_IMODE((out / RECORD).stat().st_mode) == 0o600
+        said = asked(out)
+        assert f"at work: process {process.pid} on" in said
+        assert "environments-0" in said
+        assert "environments, " in said, said
+        stranger = subprocess.run(
+            [sys.executable, "-c", f"import ray; ray.init({record['address']!r})"],
+            env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+        assert stranger.returncode != 0
+        assert "uthentication" in stranger.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT_S) == 143
+    finally:
+        process.kill()
+    assert newest_step(out) > 0
+    assert not (out / RECORD).exists()
+    said = asked(out)
+    assert "stopped; resume it with" in said
+    assert "on the cluster" not in said
+    assert record["token"] not in "".join(
+        path.read_text(errors="replace") for path in out.rglob("*") if path.is_file() and path.suffix != ".gz"
+    )
+
+
+def test_the_token_of_a_users_cluster_is_not_written(tmp_path: Path) -> None:
+    """Nor is it needed: who asks for the status has it, as the run had."""
+    program = f"""
+import json
+from mappa_rl.cluster.session import joined
+from mappa_rl.config import Cluster
+from pathlib import Path
+with joined(Cluster(name="ray"), Path({str(tmp_path)!r})):
+    print(json.loads(Path({str(tmp_path / RECORD)!r}).read_text())["token"] == "")
+"""
+    own = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "5" * 64}
+    with alone():
+        said = subprocess.run(
+            [sys.executable, "-c", program], env=own, capture_output=True, text=True, timeout=LIMIT_S
+        )
+    assert said.stdout.strip() == "True", said.stderr
+
+
+def test_a_process_with_a_head_of_its_own_joins_no_other_cluster() -> None:
+    """Ray keeps the token: the nodes of the other cluster could not answer this process."""
+    program = """
+from mappa_rl.cluster.session import connect, disconnect
+from mappa_rl.config import Cluster
+connect(Cluster(name="ray"))
+disconnect()
+connect(Cluster(name="ray", address="127.0.0.1:6379"))
+"""
+    plain = {name: value for name, value in os.environ.items() if "RAY_" not in name}
+    with alone():
+        said = subprocess.run(
+            [sys.executable, "-c", program], env=plain, capture_output=True, text=True, timeout=LIMIT_S
+        )
+    assert "Start another process" in said.stderr
+
+
+def test_status_of_a_run_without_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("run: {steps: 7}")
+    assert list(status.described(tmp_path)) == [
+        f"stopped; resume it with `mappa-rl train --resume {tmp_path}`",
+        "no training step yet, of 7",
+        "no checkpoint yet",
+    ]
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "success": 0.25}\n{"step": 2, "succ')
+    (tmp_path / "summary.json").write_text("{}")
+    found = list(status.described(tmp_path))
+    assert found[0] == "finished"
+    assert found[1].startswith("step 1 of 7, 0:00 ago: success 25%")

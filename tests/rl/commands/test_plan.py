@@ -1,0 +1,89 @@
+"""``mappa-rl plan``: a command line to copy, a reason, and every assumption with its source."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mappa_rl.cli import main
+from mappa_rl.config import load_config
+
+
+def test_it_prints_a_command_that_the_config_accepts_and_says_that_it_predicts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["plan", "mathchat", "--gpus", "16", "--nodes", "2", "--gpu-price", "2", "run.steps=10"]) == 0
+    shown = capsys.readouterr().out
+    words = shlex.split(next(line for line in shown.splitlines() if line.startswith("mappa-rl train")))
+    assert words[-1] == "--dry-run"
+    config = load_config(words[2], words[3:-1])
+    assert (config.cluster.name, config.run.steps) == ("ray", 10)
+    for said in (
+        "PREDICTED from the assumptions below; nothing of this was measured on a GPU.",
+        "first bottleneck: ",
+        "runners-up",
+        "episodes an hour: ",
+        "NVIDIA's data sheet",
+        "for 10 steps",
+    ):
+        assert said in shown, said
+
+
+def test_costs_appear_only_for_a_given_price(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "mathchat_lora", "--gpus", "1"]) == 0
+    assert "$" not in capsys.readouterr().out
+    assert main(["plan", "mathchat_lora", "--gpus", "1", "--json", "--verdict-price", "0.5"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["dollars_per_step"] == {"coach": 64 * 4 * 0.5}
+
+
+def test_json_holds_the_plan_its_assumptions_and_the_runners_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "mathchat", "--gpus", "8", "--json", "--assume", "sandbox_s=9"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["predicted"] is True
+    assert sum(facts["parts_s"].values()) == pytest.approx(facts["step_s"])
+    assert load_config("mathchat", facts["overrides"])
+    figures = {each["key"]: each for each in facts["figures"]}
+    assert (figures["sandbox_s"]["value"], figures["sandbox_s"]["source"]) == (9, "given with --assume")
+    assert all(each["source"] for each in facts["figures"])
+    assert facts["others"]
+    assert facts["others"][0]["step_s"] >= facts["step_s"]
+
+
+def test_a_run_replaces_assumptions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text(load_config("demo").dump())
+    row = {"step": 1, "episodes": 8, "tokens": 320, "actions/a": 24, "tokens/a": 960, "action_tokens/a": 320}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    assert main(["plan", "demo", "--gpus", "1", "--json", "--measured", str(tmp_path)]) == 0
+    figures = {each["key"]: each for each in json.loads(capsys.readouterr().out)["figures"]}
+    assert figures["actions"]["value"] == 3
+    assert figures["actions"]["source"] == f"measured in 1 steps of {tmp_path}"
+    assert main(["plan", "demo", "--gpus", "1", "--measured", str(tmp_path / "none")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["demo", "--gpus", "0"], "--gpus 0 must be at least 1"),
+        (["demo", "--gpus", "6", "--nodes", "4"], "use a multiple of 4"),
+        (["mathchatt", "--gpus", "8"], "is neither a recipe nor a file. Did you mean 'mathchat'"),
+        (
+            ["mathchat", "--gpus", "1", "--gpu-memory-gb", "8"],
+            "no placement of this recipe fits on 1 GPUs of 8.0 GB",
+        ),
+        (["demo", "--gpus", "1", "--staleness", "1"], "needs importance sampling"),
+        (["demo", "--gpus", "1", "--assume", "x=1"], "there is no such figure"),
+        (["demo", "--gpus", "1", "--assume", "sandbox_s=fast"], "must be FIGURE=NUMBER"),
+        (["demo", "--gpus", "1", "--gpu-price", "-1"], "--gpu-price -1 must be at least 0"),
+        (["demo", "--gpus", "1", "--sandboxes", "0"], "--sandboxes 0 must be at least 1"),
+        (["demo", "--gpus", "1", "--coach-rpm", "0"], "--coach-rpm must be above 0"),
+    ],
+)
+def test_wrong_input_is_named_with_its_remedy(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", *words]) == 2
+    assert said in capsys.readouterr().err

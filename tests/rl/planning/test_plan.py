@@ -1,0 +1,132 @@
+"""A plan uses settings that exist, refuses what memory does not hold, and is never slower on more GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from mappa_rl.coach.files import asks_a_model
+from mappa_rl.config import Config, load_config
+from mappa_rl.config.environment import env_card
+from mappa_rl.errors import ConfigError
+from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.models.shape import shape_of
+from mappa_rl.planning.figures import HARDWARE, found_figures
+from mappa_rl.planning.machines import Machines
+from mappa_rl.planning.placement import handy, placements
+from mappa_rl.planning.plan import Plan, recommend
+from mappa_rl.planning.workload import measured, workload
+
+
+@cache
+def plan(recipe: str, machines: Machines, *overrides: str, staleness: int = 0, **assumed: float) -> Plan:
+    config = load_config(recipe, overrides)
+    card = env_card(config.env.id)
+    asked = workload(config, card, asks_a_model(config))
+    figures = {key: each.value for key, each in found_figures(assumed, HARDWARE, asked).items()}
+    return recommend(
+        config, shape_of(config.model), policies_of(config), machines, figures, staleness=staleness
+    )
+
+
+def policies_of(config: Config) -> PolicyMap:
+    return PolicyMap.from_spec(config.policies.map, env_card(config.env.id).team.names)
+
+
+def test_more_gpus_are_never_predicted_to_be_slower() -> None:
+    seconds = [plan("mathchat", Machines(gpus)).best.step.seconds for gpus in (8, 9, 12, 16, 17, 24)]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[-1] < 0.8 * seconds[0]
+
+
+def test_more_nodes_are_never_predicted_to_be_slower() -> None:
+    seconds = [plan("mathchat", Machines(8 * nodes, nodes)).best.step.seconds for nodes in (2, 4, 8)]
+    assert seconds == sorted(seconds, reverse=True)
+
+
+@pytest.mark.parametrize("recipe", ["mathchat", "mathchat_lora", "demo"])
+@pytest.mark.parametrize("machines", [Machines(8), Machines(16, 2)])
+def test_its_overrides_make_a_config_and_use_no_more_gpus_than_there_are(
+    recipe: str, machines: Machines
+) -> None:
+    found = plan(recipe, machines)
+    config = load_config(recipe).with_overrides(found.best.overrides)
+    assert config.run.processes == found.best.placement.learners
+    assert config.cluster.name == ("ray" if machines.nodes > 1 else "local")
+    assert config.policies == load_config(recipe).policies
+    assert found.best.placement.gpus <= machines.gpus
+    if config.engine.devices:
+        assert min(config.engine.devices) >= config.run.processes
+        assert max(config.engine.devices) < machines.gpus
+
+
+def test_every_tried_placement_that_is_not_refused_is_a_valid_config() -> None:
+    config = load_config("mathchat")
+    found = plan("mathchat", Machines(8))
+    assert set(found.refused) <= {
+        "the learner's memory",
+        "the engine's memory: weights and one context do not fit",
+    }
+    assert found.tried == len(list(placements(config, policies_of(config), Machines(8), 0)))
+
+
+def test_a_model_too_large_for_the_memory_is_refused_with_the_remedy() -> None:
+    with pytest.raises(
+        ConfigError, match=r"no placement of this recipe fits on 8 GPUs of 8\.0 GB.*needs at least"
+    ):
+        plan("mathchat", Machines(8, gpu_memory=8 * 10**9))
+    with pytest.raises(ConfigError, match=r"optim\.offload|larger --gpu-memory-gb"):
+        plan("mathchat", Machines(8, gpu_memory=8 * 10**9))
+
+
+def test_what_is_short_becomes_the_bottleneck() -> None:
+    machines = Machines(16, 2)
+    assert plan("mathchat", replace(machines, sandboxes=2), sandbox_s=60.0).bottleneck.name == "sandbox"
+    assert plan("mathchat", replace(machines, coach_rpm=10.0)).bottleneck.name == "coach"
+    assert plan("mathchat", machines, learn_utilisation=0.01).bottleneck.name == "learning"
+
+
+def test_staleness_is_used_only_where_it_is_allowed() -> None:
+    machines = Machines(16, 2)
+    assert plan("mathchat", machines).best.placement.staleness == 0
+    allowed = plan("mathchat", machines, staleness=1)
+    assert allowed.best.placement.staleness == 1
+    assert "rollout.staleness=1" in allowed.best.overrides
+    assert allowed.best.step.seconds < plan("mathchat", machines).best.step.seconds
+    assert "best with the recipe's staleness" in dict(allowed.others)
+
+
+def test_numbers_out_of_range_are_named_with_the_remedy() -> None:
+    with pytest.raises(ConfigError, match="--gpus 0 must be at least 1"):
+        Machines(0)
+    with pytest.raises(
+        ConfigError, match=r"--gpus 12 .* does not divide among --nodes 8: use a multiple of 8"
+    ):
+        Machines(12, 8)
+    with pytest.raises(ConfigError, match=r"no such figure\. Did you mean 'sandbox_s'"):
+        found_figures(
+            {"sandbox": 1.0}, HARDWARE, workload(load_config("demo"), env_card("mappa/MathChat-v0"), True)
+        )
+
+
+def test_numbers_of_gpus_that_are_tried_are_a_part_of_those_tried_for_more() -> None:
+    for most in range(1, 200):
+        assert set(handy(most)) <= set(handy(most + 1))
+    assert list(handy(16)) == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16]
+
+
+def test_a_run_replaces_what_was_assumed_of_its_episodes() -> None:
+    row = {
+        "step": 1, "episodes": 8.0, "tokens": 320.0, "actions/a": 24.0, "actions/b": 8.0,
+        "tokens/a": 1000.0, "tokens/b": 600.0, "action_tokens/a": 240.0, "action_tokens/b": 80.0,
+        "sandbox/runs/a": 16.0, "time/sandbox/a": 0.5, "time/sandbox_queue/a": 9.0, "time/coach": 2.0,
+    }  # fmt: skip
+    found = {each.key: each for each in measured([row], "a run")}
+    values = {key: each.value for key, each in found.items()}
+    assert values == {
+        "actions": 4.0, "action_tokens": 10.0, "prompt_tokens": 40.0, "sandbox_s": 0.25, "coach_s": 2.0
+    }  # fmt: skip
+    assert found["actions"].source == "measured in 1 steps of a run"
+    assert measured([], "a run") == ()
