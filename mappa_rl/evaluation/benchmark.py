@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mappa_env.evaluation.chat import TRUNCATED
 from mappa_env.evaluation.episodes import Played, Tokens, append
-from mappa_env.evaluation.folder import Evaluation, begin, finish
+from mappa_env.evaluation.folder import Evaluation, finish, opened
 from mappa_env.evaluation.plan import Job as Planned
 from mappa_env.evaluation.plan import Plan, pending
 from mappa_rl.evaluation.evaluate import complete
@@ -42,20 +42,20 @@ class Benchmark:
 
         Raises EvaluationError if it holds another evaluation, RunError if the infrastructure failed for good.
         """
-        played = begin(folder, self.plan)
-        for env in self.plan.envs:
-            with self.make(env) as worker:
-                jobs = self.plan.jobs(env, worker.task_ids)
-                todo = list(pending(jobs, [each.job for each in played]))
-                before = len(jobs) - len(todo)
-                self.progress.phase(f"{env}, {self.version}", len(jobs), "episodes", done=before)
-                for wave in _waves(todo, self.wave):
-                    for each in self._played(worker, wave):
-                        append(folder, each)
-                        played.append(each)
-                        before += 1
-                    self.progress.update(before)
-        return finish(folder, played)
+        with opened(folder, self.plan) as played:
+            for env in self.plan.envs:
+                with self.make(env) as worker:
+                    jobs = self.plan.jobs(env, worker.task_ids)
+                    todo = list(pending(jobs, [each.job for each in played]))
+                    before = len(jobs) - len(todo)
+                    self.progress.phase(f"{env}, {self.version}", len(jobs), "episodes", done=before)
+                    for wave in _waves(todo, self.wave):
+                        for each in self._played(worker, wave):
+                            append(folder, each)
+                            played.append(each)
+                            before += 1
+                        self.progress.update(before)
+            return finish(folder, played)
 
     def _played(self, worker: RolloutWorker, wave: Sequence[Planned]) -> Iterator[Played]:
         jobs = [Job(job.seed(self.plan.seed), job.task_id) for job in wave]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mappa_env.json_and_yaml import read_json
 from mappa_rl.atomic import write_text
 from mappa_rl.errors import RunError
 
@@ -43,6 +44,6 @@ def read_calibration(out: Path) -> Calibration:
     if not path.is_file():
         return Calibration()
     try:
-        return Calibration({float(t): float(rate) for t, rate in json.loads(path.read_bytes())["rates"]})
+        return Calibration({float(t): float(rate) for t, rate in read_json(path.read_bytes())["rates"]})
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{path} is damaged ({error!r}): remove it to calibrate again.") from None

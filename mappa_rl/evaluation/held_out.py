@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class HeldOut:
     """The evaluations of the run in ``out``.
 
     ``judged`` plays the evaluations that are kept as traces, with the coach; ``plain`` plays the others,
-    without it.
+    without it. ``also``: environment of ``eval.also`` -> who plays there.
     """
 
     config: Config
@@ -36,6 +36,7 @@ class HeldOut:
     progress: Progress
     judged: RolloutWorker
     plain: RolloutWorker
+    also: Mapping[str, RolloutWorker] = field(default_factory=dict)
     calibration: Calibration = field(default_factory=Calibration)
 
     def calibrate(self, worker: RolloutWorker) -> None:
@@ -82,23 +83,38 @@ class HeldOut:
 
         ``trace`` keeps the episodes of the first temperature. Raises ConfigError if there are too few tasks.
         """
-        known = load_results(self.out)
+        self._measure(phase, temperatures, self.plain, self.config.eval.episodes, trace=trace)
+        for env, worker in self.also.items():
+            self._measure(phase, temperatures, worker, self.config.eval.also[env], env)
+
+    def _measure(
+        self,
+        phase: str,
+        temperatures: Sequence[float],
+        worker: RolloutWorker,
+        total: int,
+        env: str = "",
+        *,
+        trace: bool = False,
+    ) -> None:
+        known = load_results(self.out, env)
         todo = [t for t in temperatures if (phase, t) not in known]
         if not todo:
             return
-        total, samples = self.config.eval.episodes, self.config.eval.group_size
-        ids = self.plain.task_ids
+        samples, key = self.config.eval.group_size, f"eval.also.{env}" if env else "eval.episodes"
+        ids = worker.task_ids
         if samples > 1 and total > samples * len(ids):
             raise ConfigError(
-                f"eval.episodes={total} with eval.group_size={samples} needs {total // samples} tasks, but "
-                f"there are {len(ids)}; use eval.episodes={samples * len(ids)}."
+                f"{key}={total} with eval.group_size={samples} needs {total // samples} tasks, but "
+                f"there are {len(ids)}; use {key}={samples * len(ids)}."
             )
         tasks = [ids[i // samples % len(ids)] for i in range(total)]
         for temperature in todo:
-            self.progress.phase(f"{phase}, T={temperature:g}", total, "episodes")
+            what = f"{phase}{f' on {env}' if env else ''}, T={temperature:g}"
+            self.progress.phase(what, total, "episodes")
             traced = trace and temperature == temperatures[0]
             done = evaluate(
-                self.judged if traced else self.plain,
+                self.judged if traced else worker,
                 tasks,
                 self._sampling(temperature),
                 seed=seeds.EVALUATION,
@@ -106,8 +122,8 @@ class HeldOut:
             )
             if traced:
                 self._trace(phase, done)
-            save_evaluation(self.out, phase, done, self.config.run.seed, answers=samples > 1)
-            self.progress.note(f"{phase}, T={temperature:g}: success {done.rate:.1%} of {total}")
+            save_evaluation(self.out, phase, done, self.config.run.seed, answers=samples > 1, env=env)
+            self.progress.note(f"{what}: success {done.rate:.1%} of {total}")
 
     def validate(self, worker: RolloutWorker) -> float | None:
         """Return success on the validation tasks at the first temperature; None without any.

@@ -43,6 +43,11 @@ def reuse_stored(run: Path, trained: Config, out: Path, wanted: Config) -> list[
                 shutil.copyfile(trace, draft)
         save_results(out, rows)
         reused.append(f"before, T={temperature:g}: reused from the run")
+    for env in wanted.eval.also:
+        for (phase, temperature), rows in load_results(run, env).items():
+            if phase == "before":
+                save_results(out, rows, env)
+                reused.append(f"before on {env}, T={temperature:g}: reused from the run")
     return reused
 
 

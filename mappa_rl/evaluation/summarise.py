@@ -8,8 +8,8 @@ from pathlib import Path
 from mappa_rl.config import Config
 from mappa_rl.evaluation.arms import compare
 from mappa_rl.evaluation.calibration import Calibration
-from mappa_rl.evaluation.results import load_results
-from mappa_rl.evaluation.summary import Fault, Summary
+from mappa_rl.evaluation.results import Result, load_results
+from mappa_rl.evaluation.summary import Arm, Fault, Summary
 from mappa_rl.evaluation.versions import versions
 from mappa_rl.telemetry.progress import Progress
 from mappa_rl.telemetry.stopwatch import KINDS
@@ -29,16 +29,10 @@ def summarise(
     ``progress`` followed its phases. Raises RunError if the episodes
     before and after do not pair up.
     """
-    found = load_results(out)
     calibration = calibration or Calibration()
-    paired = [t for phase, t in found if phase == "before" and ("after", t) in found]
-    arms, samples = {}, config.eval.group_size
-    for temperature in sorted(paired, reverse=True):
-        before, after = found["before", temperature], found["after", temperature]
-        if temperature in config.eval.temperatures:
-            arms[f"{config.env.id} T={temperature}"] = compare(before, after, samples=samples)
-        if temperature == calibration.best:
-            arms[f"{config.env.id} best T={temperature}"] = compare(before, after, best=True, samples=samples)
+    arms = _arms(config.env.id, load_results(out), config, calibration.best)
+    for env in config.eval.also:
+        arms |= _arms(env, load_results(out, env), config, calibration.best)
     summary = Summary(
         arms=arms,
         seeds=[config.run.seed],
@@ -56,6 +50,21 @@ def summarise(
     )
     summary.write(out)
     return summary
+
+
+def _arms(
+    env: str, found: Mapping[tuple[str, float], Sequence[Result]], config: Config, best: float | None
+) -> dict[str, Arm]:
+    """Before and after on ``env``, at every temperature that both have."""
+    paired = [t for phase, t in found if phase == "before" and ("after", t) in found]
+    arms, samples = dict[str, Arm](), config.eval.group_size
+    for temperature in sorted(paired, reverse=True):
+        before, after = found["before", temperature], found["after", temperature]
+        if temperature in config.eval.temperatures:
+            arms[f"{env} T={temperature}"] = compare(before, after, samples=samples)
+        if temperature == best:
+            arms[f"{env} best T={temperature}"] = compare(before, after, best=True, samples=samples)
+    return arms
 
 
 def _ordered(cells: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

@@ -20,20 +20,39 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
+from mappa_env.json_and_yaml import read_json
 from mappa_rl.disk import is_full
 from mappa_rl.errors import CheckpointError
-from mappa_rl.learner.learner import Learner
-from mappa_rl.learner.parallel import SharedLearner
 from mappa_rl.models.lora import is_adapted
 
 _FORMAT = 1
 _RETREAT = "Remove this checkpoint's folder to resume from the one before."
 _NAME = re.compile(r"step-\d{6,}")
+
+
+class Kept(Protocol):
+    """What a checkpoint needs of a learner, in this process or others."""
+
+    @property
+    def model(self) -> Any:
+        """See ``Learner``."""
+
+    def save(self, folder: Path) -> None:
+        """See ``Learner.save``."""
+
+    def load(self, folder: Path) -> None:
+        """See ``Learner.load``."""
+
+    def export(self, folder: Path, tokenizer: Any = None) -> None:
+        """See ``Learner.export``."""
+
+    def export_adapter(self, folder: Path) -> None:
+        """See ``Learner.export_adapter``."""
 
 
 class Checkpoints:
@@ -51,7 +70,7 @@ class Checkpoints:
     def save(
         self,
         step: int,
-        learners: Mapping[str, Learner | SharedLearner],
+        learners: Mapping[str, Kept],
         state: Mapping[str, Any],
         *,
         tokenizers: Mapping[str, Any] | None = None,
@@ -130,9 +149,7 @@ class Checkpoints:
         _whole(path)
         return path
 
-    def load(
-        self, learners: Mapping[str, Learner | SharedLearner], path: Path | None = None
-    ) -> dict[str, Any]:
+    def load(self, learners: Mapping[str, Kept], path: Path | None = None) -> dict[str, Any]:
         """Restore learners and random states, and return the trainer's state. Default: the latest.
 
         Missing and truncated files are found before anything is restored. Raises ``CheckpointError``.
@@ -215,7 +232,7 @@ class Checkpoints:
 
 def _manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = read_json((path / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: {error}") from error
     if manifest.get("format") != _FORMAT:

@@ -65,11 +65,11 @@ class TeamModels:
         *,
         names: Collection[str],
         reference: bool,
-        scattered: bool,
+        scattered: Collection[str] = (),
     ) -> TeamModels:
         """The policies ``names``, and with ``reference`` their start, from the model in ``folder``.
 
-        ``scattered``: all processes call it, and each gets its part of the trained ones (``load_scattered``).
+        ``scattered``: of these policies each process gets its part (``load_scattered``); all call it then.
         """
         dtype = config.optim.dtype
         if not scattered:
@@ -81,7 +81,8 @@ class TeamModels:
                 names=names,
                 keep_start=reference,
             )
-        own = {name: load_scattered(folder, dtype) for name in names if name in policy_map.trainable}
+        trained = [name for name in names if name in policy_map.trainable]
+        own = {name: (load_scattered if name in scattered else load_model)(folder, dtype) for name in trained}
         start = None
         if reference or len(own) < len(names):
             start = load_model(folder, dtype).requires_grad_(False)

@@ -20,7 +20,8 @@ def combine(runs: Sequence[RunData]) -> Summary:
         raise RunError(f"these runs are unfinished: {', '.join(missing)}.")
     arms = {}
     for row in pooled(headline(group_runs(runs))):
-        name = " ".join(part for part in (runs[0].config.env.id, row.label, row.arm) if part)
+        env = "" if row.env else runs[0].config.env.id
+        name = " ".join(part for part in (env, row.label, row.arm) if part)
         arms[name] = Arm(
             temperature=row.temperature,
             best=row.best,

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mappa_env.json_and_yaml import read_json
 from mappa_env.viewer.page import VIEWER
+from mappa_rl.errors import RunError
 from mappa_rl.evaluation.summary import Fault
 from mappa_rl.report.charts import ChartBlock, chart_blocks, topic_rates
 from mappa_rl.report.culprits import PHASES, Blame, blame
@@ -134,4 +136,7 @@ def _demonstrated(run: RunData) -> float | None:
     """Success of the demonstrated team, if the warm start recorded it."""
     folder = Path(run.config.warmstart.path) if run.config.warmstart.path else run.folder / "warmstart"
     path = folder / "demonstrations.json"
-    return float(json.loads(path.read_bytes())["success"]) if path.is_file() else None
+    try:
+        return float(read_json(path.read_bytes())["success"]) if path.is_file() else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} is damaged ({error!r}): remove it to leave its figure out.") from None

@@ -43,11 +43,13 @@ class Row:
     best: bool
     measures: Mapping[str, Measure]
     over_seeds: OverSeeds | None = None
+    env: str = ""
+    """One of ``eval.also``, which ``arm`` names too; empty: the run's own environment."""
 
     @property
-    def block(self) -> tuple[str, str]:
+    def block(self) -> tuple[str, str, str]:
         """What the pooled line and the lines of its seeds have in common."""
-        return self.label, "best" if self.best else self.arm
+        return self.label, self.env, "best" if self.best else self.arm
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +79,20 @@ def headline(groups: Sequence[Group]) -> list[Row]:
     """Before and after of every group and arm: pooled over the seeds first, then seed by seed."""
     rows = []
     for group in groups:
-        for fixed in _temperatures(group.runs):
-            pairs = [
-                _Pair(run, t, run.results["before", t], run.results["after", t])
-                for run in group.runs
-                if (t := run.best if fixed is None else fixed) is not None
-                and ("before", t) in run.results
-                and ("after", t) in run.results
-            ]
-            rows.extend(_rows(group.label, fixed, pairs))
+        for env in dict.fromkeys(["", *(env for run in group.runs for env in run.also)]):
+            for fixed in _temperatures(group.runs):
+                rows.extend(_rows(group.label, fixed, _pairs(group.runs, fixed, env), env))
     return rows
+
+
+def _pairs(runs: Sequence[RunData], fixed: float | None, env: str) -> list[_Pair]:
+    found = []
+    for run in runs:
+        results = run.also.get(env, {}) if env else run.results
+        t = run.best if fixed is None else fixed
+        if t is not None and ("before", t) in results and ("after", t) in results:
+            found.append(_Pair(run, t, results["before", t], results["after", t]))
+    return found
 
 
 def pooled(rows: Sequence[Row]) -> list[Row]:
@@ -152,7 +158,7 @@ def _temperatures(runs: Sequence[RunData]) -> list[float | None]:
     return [*sorted({t for run in runs for t in run.config.eval.temperatures}, reverse=True), None]
 
 
-def _rows(label: str, fixed: float | None, pairs: Sequence[_Pair]) -> list[Row]:
+def _rows(label: str, fixed: float | None, pairs: Sequence[_Pair], env: str = "") -> list[Row]:
     best = fixed is None
 
     def row(members: Sequence[_Pair], seed: int | None) -> Row:
@@ -160,9 +166,11 @@ def _rows(label: str, fixed: float | None, pairs: Sequence[_Pair]) -> list[Row]:
         after = [result for pair in members for result in pair.after]
         arm = compare(before, after, best=best, samples=members[0].run.config.eval.group_size)
         shown = ", ".join(dict.fromkeys(str(pair.temperature) for pair in members))
+        place = f"{env} " if env else ""
         return Row(
             label=label,
-            arm=f"best T={shown}" if best else f"T={shown}",
+            arm=f"{place}best T={shown}" if best else f"{place}T={shown}",
+            env=env,
             seed=seed,
             before=arm.before,
             after=arm.after,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ class RunData:
     summary: Summary | None
     metrics: Sequence[Mapping[str, Any]]
     results: Mapping[tuple[str, float], Sequence[Result]]
+    also: Mapping[str, Mapping[tuple[str, float], Sequence[Result]]] = field(default_factory=dict)
+    """Environment of ``eval.also`` -> its results."""
 
     @property
     def seed(self) -> int:
@@ -59,12 +61,14 @@ def read_run(folder: Path) -> RunData:
     """Read everything of one run except its traces. Raises RunError, ConfigError."""
     if not (folder / CONFIG).is_file():
         raise RunError(f"{folder} is not a run: it has no {CONFIG}.")
+    config = load_config(folder / CONFIG)
     return RunData(
         folder=folder,
-        config=load_config(folder / CONFIG),
+        config=config,
         summary=read_summary(folder),
         metrics=read_metrics(folder),
         results=load_results(folder),
+        also={env: load_results(folder, env) for env in config.eval.also},
     )
 
 

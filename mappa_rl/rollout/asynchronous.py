@@ -13,10 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
 
-import gymnasium as gym
-
+from mappa_rl.environments.base import MakeEnv
 from mappa_rl.errors import RunError
 from mappa_rl.rollout.attempt import Attempt, Deadlines, GenerationClock
 from mappa_rl.rollout.env_pool import EnvPool, PooledWorker
@@ -39,7 +37,7 @@ class AsyncRollout(PooledWorker):
 
     def __init__(
         self,
-        make_env: Callable[[], gym.Env[Any, str]],
+        make_env: MakeEnv,
         policies: Policies,
         *,
         in_flight: int,

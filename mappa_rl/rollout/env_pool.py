@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
-import gymnasium as gym
-
-from mappa_env import team_env
+from mappa_rl.environments.base import MakeEnv, PlayedEnv, TaskSet
+from mappa_rl.environments.local import played
 from mappa_rl.telemetry.stopwatch import Stopwatch
 
 
 class EnvPool:
     """Environments to lend. Thread-safe."""
 
-    def __init__(self, make: Callable[[], gym.Env[Any, str]], watch: Stopwatch) -> None:
+    def __init__(self, make: MakeEnv, watch: Stopwatch) -> None:
         """``make`` returns a new environment; ``watch`` times its sandbox and coach."""
         self._make, self._watch = make, watch
-        self._all: list[gym.Env[Any, str]] = []
-        self._free: list[gym.Env[Any, str]] = []
+        self._all: list[PlayedEnv] = []
+        self._free: list[PlayedEnv] = []
         self._lock, self._making = threading.Lock(), threading.Lock()
 
     @property
-    def any(self) -> gym.Env[Any, str]:
+    def any(self) -> PlayedEnv:
         """One of the environments, to ask about the task set; made if there is none yet."""
         with self._lock:
             if self._all:
@@ -32,24 +31,24 @@ class EnvPool:
         self.give_back(self.lend())
         return self.any
 
-    def lend(self) -> gym.Env[Any, str]:
+    def lend(self) -> PlayedEnv:
         """An environment for one episode: a free one, else a new one."""
         with self._lock:
             if self._free:
                 return self._free.pop()
         with self._making:  # one at a time: what they share is loaded once
-            env = self._make()
-        self._watch.attach(env)
+            env = played(self._make())
+        env.attach(self._watch.working)
         with self._lock:
             self._all.append(env)
         return env
 
-    def give_back(self, env: gym.Env[Any, str]) -> None:
+    def give_back(self, env: PlayedEnv) -> None:
         """Return an environment whose episode is over."""
         with self._lock:
             self._free.append(env)
 
-    def discard(self, env: gym.Env[Any, str]) -> None:
+    def discard(self, env: PlayedEnv) -> None:
         """Close an environment that an episode has left in an unknown state."""
         with self._lock:
             self._all.remove(env)
@@ -60,7 +59,7 @@ class EnvPool:
         with self._lock:
             envs = list(self._all)
         for env in envs:
-            team_env(env).coach.close()
+            env.release()
 
     def close(self) -> None:
         """Close all environments. None may be in use any more."""
@@ -78,17 +77,21 @@ class PooledWorker:
     @property
     def task_ids(self) -> Sequence[str]:
         """See ``RolloutWorker.task_ids``."""
-        return team_env(self._envs.any).task_ids
+        return self._envs.any.task_ids()
 
-    @cached_property
+    @property
     def families(self) -> dict[str, list[str]]:
         """See ``RolloutWorker.families``."""
-        return team_env(self._envs.any).families
+        return dict(self._task_set.families)
 
     @property
     def script(self) -> str | None:
         """See ``RolloutWorker.script``."""
-        return team_env(self._envs.any).scripted_team
+        return self._task_set.script
+
+    @cached_property
+    def _task_set(self) -> TaskSet:
+        return self._envs.any.task_set()
 
     def close(self) -> None:
         """Close the environments."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-import gymnasium as gym
-
-from mappa_env import team_env
 from mappa_env.seeds import derived_seed
 from mappa_env.types import Message, Trajectory
 from mappa_rl.engines.base import Generation, Request
+from mappa_rl.environments.base import PlayedEnv
 from mappa_rl.errors import ContextError, EngineError
 from mappa_rl.rollout.policies import Policies
 from mappa_rl.rollout.sampling import Sampling
@@ -26,11 +24,10 @@ class EpisodeRunner:
     """
 
     def __init__(
-        self, job: Job, env: gym.Env[Any, str], policies: Policies, sampling: Sampling, watch: Stopwatch
+        self, job: Job, env: PlayedEnv, policies: Policies, sampling: Sampling, watch: Stopwatch
     ) -> None:
         self.env = env
         self._job, self._policies, self._sampling, self._watch = job, policies, sampling, watch
-        self._team_env = team_env(env)
         self._turns: list[Turn] = []
         self._info: dict[str, Any] = {}
         self._seen: dict[str, list[Message]] = {}
@@ -49,9 +46,8 @@ class EpisodeRunner:
 
     def reset(self) -> None:
         """Start the episode."""
-        options = {} if self._job.task_id is None else {"task_id": self._job.task_id}
         with self._watch.working("rest"):
-            _, self._info = self.env.reset(seed=self._job.seed, options=options)
+            self._info = self.env.reset(self._job.seed, self._job.task_id)
 
     def request(self) -> Request:
         """What the acting agent's policy should continue.
@@ -87,8 +83,8 @@ class EpisodeRunner:
             raise EngineError(f"The engine aborted the generation of {agent}.")
         text = self._policies[policy].chat.decode(generation.ids)
         with self._watch.working("rest"):
-            _, _, terminated, truncated, info = self.env.step(text)
-        record = self._team_env.trajectory.actions[-1]
+            stepped = self.env.step(text)
+        record = stepped.record
         self._turns.append(
             Turn(
                 agent=agent,
@@ -105,12 +101,12 @@ class EpisodeRunner:
                 version=generation.version,
             )
         )
-        self._info = info
-        return terminated or truncated
+        self._info = stepped.info
+        return stepped.over
 
     def finish(self) -> tuple[Rollout, Trajectory]:
         """The finished episode, with the final rewards from the environment's closing ``info``."""
-        trajectory = self._team_env.trajectory
+        trajectory = self.env.trajectory
         outcome = trajectory.outcome
         assert outcome is not None
         rollout = Rollout(
@@ -121,14 +117,14 @@ class EpisodeRunner:
             success=outcome.success,
             score=outcome.score,
             metrics=dict(outcome.metrics),
-            answer=self._team_env.answer,
+            answer=self.env.answer,
         )
         return rollout.with_rewards(self._info["rewards"], self._info["rewards_valid"]), trajectory
 
     def cut(self, ended: Literal["timed_out", "failed"]) -> tuple[Rollout, Trajectory]:
         """The turns so far of an episode that will not continue, without rewards. Thread-safe."""
         turns = tuple(self._turns)
-        trajectory = self._team_env.trajectory
+        trajectory = self.env.trajectory
         trajectory = dataclasses.replace(trajectory, actions=trajectory.actions[: len(turns)], outcome=None)
         rollout = Rollout(
             turns=turns,

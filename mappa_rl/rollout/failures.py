@@ -6,16 +6,16 @@ from concurrent.futures import CancelledError
 
 from mappa_env.errors import CoachError, DataMissingError, SandboxError, ToolError
 from mappa_env.types import Trajectory
-from mappa_rl.errors import EngineError
+from mappa_rl.errors import ClusterError, EngineError
 from mappa_rl.types import Rollout
 
 
 def is_infrastructure(error: BaseException) -> bool:
-    """Whether an engine, a sandbox, a tool, a coach, a file or a connection failed.
+    """Whether an engine, the cluster, a sandbox, a tool, a coach, a file or a connection failed.
 
     Anything else is a defect, or ends the run on purpose (``CoachStopped``, missing data).
     """
-    kinds = (EngineError, SandboxError, ToolError, CoachError, CancelledError, OSError)
+    kinds = (EngineError, ClusterError, SandboxError, ToolError, CoachError, CancelledError, OSError)
     return isinstance(error, kinds) and not isinstance(error, DataMissingError)
 
 

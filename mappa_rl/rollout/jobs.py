@@ -15,8 +15,18 @@ from mappa_rl.rollout.types import Job, RolloutWorker
 
 
 def training_tasks(config: Config, ids: Sequence[str]) -> Sequence[str]:
-    """The tasks to train on, out of the ``ids`` of the training split. Raises ConfigError if none is left."""
-    return ids[: len(ids) - len(validation_tasks(config, ids))]
+    """The tasks to train on, out of the ``ids`` of the training split. Raises ConfigError for too few."""
+    left = ids[: len(ids) - len(validation_tasks(config, ids))]
+    wanted = config.rollout.tasks
+    if wanted > len(left):
+        raise ConfigError(
+            f"rollout.tasks={wanted} exceeds the {len(left)} training tasks"
+            f"{' that eval.validation_tasks leaves' if config.eval.validation_tasks else ''}: lower it."
+        )
+    if not wanted:
+        return left
+    chosen = random.Random(config.rollout.tasks_seed).sample(range(len(left)), wanted)
+    return [left[i] for i in sorted(chosen)]
 
 
 def validation_tasks(config: Config, ids: Sequence[str]) -> Sequence[str]:
@@ -38,11 +48,15 @@ def jobs_of(config: Config, worker: RolloutWorker, step: int, refill: int = 0) -
     size = rollout.group_size
     key = (config.run.seed, step, *(("refill", refill) if refill else ()))
     seeds = [derived_seed(*key, i) for i in range(rollout.episodes_per_step)]
-    if rollout.stratify == "off" and size == 1 and not config.eval.validation_tasks:
+    plain = rollout.draw == "replacement" and not (rollout.tasks or config.eval.validation_tasks)
+    if rollout.stratify == "off" and size == 1 and plain:
         return [Job(seed) for seed in seeds]
     ids = training_tasks(config, worker.task_ids)
     if rollout.stratify == "off":
         drawn = [ids[derived_seed(*key, "task", i // size) % len(ids)] for i in range(len(seeds))]
+        if rollout.draw == "passes" and not refill:  # a refill replaces tasks of the pass by any
+            once = in_passes(ids, config.run.seed, (step - 1) * len(seeds) // size, len(seeds) // size)
+            drawn = [once[i // size] for i in range(len(seeds))]
         return [Job(seed, task_id) for seed, task_id in zip(seeds, drawn, strict=True)]
     kept = set(ids)
     pools = {family: [i for i in members if i in kept] for family, members in worker.families.items()}
@@ -53,6 +67,19 @@ def jobs_of(config: Config, worker: RolloutWorker, step: int, refill: int = 0) -
         derived_seed(*key, "strata"),
     )
     return [Job(seed, tasks[i // size]) for i, seed in enumerate(seeds)]
+
+
+def in_passes(ids: Sequence[str], seed: int, first: int, count: int) -> list[str]:
+    """``count`` draws after the ``first`` ones of a sequence with all ``ids`` before any comes again."""
+    orders: dict[int, list[str]] = {}
+    drawn = []
+    for number in range(first, first + count):
+        whole, at = divmod(number, len(ids))
+        if whole not in orders:
+            orders[whole] = list(ids)
+            random.Random(derived_seed(seed, "pass", whole)).shuffle(orders[whole])
+        drawn.append(orders[whole][at])
+    return drawn
 
 
 def stratified(

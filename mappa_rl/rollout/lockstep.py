@@ -11,11 +11,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
-
-import gymnasium as gym
 
 from mappa_rl.engines.base import Generation
+from mappa_rl.environments.base import MakeEnv
 from mappa_rl.rollout.env_pool import EnvPool, PooledWorker
 from mappa_rl.rollout.episode_runner import EpisodeRunner
 from mappa_rl.rollout.policies import Policies
@@ -46,7 +44,7 @@ class LockstepRollout(PooledWorker):
 
     def __init__(
         self,
-        make_env: Callable[[], gym.Env[Any, str]],
+        make_env: MakeEnv,
         policies: Policies,
         *,
         in_flight: int,

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from mappa_env.json_and_yaml import read_json
 from mappa_env.types import Trajectory
 from mappa_rl.atomic import write_text
 from mappa_rl.config import Config
@@ -110,7 +111,7 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
     rows = []
     for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is cut short
         try:
-            row = json.loads(line)
+            row = read_json(line)
         except ValueError as error:
             raise RunError(f"{path}, line {number} is not JSON ({error}): remove it to continue.") from None
         if not isinstance(row, dict) or not isinstance(row.get("step"), int):

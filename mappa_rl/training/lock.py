@@ -14,6 +14,20 @@ from mappa_rl.config.run_folder import LOCK
 from mappa_rl.errors import RunError
 
 
+def holder(out: Path) -> str:
+    """Which process works on the run in ``out``; empty if none does."""
+    try:
+        file = (out / LOCK).open(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return file.read().strip() or "another process"
+        return ""
+
+
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Hold the folder of a run inside the block. The lock ends with the process, however that ends.

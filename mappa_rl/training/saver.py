@@ -19,7 +19,7 @@ class Saver:
     """
 
     def __init__(self, checkpoints: Checkpoints, parts: Parts, state: State) -> None:
-        self._checkpoints, self._state_of, self._processes = checkpoints, state, parts.processes
+        self._checkpoints, self._state_of, self._parts = checkpoints, state, parts
         self._learners = parts.learners
         self._tokenizers = {name: policy.chat.tokenizer for name, policy in parts.policies.items()}
 
@@ -56,7 +56,7 @@ class Saver:
 
     def rescue(self) -> str:
         """After an interruption or a failure save what can be saved; returns what was done, in words."""
-        if not self._is_saved and not (self._processes.idle and self._count() == self._updates):
+        if not self._is_saved and not (self._parts.idle and self._count() == self._updates):
             latest = self._checkpoints.latest()
             kept = f"{latest.name} is the last checkpoint" if latest else "there is no checkpoint yet"
             return f"the update under way was not completed; {kept}"

@@ -13,16 +13,15 @@ from mappa_env.types import Trajectory
 from mappa_rl.algos import Advantages, Algorithm, CriticAlgorithm
 from mappa_rl.algos.aggregation import shares_of
 from mappa_rl.algos.filters import choose
-from mappa_rl.algos.importance import apply_importance_weights, in_the_update
+from mappa_rl.algos.importance import ImportanceWeighted, apply_importance_weights, in_the_update
 from mappa_rl.coach.bias import CoachBias
 from mappa_rl.coach.corrections import corrected_action_stats, corrected_turns, demonstrations
 from mappa_rl.config import Config
+from mappa_rl.crews.side_by_side import side_by_side
 from mappa_rl.errors import ConfigError
 from mappa_rl.learner.batch import Batch
 from mappa_rl.learner.critic import ValueLoss, ValueTargets
-from mappa_rl.learner.learner import Learner
 from mappa_rl.learner.losses import Objective
-from mappa_rl.learner.parallel import SharedLearner
 from mappa_rl.learner.samples import training_samples
 from mappa_rl.rollout.batches import Batches
 from mappa_rl.rollout.metrics import check_masked, coach_troubles, rollout_stats, service_stats
@@ -107,31 +106,45 @@ def learn(
     ``weighed``: see ``Listeners``. Returns metrics named ``<stat>/<policy>``. Raises ConfigError for an
     algorithm that breaks its contract.
     """
-    values: dict[str, float] = {}
     algo, weighs = config.algo, in_the_update(config)
     objective = Objective(algo, weighs)
     corrected_actions = demonstrations(recorded.corrected, config.sft.corrections_coef)
-    for policy, all_samples in training_samples(parts.policies.map, recorded.rollouts).items():
-        learner = parts.learners[policy]
-        samples, filter_stats = choose(all_samples, algo, config.rollout)
+    gathered = training_samples(parts.policies.map, recorded.rollouts)
+    chosen = {policy: choose(samples, algo, config.rollout) for policy, samples in gathered.items()}
+    learners = {policy: parts.learners[policy] for policy in chosen}
+
+    def score(policy: str) -> _Scored:
+        samples, _ = chosen[policy]
         reference = parts.references[policy].logprobs(samples) if parts.references else None
-        weighted = apply_importance_weights(samples, None if weighs else learner, algo)
-        found, value_targets = _advantages(parts.algorithm, learner, weighted.samples, reference)
+        weighted = apply_importance_weights(samples, None if weighs else learners[policy], algo)
+        critic = isinstance(parts.algorithm, CriticAlgorithm)
+        return _Scored(reference, weighted, learners[policy].values(weighted.samples) if critic else None)
+
+    scored = side_by_side(learners, score)
+    batches: dict[str, Batch] = {}
+    values: dict[str, dict[str, float]] = {}
+    for policy, (samples, filter_stats) in chosen.items():
+        reference, weighted, _ = scored[policy]
+        found, value_targets = _advantages(parts.algorithm, scored[policy])
         advantages = weighted.weigh(found.advantages)
         if weighed is not None:
             weighed(samples, found, advantages)
         shares = shares_of(algo.aggregation, samples, found.weights, config.rollout.max_new_tokens)
-        batch = Batch(weighted.samples, advantages, found.weights, reference, value_targets, shares)
-        update_stats = learner.step(batch, objective, corrected_actions.get(policy))
-        stats = {
+        batches[policy] = Batch(weighted.samples, advantages, found.weights, reference, value_targets, shares)
+        values[policy] = {
             **filter_stats,
             **{name: value for name, value in found.stats.items() if name != "reward"},
             **advantage_stats(advantages, found.weights),
-            **update_stats,
-            **weighted.stats,
         }
-        values |= {f"{name}/{policy}": value for name, value in stats.items()}
-    return values
+    steps = side_by_side(
+        learners,
+        lambda policy: learners[policy].step(batches[policy], objective, corrected_actions.get(policy)),
+    )
+    return {
+        f"{name}/{policy}": value
+        for policy in learners
+        for name, value in (values[policy] | steps[policy] | scored[policy].weighted.stats).items()
+    }
 
 
 def note_coach(collected: Collected, step: int, progress: Progress) -> None:
@@ -147,23 +160,25 @@ def _note_masked(collected: Collected, step: int, progress: Progress) -> None:
         progress.note(f"step {step}: masked {count} of {len(collected.rollouts)} episodes: {reason}")
 
 
-def _advantages(
-    algorithm: Algorithm,
-    learner: Learner | SharedLearner,
-    samples: Sequence[Sample],
-    reference: Sequence[Floats] | None,
-) -> tuple[Advantages, ValueTargets | None]:
+class _Scored(NamedTuple):
+    """What a policy's models say of its samples before the update; ``values``: the critic's."""
+
+    reference: list[Floats] | None
+    weighted: ImportanceWeighted
+    values: list[Floats] | None
+
+
+def _advantages(algorithm: Algorithm, scored: _Scored) -> tuple[Advantages, ValueTargets | None]:
     """The algorithm's advantages, and for a critic what its values should become."""
-    if not isinstance(algorithm, CriticAlgorithm):
+    reference, samples, values = scored.reference, scored.weighted.samples, scored.values
+    if values is None or not isinstance(algorithm, CriticAlgorithm):
         return algorithm.token_advantages(samples, reference), None
-    values = learner.values(samples)
     found = algorithm.token_advantages(samples, reference, values)
     if found.returns is None:
         raise ConfigError(
             f"{type(algorithm).__name__} has a critic, so its token_advantages() must set returns."
         )
-    loss = ValueLoss(algorithm.vf_coef, algorithm.value_clip)
-    return found, ValueTargets(values, found.returns, loss)
+    return found, ValueTargets(values, found.returns, ValueLoss(algorithm.vf_coef, algorithm.value_clip))
 
 
 def advantage_stats(advantages: Sequence[Floats], weights: Sequence[Floats]) -> dict[str, float]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from mappa_rl.cluster.session import joined
 from mappa_rl.coach.bias import CoachBias
 from mappa_rl.coach.bias_state import BiasState
 from mappa_rl.coach.files import with_coach_files
+from mappa_rl.coach.service import coach_served
 from mappa_rl.config import Config
 from mappa_rl.config.environment import env_card
 from mappa_rl.evaluation.faults import demonstrated_faults
@@ -21,7 +23,7 @@ from mappa_rl.memory import give_back
 from mappa_rl.rollout.batches import batches_of
 from mappa_rl.telemetry.progress import Progress
 from mappa_rl.telemetry.sinks import sinks_of
-from mappa_rl.training.build import assemble, make_worker
+from mappa_rl.training.build import assemble, make_worker, workers_elsewhere
 from mappa_rl.training.folder import adopt
 from mappa_rl.training.lock import locked
 from mappa_rl.training.loop import Loop
@@ -51,9 +53,9 @@ def train(
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     title = f"{config.env.id}, seed {config.run.seed}"
     caller = nullcontext(stopping) if stopping else Stopping()
-    with locked(out), caller as stopping:
+    with locked(out), caller as stopping, joined(config.cluster, out), ExitStack() as held:
         with Progress(title) as progress:
-            config = with_coach_files(adopt(config, out), out)
+            config = held.enter_context(coach_served(with_coach_files(adopt(config, out), out)))
             folder = starting_model(config, out, progress)
             give_back()  # what it trained with: policies and engines now take theirs
             parts = assemble(config, folder)
@@ -62,14 +64,15 @@ def train(
             )
             watch = progress.watch
             with (
-                parts.processes,
+                parts,
                 closing(parts.policies),
                 make_worker(config, parts.policies, "train", watch) as training,
                 make_worker(config, parts.policies, "train", watch, judged=False) as calibrating,
                 make_worker(config, parts.policies, "eval", watch) as judged,
                 make_worker(config, parts.policies, "eval", watch, judged=False) as plain,
+                workers_elsewhere(config, parts.policies, watch) as also,
             ):
-                evaluation = HeldOut(config, out, progress, judged, plain)
+                evaluation = HeldOut(config, out, progress, judged, plain, also)
                 evaluation.calibrate(calibrating)
                 evaluation.measure("before", evaluation.temperatures, trace=True)
                 state = checkpoints.load(parts.learners) if resume and checkpoints.latest() else {}

@@ -23,7 +23,7 @@ from mappa_rl.training.preflight.model import (
     model_problems,
     placement_problems,
 )
-from mappa_rl.training.preflight.packages import missing_packages, tracking_problems
+from mappa_rl.training.preflight.packages import cluster_problems, missing_packages, tracking_problems
 from mappa_rl.training.preflight.problem import Problem
 from mappa_rl.training.preflight.resources import footprint, process_problems, resource_problems
 from mappa_rl.training.preflight.team import policy_map, team_problems
@@ -57,7 +57,7 @@ def find_problems(
         probe: Make one call to the coach's server where the coach is a model.
     """
     packages = missing_packages()
-    found = [*packages, *tracking_problems(config)]
+    found = [*packages, *tracking_problems(config), *cluster_problems(config)]
     card = find_card_or_none(config)
     learning: list[Problem] = []
     if purpose != "evaluate":
@@ -68,7 +68,6 @@ def find_problems(
     elif not packages:
         found += engine_problems(config) + gpu_problems(config)
         found += model_problems(config, card) if purpose != "evaluate" else []
-        found += placement_problems(config) if purpose == "train" else []
     environment = environment_problems(config, card, plays=purpose != "replay")
     found += environment + shaping_problems(config, shapings)
     if card is None:
@@ -77,6 +76,8 @@ def find_problems(
     if purpose != "replay":
         found += coach_problems(config, card, probe and not environment)
     policies, shape = policy_map(config, card), None if packages else known_shape(config)
+    if policies is not None and purpose == "train" and not packages:
+        found += placement_problems(config, policies)
     plans = purpose in ("train", "replay") and not learning  # what cannot be made needs no memory
     if plans and policies is not None and shape is not None:
         need = footprint(config, shape, policies, plays=purpose == "train")

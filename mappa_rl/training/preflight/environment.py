@@ -14,8 +14,8 @@ from mappa_env.errors import MappaError
 from mappa_env.shaping import make_shaping
 from mappa_env.types import Evidence
 from mappa_rl.config import Config
-from mappa_rl.config.environment import env_card, make_env
-from mappa_rl.rollout.jobs import validation_tasks
+from mappa_rl.config.environment import config_on, env_card, make_env
+from mappa_rl.rollout.jobs import training_tasks
 from mappa_rl.training.preflight.problem import Problem, problems_of
 
 SPLITS: tuple[Literal["train", "eval"], ...] = ("train", "eval")
@@ -47,6 +47,8 @@ def environment_problems(config: Config, card: Card | None, plays: bool = True) 
         for problem in problems_of(f"environment ({split})", lambda s=split: _make(config, s)):  # type: ignore[misc]
             if problem.message not in {known.message for known in found}:
                 found.append(problem)
+    for env in config.eval.also:
+        found += problems_of(f"eval.also.{env}", lambda e=env: _make(config_on(config, e, named=e), "eval"))  # type: ignore[misc]
     if found:
         return found
     for length in card.lengths:
@@ -85,4 +87,4 @@ def evidence_of(config: Config, length: str) -> list[Evidence]:
 def _make(config: Config, split: Literal["train", "eval"]) -> None:
     with closing(make_env(config.env.id, **(config.env.options(split) | {"coach": "off"}))) as env:
         if split == "train":
-            validation_tasks(config, team_env(env).task_ids)
+            training_tasks(config, team_env(env).task_ids)

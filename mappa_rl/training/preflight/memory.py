@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from mappa_rl.config import Config
+from mappa_rl.crews.roster import crews_of
 from mappa_rl.distributed import REDUCE_BUCKET
 from mappa_rl.engines.hf.queue import HF_MAX_BATCH
 from mappa_rl.engines.weights.base import MOST_TRANSFERS
@@ -84,23 +85,31 @@ def estimate(
     *,
     processes: int,
     device: str = "cuda",
-    engine_bytes: int = 0,
-    generates: bool = True,
+    engine_bytes: int | None = 0,
+    crew: int = 0,
 ) -> Memory:
-    """The memory of one of ``processes``, each with a GPU of its own where ``device`` is ``cuda``.
+    """The memory of one of ``processes`` of a ``crew``, with a GPU each where ``device`` is ``cuda``.
+
+    In crew 0 it is that of the process that plays, which holds the weights of all policies.
 
     ``engine_bytes``: what engines apart from the learner take on the same GPU, their weights included (for
-    vLLM its fraction of the GPU's memory); 0: the hf engine, which uses the learner's weights. With
-    ``engine.sleep`` they give it back while the learner learns. ``generates`` False: engines are elsewhere.
+    vLLM its fraction of the GPU's memory); 0: the hf engine, which uses the learner's weights; None: engines
+    are elsewhere. With ``engine.sleep`` they give it back while the learner learns.
     """
     optim = config.optim
     w = 2 if optim.dtype == "bf16" else 4
     adapters, stage = policies.lora, optim.zero_stage
     trained = adapter_parameters(shape, config.lora) if adapters else shape.parameters
-    count, learning = len(policies.names), len(policies.trainable)
+    roster = crews_of(config.placement.crews, policies)
+    count, learning = len(policies.names), list(roster.values()).count(crew)
     parts = processes if stage == 3 else 1
-    weights = w * (shape.parameters + count * trained) if adapters else learning * w * trained // parts
-    kept = not adapters and (compares(config) or learning < count)
+    untrained = count - len(roster) if crew == 0 else 0
+    copies = len(roster) - learning if crew == 0 else 0
+    if adapters:
+        weights = w * (shape.parameters + (learning + copies + untrained) * trained)
+    else:
+        weights = w * trained * copies + learning * w * trained // parts
+    kept = not adapters and ((compares(config) and learning > 0) or untrained > 0)
     reference = w * shape.parameters if kept else 0
     optimizer = learning * (12 if stage else 8) * trained // (processes if stage else 1)
     gradients = w * -(-trained // (processes if stage >= 2 else 1))
@@ -108,7 +117,7 @@ def estimate(
     # DeepSpeed moves weights into buffers of its own; a CPU's heap keeps what each policy leaves behind.
     left = w * trained * (learning if device == "cpu" else 1)
     moved = {0: 0, 3: learning * gradients + weights}.get(stage, left)
-    sent = w * shape.parameters if config.engine.name == "vllm" and not adapters else 0
+    sent = w * shape.parameters if config.engine.name == "vllm" and not adapters and crew == 0 else 0
     return Memory(
         weights=weights,
         reference=reference,
@@ -118,13 +127,13 @@ def estimate(
         activations=activations(config, shape, w, adapters),
         logits=logits(config, shape, w, adapters, device),
         fragments=fragments(config, shape, w, adapters) if device == "cpu" else 0,
-        generation=(engine_bytes or generation(config, shape, w)) if generates else 0,
+        generation=0 if engine_bytes is None else engine_bytes or generation(config, shape, w),
         transfer=sent // (MOST_TRANSFERS // 2 - 1),
         start=weights + reference + masters + moved,
         merging=w * shape.parameters if adapters and learning else 0,
         host=(optimizer if optim.offload else 0)
         + (config.engine.replicas * count * sent if device == "cuda" else 0),
-        apart=engine_bytes > 0 and not config.engine.sleep,
+        apart=bool(engine_bytes) and not config.engine.sleep,
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mappa_rl.config import Config
+from mappa_rl.crews.roster import crews_of
 from mappa_rl.disk import free_disk
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import Shape
@@ -26,8 +29,9 @@ MEMORY_FILE = Path("/proc/meminfo")
 class Footprint:
     """What one run takes. ``on_gpu``: ``memory`` is that of each GPU; ``shared``: vLLM runs on it too.
 
-    ``memory``: of each of ``processes``, from when the policies start. ``warm``: bytes of the warm start in
-    the first process, before that. ``engines``: bytes of vLLM's processes on a CPU.
+    ``memory``: of each of the ``processes`` of crew 0, from when the policies start; ``crews``: of each of as
+    many processes of every other crew. ``warm``: bytes of the warm start in the first process, before that.
+    ``engines``: bytes of vLLM's processes on a CPU.
     """
 
     memory: Memory
@@ -39,47 +43,51 @@ class Footprint:
     """Bytes of one checkpoint, and of all that are there at once."""
     on_gpu: bool
     shared: bool
+    crews: Sequence[Memory] = ()
 
     @property
     def peak(self) -> int:
         """The most that one process takes, of its GPU if it has one, its libraries aside."""
-        return max(self.memory.peak, self.warm)
+        return max(self.memory.peak, self.warm, *(crew.peak for crew in self.crews))
 
     @property
     def main(self) -> int:
         """The most main memory that all processes of the run take together."""
+        crews = [self.memory, *self.crews]
+        libraries = self.processes * len(crews) * PROCESS + HELPERS
+        host = self.processes * sum(crew.host for crew in crews)
         if self.on_gpu:
-            return self.processes * (PROCESS + self.memory.host) + HELPERS
-        later = self.processes * (self.memory.peak + self.memory.host) + self.engines
-        return self.processes * PROCESS + HELPERS + max(self.warm, later)
+            return libraries + host
+        later = host + self.processes * sum(crew.peak for crew in crews) + self.engines
+        return libraries + max(self.warm, later)
 
 
-def footprint(config: Config, shape: Shape, policies: PolicyMap, *, plays: bool = True) -> Footprint:
+def footprint(
+    config: Config, shape: Shape, policies: PolicyMap, *, plays: bool = True, gpu: int | None = None
+) -> Footprint:
     """The memory of each process, with a GPU of its own where the model is large, and the run's disk.
 
-    ``plays`` False: nothing is generated.
+    ``plays`` False: nothing is generated. ``gpu``: bytes of each GPU where the run is to be on others than
+    those of this machine, whatever the size of its model.
     """
     # Not at the top: torch, which it needs, costs commands two seconds.
     from mappa_rl.training.preflight.memory import checkpoint_bytes, engine_bytes, estimate, warm_start_bytes
 
-    on_gpu, engine = shape.parameters >= LARGE, config.engine
+    on_gpu, engine = gpu is not None or shape.parameters >= LARGE, config.engine
     device = "cuda" if on_gpu else "cpu"
-    shared = plays and on_gpu and engine.name == "vllm" and not engine.devices
-    memory = estimate(
-        config,
-        shape,
-        policies,
-        processes=config.run.processes,
-        device=device,
-        engine_bytes=int(engine.memory_fraction * _gpu_bytes()) if shared else 0,
-        generates=plays and (shared or engine.name == "hf"),
-    )
+    near = config.cluster.name == "local" and not engine.devices
+    shared = plays and on_gpu and engine.name == "vllm" and near
+    each = partial(estimate, config, shape, policies, processes=config.run.processes, device=device)
+    elsewhere = None if not plays or engine.name == "vllm" else 0
+    memory = each(engine_bytes=int(engine.memory_fraction * (gpu or gpu_bytes())) if shared else elsewhere)
+    others = sorted({*crews_of(config.placement.crews, policies).values()} - {0})
+    crews = [each(engine_bytes=None, crew=crew) for crew in others]
     one, most = checkpoint_bytes(config, shape, policies), config.run.checkpoints_mb * MB
     disk = one * (config.run.keep_checkpoints + 1)
     engines = engine_bytes(config, shape, policies) if plays and not on_gpu else 0
     warm = warm_start_bytes(config, shape, device) if plays else 0
     return Footprint(
-        memory, config.run.processes, warm, engines, one, min(disk, most or disk), on_gpu, shared
+        memory, config.run.processes, warm, engines, one, min(disk, most or disk), on_gpu, shared, crews
     )
 
 
@@ -162,7 +170,8 @@ def gigabytes(size: int) -> str:
     return f"{size / 1e9:,.1f}" if size >= 1e8 else f"{size / 1e9:.3f}"
 
 
-def _gpu_bytes() -> int:
+def gpu_bytes() -> int:
+    """Bytes of a GPU: the first one, or ``ASSUMED_GPU`` without one."""
     import torch
 
     return torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else ASSUMED_GPU

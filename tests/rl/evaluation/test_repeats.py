@@ -121,13 +121,21 @@ def test_captions_say_what_is_shown() -> None:
     assert "pass@k" in REPEATS_CAPTION
 
 
+def test_a_majority_goes_by_value() -> None:
+    boxes = ["0.5", "0.5", r"\frac12", "1/2", r"\dfrac12", "3", "3"]
+    actions = [[recorded("verifier_0", action=rf"\boxed{{{box}}}")] for box in boxes]
+    votes = [(MathGrader().answer(each), box != "3") for each, box in zip(actions, boxes, strict=True)]
+    assert majority(votes) == (1.0, False)
+
+
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
         (r"\boxed{14}", "14"),
         (r"first \boxed{3}, then \boxed{ 014. }", "14"),
         (r"\boxed{1{,}292}", "1292"),
-        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        (r"\boxed{\frac{1}{2}}", "1/2"),
+        (r"\boxed{0.5}", "1/2"),
         (r"<think>\boxed{3}</think> I do not know", None),
         (r"<think>\boxed{3}", None),
         ("14", None),

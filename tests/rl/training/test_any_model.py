@@ -21,6 +21,7 @@ AGENTS = ("solver_0", "coder_0", "verifier_0")
 SMALL = [
     "rollout.episodes_per_step=4",
     "rollout.max_new_tokens=8",
+    "algo.overlong_buffer=4",
     f"env.coach={HERE / 'length_coach.py'}:LengthCoach",
     "env.sandbox=calculator",
     "eval.episodes=2",
@@ -106,7 +107,10 @@ def test_a_model_for_shorter_texts_is_refused_before_a_run(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("recipe", "processes"), [("smollm2", 1), ("smollm2_lora", 1), ("smollm2_lora", 2)])
+@pytest.mark.parametrize(
+    ("recipe", "processes"),
+    [("smollm2", 1), pytest.param("smollm2_lora", 1, marks=pytest.mark.large), ("smollm2_lora", 2)],
+)
 def test_a_recipe_warms_up_learns_stops_resumes_is_evaluated_and_plays(
     recipe: str, processes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -87,11 +87,20 @@ def test_replicas_share_the_episodes_and_get_the_weights(
 @pytest.mark.parametrize(
     "overrides",
     [
-        ["policies.map={solver_0: solver, coder_0: maker, verifier_0: maker}", "optim.zero_stage=3"],
-        ["policies.map=shared", "optim.zero_stage=2", "engine.tensor_parallel=2"],
-        ["policies.map=shared", "optim.zero_stage=3", "engine.replicas=2"],
+        pytest.param(
+            ["policies.map={solver_0: solver, coder_0: maker, verifier_0: maker}", "optim.zero_stage=3"],
+            id="two engines, weights in parts",
+            marks=pytest.mark.large,
+        ),
+        pytest.param(
+            ["policies.map=shared", "optim.zero_stage=2", "engine.tensor_parallel=2"],
+            id="one engine of two workers",
+        ),
+        pytest.param(
+            ["policies.map=shared", "optim.zero_stage=3", "engine.replicas=2"],
+            id="two replicas, weights in parts",
+        ),
     ],
-    ids=["two engines, weights in parts", "one engine of two workers", "two replicas, weights in parts"],
 )
 def test_two_processes_train_what_vllm_plays(overrides: list[str], tmp_path: Path) -> None:
     """Under a launcher, whose variables engines must not see; the weights that arrive are the learner's."""
@@ -167,7 +176,7 @@ def test_without_vllm_a_run_says_what_to_install(tmp_path: Path) -> None:
 
 @needs_vllm
 @pytest.mark.slow
-@pytest.mark.parametrize("refills", [False, True])
+@pytest.mark.parametrize("refills", [pytest.param(False, marks=pytest.mark.large), True])
 def test_adapters_on_two_models_with_the_options_of_papers(refills: bool, tmp_path: Path) -> None:
     """One server for each base; sampler and learner agree for both tokenizers, also after updates.
 

@@ -23,6 +23,7 @@ from mappa_rl.errors import RunError
 from mappa_rl.learner.checkpoint import Checkpoints
 from mappa_rl.learner.parallel import Processes
 from mappa_rl.telemetry.sinks import read_metrics
+from mappa_rl.training.build import Parts
 from mappa_rl.training.lock import locked
 from mappa_rl.training.saver import Saver
 from mappa_rl.training.stopping import SIGNALS, Stopping, Terminated
@@ -214,7 +215,7 @@ def test_a_score_survives_an_interrupted_checkpoint_and_any_numbers_are_metrics(
             if len(self.calls) == 1:
                 raise KeyboardInterrupt
 
-    parts: Any = SimpleNamespace(processes=SimpleNamespace(idle=True), learners={}, policies={})
+    parts: Any = SimpleNamespace(idle=True, learners={}, policies={})
     checkpoints: Any = Checkpoints()
     saver = Saver(checkpoints, parts, dict)
     saver.mark(2, {"x": np.float32(1.5)})
@@ -227,7 +228,8 @@ def test_a_score_survives_an_interrupted_checkpoint_and_any_numbers_are_metrics(
 
 def test_an_interruption_while_processes_share_weights_leaves_nothing_to_save(tmp_path: Path) -> None:
     processes = Processes({})
-    parts: Any = SimpleNamespace(processes=processes, learners={}, policies={})
+    none: Any = {}
+    parts = Parts(none, {}, {}, none, processes)
     saver = Saver(Checkpoints(tmp_path, keep=1), parts, dict)
     saver.mark(3)
     with processes.gathering("p"):

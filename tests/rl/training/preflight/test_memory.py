@@ -23,6 +23,7 @@ from mappa_rl.training.preflight.resources import footprint
 from mappa_rl.types import Sample, Span
 from memory_layouts import LAYOUTS, config_of, estimated, measure, save_models
 
+QUICK = ("shared", "lora", "two processes, ZeRO 3")
 ONE = PolicyMap.from_spec("shared", ["a_0"])
 SIZES = [
     "model.vocab_size=320",
@@ -152,7 +153,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "layout",
+    [each if each in QUICK else pytest.param(each, marks=pytest.mark.large) for each in LAYOUTS],
+)
 def test_the_peak_of_real_processes_is_near_the_estimate(layout: str, models: tuple[Path, Path]) -> None:
     """Within 10 % on a quiet machine (benchmarks/memory_estimate.py); the heap's fragments vary."""
     found, wanted = measure(layout, models), estimated(config_of(layout))

@@ -11,10 +11,20 @@ import pytest
 import torch
 
 from mappa_rl.config import load_config
+from mappa_rl.config.environment import env_card
 from mappa_rl.errors import ConfigError
 from mappa_rl.training.preflight.model import placement_problems
+from mappa_rl.training.preflight.problem import Problem
+from mappa_rl.training.preflight.team import policy_map
 
 VLLM = "engine.name=vllm"
+
+
+def problems(*overrides: str) -> list[Problem]:
+    config = load_config("demo", overrides)
+    policies = policy_map(config, env_card(config.env.id))
+    assert policies is not None
+    return placement_problems(config, policies)
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +43,12 @@ def _eight_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         [VLLM, "run.processes=6", "engine.devices=[6, 7]", "engine.tensor_parallel=2"],
         [VLLM, "run.processes=8", "policies.map=lora"],
         ["run.processes=8"],
+        ["run.processes=2", "placement.crews=apart"],
+        [VLLM, "run.processes=2", "placement.crews=apart", "engine.devices=[6]"],
     ],
 )
 def test_placements_that_work(overrides: list[str]) -> None:
-    assert placement_problems(load_config("demo", overrides)) == []
+    assert problems(*overrides) == []
 
 
 @pytest.mark.parametrize(
@@ -53,11 +65,20 @@ def test_placements_that_work(overrides: list[str]) -> None:
         (["engine.devices=[8]"], r"names GPU 8, but there are only 0 to 7"),
         (["run.processes=9", "policies.map=lora"], r"this machine has 8: use run\.processes=8 or fewer"),
         (["run.processes=2"], r"\(CUDA IPC\) only of a learner of one process\. List GPUs from 2 on"),
+        (
+            ["run.processes=3", "placement.crews=apart", "policies.map=lora"],
+            r"run\.processes=3 in each of 3 crews needs a GPU for each process, but this machine has 8: "
+            r"use .*placement\.crews=together",
+        ),
+        (
+            ["run.processes=2", "placement.crews=apart", "engine.devices=[5]"],
+            r"both use GPU 5: run\.processes=2 in each of 3 crews takes the GPUs 0 to 5\. List GPUs from 6",
+        ),
         (["run.processes=2", "engine.sleep=true"], r"or use run\.processes=1 or policies\.map=lora"),
     ],
 )
 def test_placements_that_do_not_work_name_the_remedy(overrides: list[str], said: str) -> None:
-    (problem,) = placement_problems(load_config("demo", [VLLM, *overrides]))
+    (problem,) = problems(VLLM, *overrides)
     assert problem.concern == "engine"
     assert re.search(said, problem.message)
 

@@ -1,0 +1,81 @@
+"""The placement of a dry run: every policy trains and generates somewhere, in the estimated memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from mappa_rl.config import Config, load_config
+from mappa_rl.config.environment import env_card
+from mappa_rl.models.shape import Shape
+from mappa_rl.training.preflight.model import known_shape
+from mappa_rl.training.preflight.placement import Place, placement
+from mappa_rl.training.preflight.resources import Footprint, footprint
+from mappa_rl.training.preflight.team import policy_map
+
+
+def placed(config: Config) -> tuple[list[Place], Footprint]:
+    policies, shape = policy_map(config, env_card(config.env.id)), known_shape(config)
+    assert policies is not None
+    assert isinstance(shape, Shape)
+    need = footprint(config, shape, policies)
+    return list(placement(config, policies, need)), need
+
+
+def test_one_process_does_it_all() -> None:
+    (place,), need = placed(load_config("demo"))
+    assert (place.name, place.node) == ("process 0", "this")
+    assert place.trains == "solver_0, coder_0, verifier_0"
+    assert place.generates == "solver_0, coder_0, verifier_0 (hf)"
+    sizes = (place.start, place.generation, place.training)
+    assert max(size for size in sizes if size is not None) == need.peak
+
+
+@pytest.mark.parametrize("recipe", ["mathchat", "dsbench", "mathchat_lora"])
+def test_engines_of_their_own_hold_the_gpus_that_the_config_names(recipe: str) -> None:
+    config = load_config(recipe)
+    places, need = placed(config)
+    engines = [place for place in places if not place.trains]
+    assert len(engines) == (config.engine.replicas if config.engine.devices else 0)
+    assert all(str(device) in "".join(place.name for place in engines) for device in config.engine.devices)
+    generating = [place.generates for place in places if place.generates]
+    assert generating
+    assert all(len(set(text.split(" (")[0].split(", "))) == 3 for text in generating), "all three policies"
+    learners = [place for place in places if place.trains]
+    sizes = [size or 0 for each in learners for size in (each.start, each.generation, each.training)]
+    assert max(sizes) == need.peak
+
+
+def test_on_a_cluster_there_is_room_for_every_episode_in_flight() -> None:
+    config = load_config("demo", ["cluster=ray", "cluster.envs_per_worker=5", "cluster.env_node=cpus"])
+    places, _ = placed(config)
+    (environments,) = [place for place in places if place.name.startswith("environments")]
+    count, each = (
+        int(word) for word in environments.name.removeprefix("environments, at most ").split(" x ")
+    )
+    assert count * each >= config.rollout.episodes_per_step > (count - 1) * each
+    assert environments.node == "any with cpus (1 CPU each)"
+
+
+@pytest.mark.parametrize(("cluster", "node"), [("local", "this"), ("ray", "any")])
+def test_equal_processes_share_a_row(cluster: str, node: str) -> None:
+    places, _ = placed(load_config("demo", ["run.processes=4", f"cluster={cluster}"]))
+    assert [place.name for place in places[:2]] == ["process 0 (leads)", "processes 1 to 3, each"]
+    assert [place.node for place in places[:2]] == ["this", node]
+
+
+def test_every_crew_has_its_places() -> None:
+    together, _ = placed(load_config("demo", ["run.processes=2"]))
+    apart, need = placed(load_config("demo", ["run.processes=2", "placement.crews=apart"]))
+    assert [(place.name, place.trains) for place in apart] == [
+        ("process 0 (leads)", "solver_0"),
+        ("process 1", "solver_0"),
+        ("processes 2 to 3, each (crew 1)", "coder_0"),
+        ("processes 4 to 5, each (crew 2)", "verifier_0"),
+    ]
+    assert apart[0].generates == together[0].generates == "solver_0, coder_0, verifier_0 (hf)"
+    assert all(not place.generates for place in apart[1:])
+    assert max(size or 0 for place in apart for size in (place.start, place.training)) <= need.peak
+    assert apart[1].training is not None
+    assert together[1].training is not None
+    assert apart[1].training < together[1].training, "one policy's optimizer instead of three"
+    assert apart[2].training == apart[3].training
