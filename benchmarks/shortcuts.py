@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from mappa_env.data import load_tasks
 from mappa_env.data.tabular.baseline import MAX_ROWS
+from mappa_env.data.tabular.cells import filled, opened, targets_in
 from mappa_env.grading.formulas import ranks
 from mappa_env.grading.metrics import evaluate, higher_is_better, metric_named
 from mappa_env.grading.predictions import targets_of
@@ -76,9 +77,10 @@ def earned(task: Task) -> dict[str, float]:
     rng = np.random.default_rng(0)
     train, test = (table(task, name) for name in ("train.csv", "test.csv"))
     names, ids = targets_of(task), task.truth["id"]
-    train = train.dropna(subset=names)
+    train[names] = targets_in(task.files["train.csv"], names)
+    train = train[filled(train[names])]
     train = train.sample(min(len(train), MAX_ROWS), random_state=0).sort_index()
-    known = columns_of(task.metric, train[names].astype(str).to_numpy().tolist())
+    known = columns_of(task.metric, train[names].to_numpy().tolist())
     n = len(test)
     features = [name for name in test.columns if name in train.columns and name not in (ids, *names)]
     x, z = numeric(train, test, features)
@@ -101,8 +103,7 @@ def table(task: Task, name: str) -> Any:
     import pandas as pd
 
     content = task.files[name]
-    kinds = dict.fromkeys([*targets_of(task), task.truth["id"]], str)
-    return pd.read_csv(io.BytesIO(content) if isinstance(content, bytes) else content, dtype=kinds)
+    return pd.read_csv(opened(content), dtype={task.truth["id"]: str})
 
 
 def numeric(train: Any, test: Any, features: Sequence[str]) -> tuple[Any, Any]:

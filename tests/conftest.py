@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +17,18 @@ settings.register_profile("shared machine", suppress_health_check=[HealthCheck.t
 settings.load_profile("shared machine")
 
 
+LARGE = pytest.mark.skip(reason="minutes: `make test-all` runs it")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files with the most slow tests first: begun last, they would keep one worker busy alone."""
+    """Put the files with the most slow tests first: begun last, they would keep one worker busy alone.
+
+    Large tests are skipped unless MAPPA_TEST_LARGE is set.
+    """
+    if not os.environ.get("MAPPA_TEST_LARGE"):
+        for item in items:
+            if item.get_closest_marker("large"):
+                item.add_marker(LARGE)
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
 

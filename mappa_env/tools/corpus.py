@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mappa_env.errors import OptionError
+from mappa_env.json_and_yaml import read_json
 
 ENDINGS = (".txt", ".md", ".jsonl")
 MAX_BYTES = 64 << 20
@@ -71,7 +71,7 @@ def _documents(path: Path, name: str) -> Iterator[tuple[str, str, str]]:
 
 def _row(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = read_json(line)
     except ValueError as error:
         raise OptionError(f"{path} line {number} is not JSON: {error}") from None
     text = row.get("text", row.get("contents")) if isinstance(row, dict) else None

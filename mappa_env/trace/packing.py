@@ -7,7 +7,6 @@ so one episode can be read without the rest of the file. Any gzip program reads 
 from __future__ import annotations
 
 import gzip
-import json
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from mappa_env.errors import DataError
+from mappa_env.json_and_yaml import read_json
 from mappa_env.trace.jsonlines import head, to_json
 from mappa_env.trace.recorded import ActionSummary, Summary
 from mappa_env.trace.scanning import REFERENCE, Lines, Scan
@@ -149,7 +149,7 @@ def copied(source: BinaryIO, target: BinaryIO, size: int) -> None:
 
 def _read_index(data: Lines, at: int, end: int) -> Index:
     try:
-        row = json.loads(member(data, (at, end - at)))
+        row = read_json(member(data, (at, end - at)))
         index = Index(at, [(int(offset), int(length)) for offset, length in row["members"]])
         for number, *values, actions in row["episodes"]:
             named = dict(zip(_FIELDS, values, strict=True))

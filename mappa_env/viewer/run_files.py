@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from mappa_env.errors import DataError
+from mappa_env.json_and_yaml import read_json, read_yaml
 from mappa_env.viewer.page import REPORT
 
 METRICS, SUMMARY, CONFIG = "metrics.jsonl", "summary.json", "config.yaml"
@@ -29,7 +27,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
         return []
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
     try:
-        rows = [json.loads(line) for line in lines]
+        rows = [read_json(line) for line in lines]
     except ValueError as error:
         raise DataError(f"{path} has a line that is not JSON: {error}.") from None
     return [row for row in rows if isinstance(row, dict) and isinstance(row.get("step"), int)]
@@ -41,7 +39,7 @@ def phases(folder: Path) -> dict[str, float]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_bytes()).get("phases", {})
+        found = read_json(path.read_bytes()).get("phases", {})
     except (ValueError, AttributeError) as error:
         raise DataError(f"{path} is not the summary of a run: {error}.") from None
     return {str(name): float(spent) for name, spent in found.items() if isinstance(spent, (int, float))}
@@ -56,8 +54,8 @@ def report(folder: Path | None) -> Path | None:
 def env_id(folder: Path) -> str | None:
     """``env.id`` of the run: an id or a card's folder; None if its config names none."""
     try:
-        config = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        config = read_yaml((folder / CONFIG).read_bytes())
+    except (OSError, ValueError) as error:
         raise DataError(f"{folder / CONFIG} is not the config of a run: {error}.") from None
     env = config.get("env") if isinstance(config, dict) else None
     found = env.get("id") if isinstance(env, dict) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import threading
 from pathlib import Path
 
@@ -24,8 +23,6 @@ from mappa_env.types import Task
 
 DSBENCH, SPRINT = (read_card(envs_registry.ROOT / name) for name in ("dsbench", "dsbench_sprint"))
 MIB = 2**20
-
-large = pytest.mark.skipif(not os.environ.get("MAPPA_TEST_LARGE"), reason="minutes: `make test-all` runs it")
 
 
 def of_size(folder: Path, size: int, name: str = "train.csv") -> Task:
@@ -155,7 +152,7 @@ def test_a_test_table_is_read_in_parts(small: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # most of it reads and writes hundreds of megabytes
-@pytest.mark.parametrize("rows", [20_000, pytest.param(160_000, marks=large)])
+@pytest.mark.parametrize("rows", [20_000, pytest.param(160_000, marks=pytest.mark.large)])
 def test_the_expert_succeeds_on_large_tables(tmp_path: Path, rows: int) -> None:
     """160,000 rows and 200 columns: a table of 229 MB, as some competitions have."""
     root = written(tmp_path / "large", rows, 200, rows // 4)
