@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from mappa_env.coach.calls import may_open
 from mappa_env.types import ToolResult
 
 BLUNDERS = {"SyntaxError", "IndentationError", "TabError", "NameError", "ImportError", "ModuleNotFoundError"}
@@ -59,13 +60,15 @@ class Program(NamedTuple):
         return sum(self.uses(path) for path in set(paths))
 
     def uses(self, path: str, *, listed: bool = False) -> bool:
-        """Whether it opened ``path`` or asked for it; True if that went unobserved.
+        """Whether it opened ``path`` or asked for it; if that went unobserved, whether its code may have.
 
         ``listed``: to list its folder counts, too, which shows whether it is there.
         """
         opened = self.tool.opened
+        if opened is None:
+            return may_open(self.code)
         folder = f"{posixpath.dirname(path) or '.'}/"
-        return opened is None or path in opened or (listed and folder in opened)
+        return path in opened or (listed and folder in opened)
 
 
 def exception_of(tool: ToolResult) -> tuple[str, str]:

@@ -34,6 +34,9 @@ sys.exit(1)
     "no space": "raise OSError(28, 'No space left on device')",
     "an import that fails": "try:\n    import no_such_package\nexcept ImportError as e:\n    print(e)",
     "versions of packages": "import importlib.metadata as m\nprint([d.name for d in m.distributions()][:3])",
+    "imports what could": "import ctypes\nprint('X_test.pkl is missing')",
+    "imports what could, raises": "import ctypes, sys\nraise FileNotFoundError(2, 'none', 'X_test.pkl')",
+    "imports what could, fails": "import ctypes\ndef load():\n    1 / 0\nload()",
     "another folder": "import os\nprint(os.listdir('/tmp'), os.path.exists('/X_test.pkl'))",
 }
 HONEST = {

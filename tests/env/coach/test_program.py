@@ -33,7 +33,8 @@ def test_only_what_was_opened_counts(code: str, stderr: str) -> None:
 
 
 def test_what_nobody_observed_may_be_a_use() -> None:
-    assert Program("pass", ran()).uses("model.pkl")
+    assert Program("polars.read_parquet('X.parquet')", ran()).uses("model.pkl")
+    assert not Program("import polars\nprint('model.pkl')", ran()).uses("model.pkl")
 
 
 @pytest.mark.parametrize(
