@@ -20,7 +20,9 @@ def one() -> Found:
     return {name: measure(case, learner_of(case)) for name, case in CASES.items()}
 
 
-@pytest.fixture(scope="module", params=[2, 4], ids="{} processes".format)
+@pytest.fixture(
+    scope="module", params=[pytest.param(2, marks=pytest.mark.large), 4], ids="{} processes".format
+)
 def several(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
     out = tmp_path_factory.mktemp("several") / "found.json"
     program = [sys.executable, str(HELPERS / "dealt_updates.py"), str(out)]

@@ -24,14 +24,15 @@ SMALL = [
 
 
 @pytest.mark.slow
-def test_several_processes_train_what_one_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("counts", [(1, 2), pytest.param((1, 2, 4), marks=pytest.mark.large)])
+def test_several_processes_train_what_one_does(counts: tuple[int, ...], tmp_path: Path) -> None:
     """Sampling is the first process's, so the same episodes are played as long as the weights agree."""
     assert main(["train", "demo", *SMALL, "run.steps=0", f"out={tmp_path / 'start'}"]) == 0
     start = f"warmstart.path={tmp_path / 'start' / 'warmstart'}"
-    for count in (1, 2, 4):
+    for count in counts:
         out = [f"out={tmp_path / str(count)}", f"run.processes={count}"]
         assert main(["train", "demo", *SMALL, start, "run.steps=2", *out]) == 0
-    one, *several = (read_metrics(tmp_path / str(count)) for count in (1, 2, 4))
+    one, *several = (read_metrics(tmp_path / str(count)) for count in counts)
     for alone, shared in chain(*(zip(one, each, strict=True) for each in several)):
         assert alone.keys() == shared.keys()
         for name, value in alone.items():

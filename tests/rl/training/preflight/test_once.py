@@ -34,7 +34,7 @@ def calls_of_preflight(fake: FakeServer) -> int:
     [
         ["train", "demo", "--seeds", "0,1"],
         ["train", "demo", "run.processes=2"],
-        ["shape", "demo", "--shapings", "process,mixed"],
+        pytest.param(["shape", "demo", "--shapings", "process,mixed"], marks=pytest.mark.large),
     ],
     ids=["seeds", "processes", "shapings"],
 )
