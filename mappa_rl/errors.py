@@ -47,5 +47,9 @@ class LearnerError(MappaRLError, RuntimeError):
     """The learner cannot be built or cannot train on what it was given."""
 
 
+class CrewLost(LearnerError):
+    """A process of a crew has died."""
+
+
 class CheckpointError(MappaRLError, RuntimeError):
     """A checkpoint is missing or incomplete, or belongs to another run or format."""

@@ -36,20 +36,33 @@ def placed(actor: Any, what: str, wanted: Mapping[str, float], wait_s: float) ->
     except ActorLost:
         raise
     except ClusterError:
-        free = {name: size for name, size in ray.available_resources().items() if not _internal(name)}
+        error = unplaced(what, wanted, wait_s)
         ray.kill(actor)
-        raise ClusterError(
-            f"{what} was not placed within cluster.placement_s={wait_s:g}: it wants {_listed(wanted)}, free "
-            f"are {_listed(free)}. Add nodes, ask for less, or raise cluster.placement_s."
-        ) from None
+        raise error from None
     return actor
 
 
+def unplaced(what: str, wanted: Mapping[str, float], waited_s: float, count: int = 1) -> ClusterError:
+    """The error that says what ``count`` actors wanted, each, and what is free."""
+    free = {name: size for name, size in import_ray().available_resources().items() if not _internal(name)}
+    times = f"{count} x " if count > 1 else ""
+    return ClusterError(
+        f"{what} was not placed within cluster.placement_s={waited_s:g}: it wants {times}{_listed(wanted)}, "
+        f"free are {_listed(free)}. Add nodes, ask for less, or raise cluster.placement_s."
+    )
+
+
 def here() -> dict[str, Any]:
-    """Where the calling actor runs: its node, its address and its process."""
+    """Where the calling actor runs: its node, its address, its process, and the GPUs that it has, if any."""
     ray = import_ray()
-    node, address = ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address()
-    return {"node": node, "address": address, "pid": os.getpid()}
+    context = ray.get_runtime_context()
+    found = {
+        "node": context.get_node_id(),
+        "address": ray.util.get_node_ip_address(),
+        "pid": os.getpid(),
+    }
+    gpus = sorted(map(str, context.get_accelerator_ids().get("GPU", ())))
+    return found | ({"GPU": ",".join(gpus)} if gpus else {})
 
 
 def _internal(name: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,9 @@ from typing import Any
 
 from rich.console import Console
 
-from mappa_rl.cluster.actors import answer, placed
+from mappa_rl.cluster.actors import answer
+from mappa_rl.cluster.group import Group
+from mappa_rl.cluster.network import free_port, place_among
 from mappa_rl.cluster.session import NAMESPACE, connect
 from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.commands.console import say
@@ -23,8 +24,9 @@ from mappa_rl.commands.ending import end_tree
 from mappa_rl.config import Config
 from mappa_rl.errors import ActorLost, MappaRLError, RunError
 from mappa_rl.memory import is_out_of_memory
-from mappa_rl.training.follower import Follower, interface_of
+from mappa_rl.training.follower import Follower
 from mappa_rl.training.stopping import signal_of
+from mappa_rl.training.worker import LOST
 
 LEADER = (sys.executable, "-m", "mappa_rl.training.worker")
 _POLL_S = 0.5
@@ -33,7 +35,7 @@ _VERDICT_S = 20.0
 
 
 def lead(config: Config, out: Path, console: Console) -> None:
-    """Finish the run in ``out``, whose warm start is made, in ``run.processes`` processes.
+    """Finish the run in ``out``, whose warm start is made, in the processes of its crews.
 
     The leader is a child of this process; the others are actors. When an actor or its node dies, or a signal
     that nobody here has sent ends the leader, all of them start again from the last checkpoint: at most
@@ -58,26 +60,23 @@ def _attempt(config: Config, out: Path) -> str | None:
     """Start all processes and wait for them; returns which of them was lost, None if the run is finished."""
     ray, count = connect(config.cluster), config.run.processes
     address = ray.util.get_node_ip_address()
-    shared = {
-        "WORLD_SIZE": str(count),
-        "LOCAL_RANK": "0",
-        "MASTER_ADDR": address,
-        "MASTER_PORT": str(_free_port(address)),
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-    }
-    actors: list[Any] = []
+    meet = (address, free_port(address))
+    room: Group | None = None
     process: subprocess.Popen[bytes] | None = None
+    following: list[Any] = []
     try:
-        actors += [_placed(config, rank) for rank in range(1, count)]
-        following = [
-            actor.follow.remote(out.resolve(), {**shared, "RANK": str(rank)})
-            for rank, actor in enumerate(actors, 1)
-        ]
+        if count > 1:
+            room = _room(config)
+            actors = room.start(Follower, lambda number: f"learner-{number + 1}", max_concurrency=2)
+            following = [
+                actor.follow.remote(out.resolve(), rank, meet) for rank, actor in enumerate(actors, 1)
+            ]
         context = ray.get_runtime_context()
-        own = {"RAY_ADDRESS": context.gcs_address, NAMESPACE: context.namespace, "RANK": "0"}
-        if name := interface_of(address):
-            own["GLOO_SOCKET_IFNAME"] = name
-        process = subprocess.Popen([*LEADER, str(out)], env={**os.environ, **shared, **own}, process_group=0)
+        own = {"RAY_ADDRESS": context.gcs_address, NAMESPACE: context.namespace}
+        own |= place_among(0, count, meet, address)
+        if count > 1:
+            own["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
+        process = subprocess.Popen([*LEADER, str(out)], env={**os.environ, **own}, process_group=0)
         return _watched(process, following, out)
     except ActorLost as lost:  # before it was placed
         return str(lost)
@@ -88,28 +87,18 @@ def _attempt(config: Config, out: Path) -> str | None:
     finally:
         if process is not None and process.poll() is None:
             end_tree(process, None)
-        for actor in actors:
-            ray.kill(actor)
+        if room is not None:
+            room.close()
 
 
-def _placed(config: Config, rank: int) -> Any:
+def _room(config: Config) -> Group:
+    """Room for the learner's processes but the one that leads."""
     import torch
 
-    cluster, ray = config.cluster, connect(config.cluster)
-    gpus = 1.0 if torch.cuda.is_available() else 0.0
-    name, wanted = f"learner-{rank}", {"CPU": cluster.learner_cpus, **({"GPU": gpus} if gpus else {})}
-    actor = (
-        ray.remote(Follower)
-        .options(
-            name=name,
-            num_cpus=cluster.learner_cpus,
-            num_gpus=gpus,
-            scheduling_strategy="SPREAD",
-            max_concurrency=2,
-        )
-        .remote()
-    )
-    return placed(actor, name, wanted, cluster.placement_s)
+    count, each = config.run.processes - 1, {"CPU": config.cluster.learner_cpus}
+    if torch.cuda.is_available():
+        each["GPU"] = 1.0
+    return Group(f"learner-{f'1 to {count}' if count > 1 else 1}", count, each, config.cluster.placement_s)
 
 
 def _watched(process: subprocess.Popen[bytes], following: Sequence[Any], out: Path) -> str | None:
@@ -140,6 +129,8 @@ def _watched(process: subprocess.Popen[bytes], following: Sequence[Any], out: Pa
             return None
         if code is not None and code < 0:
             return f"the process that leads was ended by signal {-code}"
+        if code == LOST:
+            return "the process that leads has lost a crew"
         if code is not None or failure:
             until = min(until, time.monotonic() + _VERDICT_S)
         if time.monotonic() >= until or (code is not None and not left):
@@ -151,9 +142,3 @@ def _watched(process: subprocess.Popen[bytes], following: Sequence[Any], out: Pa
     raise RunError(
         f"{who}; the lines above say why.{also} Resume it with `mappa-rl train --resume {out}`."
     ) from (failure[1] if failure else None)
-
-
-def _free_port(address: str) -> int:
-    with socket.socket() as listener:
-        listener.bind((address, 0))
-        return int(listener.getsockname()[1])

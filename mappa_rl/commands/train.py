@@ -127,13 +127,14 @@ def train_one(
     checked: bool = False,
     stopping: Stopping | None = None,
 ) -> None:
-    """Train, or resume, the run in ``out`` in as many processes as ``run.processes`` asks for.
+    """Train, or resume, the run in ``out`` in as many processes as it asks for.
 
     ``checked``: the preflight has passed.
     """
     from mappa_rl.training.trainer import train
 
-    if config.run.processes > 1:
+    crews = config.cluster.name == "ray" and config.placement.crews != "together"
+    if config.run.processes > 1 or crews:  # then this process outlives the others, and starts them again
         if not checked:
             require(config, out)
         run_processes(config, out)  # a refused run leaves no folder

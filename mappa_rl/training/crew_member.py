@@ -1,4 +1,4 @@
-"""A process of a crew: ``python -m mappa_rl.training.crew_member FOLDER``, started by ``Crew``."""
+"""A process of a crew: ``python -m mappa_rl.training.crew_member FOLDER``, started by ``LocalCrew``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from typing import Any, NoReturn
 import torch
 
 from mappa_rl.config import load_config
-from mappa_rl.crews.crew import CONFIG, STORE, TASK
-from mappa_rl.crews.learner import UPDATES, WEIGHTS
-from mappa_rl.crews.weights import packed
+from mappa_rl.crews.local import CONFIG, STORE, TASK
 from mappa_rl.distributed import join_by_file
 from mappa_rl.errors import LearnerError, MappaRLError
-from mappa_rl.training.build import Members, crew_members
+from mappa_rl.training.members import Members, crew_members
 from mappa_rl.training.stopping import SIGNALS
 
 
@@ -52,7 +50,7 @@ def serve(members: Members, pipe: Connection) -> None:
     while (order := _next(pipe)) is not None:
         name, method, options = order
         try:
-            found = _answer(members, name, method, options)
+            found = members.answer(name, method, options)
         except Exception as error:  # noqa: BLE001  # the process that plays raises it
             _fail(pipe, error)
         pipe.send((found, None))
@@ -74,16 +72,6 @@ def _next(pipe: Connection) -> Any:
         return pipe.recv()
     except EOFError:  # the process that plays was killed
         return None
-
-
-def _answer(members: Members, name: str, method: str, options: dict[str, Any]) -> Any:
-    if method == UPDATES:
-        return members.learners[name].updates
-    if method == WEIGHTS:
-        with members.reading(name):
-            return packed(members.learners[name].model)
-    member = members.learners.get(name) or members.references[name]
-    return getattr(member, method)(**options)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,15 @@ import torch
 
 from mappa_rl.config import load_config
 from mappa_rl.config.run_folder import CONFIG
-from mappa_rl.training.build import follow
+from mappa_rl.errors import CrewLost
 from mappa_rl.training.exhausted import resumable
+from mappa_rl.training.members import follow
 from mappa_rl.training.stopping import LIMIT_S, SIGNALS, Stopping, exit_status, signal_of
 from mappa_rl.training.trainer import train
 from mappa_rl.warmstart.warmstart import start_folder
+
+LOST = 75
+"""Exit status after the death of another crew's process: the run may go on from its last checkpoint."""
 
 
 def main(out: Path) -> None:
@@ -27,6 +31,9 @@ def main(out: Path) -> None:
                 train(config, out, resume=True, checked=True, stopping=stopping)
         except KeyboardInterrupt as stop:
             sys.exit(exit_status(signal_of(stop)))
+        except CrewLost as lost:
+            print(f"error: {lost}", file=sys.stderr)
+            sys.exit(LOST)
     else:
         for number in SIGNALS:  # rank 0 needs this process to save the run, and releases it then
             signal.signal(number, signal.SIG_IGN)

@@ -17,7 +17,7 @@ from torch import nn
 
 from mappa_rl.config import load_config
 from mappa_rl.learner.parallel import Processes
-from mappa_rl.training import build
+from mappa_rl.training import build, members
 from several_processes import report
 
 
@@ -61,7 +61,7 @@ def main(start: Path, layouts: list[list[str]]) -> None:
             with parts.processes:
                 pass
         else:
-            build.follow(config, start)
+            members.follow(config, start)
     report({"counts": counts})
 
 

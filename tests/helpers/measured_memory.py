@@ -26,7 +26,7 @@ from mappa_rl.learner.batch import Batch
 from mappa_rl.learner.critic import ValueLoss, ValueTargets
 from mappa_rl.learner.losses import Objective
 from mappa_rl.learner.parallel import Processes
-from mappa_rl.training import build
+from mappa_rl.training import build, members
 from mappa_rl.types import Sample, Span
 from several_processes import report
 
@@ -70,7 +70,7 @@ def run(config: Config, start: Path, started: Callable[[], None]) -> None:
         follow(processes)
 
     Processes.follow = serve  # type: ignore[method-assign]
-    build.follow(config, start)
+    members.follow(config, start)
     Processes.follow = follow  # type: ignore[method-assign]
 
 

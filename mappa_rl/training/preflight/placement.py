@@ -51,14 +51,14 @@ def _learners(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[
         memory.held + own + memory.transfer,
         memory.training + (own if memory.apart else 0),
     )
+    node = "this" if config.cluster.name == "local" else "any"
     if need.processes > 1:
-        node = "this" if config.cluster.name == "local" else "any"
         name = _numbered(need, 1, need.processes - 1)
         yield Place(name, node, trains, "", memory.start, memory.held, memory.training)
     for number, crew in enumerate(need.crews, 1):
         name = _numbered(need, number * need.processes, (number + 1) * need.processes - 1)
         sizes = (crew.start, crew.held, crew.training)
-        yield Place(f"{name} (crew {number})", "this", _trained(roster, number), "", *sizes)
+        yield Place(f"{name} (crew {number})", node, _trained(roster, number), "", *sizes)
 
 
 def _trained(roster: Mapping[str, int], crew: int) -> str:

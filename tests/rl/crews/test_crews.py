@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 
 from mappa_rl.cli import main
 from mappa_rl.commands.checkpoint import newest_step
-from mappa_rl.crews.crew import MEMBER
+from mappa_rl.crews.local import MEMBER
 from mappa_rl.errors import LearnerError
 from mappa_rl.telemetry.sinks import read_metrics
 from tiny_run import TINY
