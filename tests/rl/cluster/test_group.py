@@ -7,16 +7,11 @@ from typing import Any
 
 import pytest
 
-from mappa_rl.cluster.actors import here
 from mappa_rl.cluster.group import Group, in_order
 from mappa_rl.cluster.session import connect, disconnect
 from mappa_rl.errors import ClusterError
+from mappa_rl.training.follower import Follower
 from ray_cluster import nodes, section
-
-
-class Actor:
-    def where(self) -> dict[str, Any]:
-        return here()
 
 
 def place(node: str, gpu: str = "") -> dict[str, Any]:
@@ -41,7 +36,7 @@ def three_nodes() -> Iterator[Any]:
 def test_actors_of_a_group_begin_on_this_node_and_are_numbered_by_node(three_nodes: Any) -> None:
     ray = connect(section(three_nodes))
     group = Group("members", 5, {"CPU": 1.0}, 60.0)
-    actors = group.start(Actor, "member-{}".format)
+    actors = group.start(Follower, "member-{}".format)
     where = [each["node"] for each in ray.get([actor.where.remote() for actor in actors])]
     assert where[0] == ray.get_runtime_context().get_node_id()
     assert len(set(where)) == 3
