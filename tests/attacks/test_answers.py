@@ -145,7 +145,9 @@ def test_mixed_rows_are_not_found_even_on_their_own_scale(
     assert not any(answered(full, task, memory) for task in tasks)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "level", [pytest.param(each, marks=[pytest.mark.large] * (each != LEVELS[0])) for each in LEVELS]
+)
 def test_no_evaluation_task_can_be_answered_from_inside(
     level: str, sandboxes: Sandboxes, memory: bytes
 ) -> None:

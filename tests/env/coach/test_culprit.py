@@ -24,7 +24,8 @@ def action(
     files = (FileChange(wrote, "created", 1, ""),) if wrote else ()
     tool = None if ran is None else ToolResult(ran, 0, "", "", files=files, opened=opened)
     verdict = Verdict("ok", score, blame=blame)
-    return recorded(agent, step=step, code=None if ran is None else "pass", tool=tool, verdict=verdict)
+    code = None if ran is None else "load()"
+    return recorded(agent, step=step, code=code, tool=tool, verdict=verdict)
 
 
 ME, NEXT = "engineer_0", "modeler_0"

@@ -14,7 +14,7 @@ from paths import ROOT
 
 
 @needs_vllm
-@pytest.mark.slow
+@pytest.mark.large
 def test_the_parts_with_vllm_run_at_tiny_size(tmp_path: Path) -> None:
     command = [str(ROOT / "benchmarks" / "gpu_all.sh"), "--cpu-rehearsal", "--only", "vllm"]
     done = subprocess.run(

@@ -43,7 +43,7 @@ def test_no_configuration_is_both_fitted_and_held_out() -> None:
     assert not {replace(each, name="") for each in FITTED} & {replace(each, name="") for each in HELD_OUT}
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_it_runs_and_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--quick", "--json", str(tmp_path / "found.json")]) == 0
     shown = capsys.readouterr().out

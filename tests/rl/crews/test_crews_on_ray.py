@@ -98,7 +98,7 @@ def test_crews_in_actors_learn_what_one_learns_and_one_may_die(
     assert not actors()
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_sigterm_leaves_a_checkpoint_and_no_actor(two_nodes: Any, undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     more = ("run.steps=500", "run.checkpoint_every=0", f"warmstart.path={undisturbed / 'warmstart'}")

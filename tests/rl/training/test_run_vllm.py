@@ -58,7 +58,7 @@ def test_a_run_on_vllm_goes_on_after_a_resume(tmp_path: Path, capfd: pytest.Capt
 
 
 @needs_vllm
-@pytest.mark.slow
+@pytest.mark.large
 def test_replicas_share_the_episodes_and_get_the_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

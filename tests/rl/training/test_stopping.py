@@ -143,22 +143,26 @@ def test_a_folder_in_use_is_refused_until_its_process_ends(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_stopped_run_saves_its_last_step_and_resumes_to_the_uninterrupted_one(tmp_path: Path) -> None:
-    """Once with each signal, at any moment; ``benchmarks/kill_resume.py --signals`` does 20."""
+@pytest.mark.parametrize(
+    "number", [SIGNALS[0], *(pytest.param(each, marks=pytest.mark.large) for each in SIGNALS[1:])]
+)
+def test_a_stopped_run_saves_its_last_step_and_resumes_to_the_uninterrupted_one(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """At any moment; ``benchmarks/kill_resume.py --signals`` does 20."""
     times = run_whole(tmp_path / "whole")
     expected = outcome(tmp_path / "whole")
     rng = random.SystemRandom()
-    for number in SIGNALS:
-        moment = draw(times, rng.choice(PHASES), rng)
-        out = tmp_path / number.name
-        run_stopped(out, moment, number, [f"warmstart.path={tmp_path / 'whole' / 'warmstart'}"])
-        logged, saved = saved_steps(out)
-        assert saved >= logged, moment
-        resume(out)
-        found = outcome(out)
-        assert found[0] == expected[0], moment
-        assert found[1] == expected[1], moment
-        assert (out / "summary.json").is_file()
+    moment = draw(times, rng.choice(PHASES), rng)
+    out = tmp_path / number.name
+    run_stopped(out, moment, number, [f"warmstart.path={tmp_path / 'whole' / 'warmstart'}"])
+    logged, saved = saved_steps(out)
+    assert saved >= logged, moment
+    resume(out)
+    found = outcome(out)
+    assert found[0] == expected[0], moment
+    assert found[1] == expected[1], moment
+    assert (out / "summary.json").is_file()
 
 
 @pytest.mark.slow

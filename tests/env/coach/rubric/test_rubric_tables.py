@@ -116,7 +116,7 @@ def test_only_who_really_tried_is_excused() -> None:
     ):
         assert (idle.score, idle.blame) == (2, "analyst_0")
     for opened in (("X_test.pkl",), ("test.csv", "./"), None):
-        looked = analyst("pass", ran(opened=opened))
+        looked = analyst("open(name)", ran(opened=opened))
         assert (looked.score, looked.blame) == (6, "engineer_0")
     blundered = analyst("open('X_test.pkl", ran("", "error", "SyntaxError: unterminated string", opened=()))
     assert blundered.blame == "analyst_0"

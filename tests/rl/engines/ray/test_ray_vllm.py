@@ -97,6 +97,7 @@ def test_replicas_get_the_weights_and_one_that_is_killed_gets_them_again(tmp_pat
         engine.close()
 
 
+@pytest.mark.large
 def test_adapters_share_an_actor_and_each_takes_its_own_updates(tmp_path: Path) -> None:
     from mappa_rl.models.lora import adapted
 

@@ -49,7 +49,7 @@ def start(folder: Path, config: Config | None = None, **options: Any) -> Any:
     return VLLMServer(VLLMOptions(folder, config or vllm_config(), **options))
 
 
-@pytest.fixture(scope="module", params=["tied", "untied"])
+@pytest.fixture(scope="module", params=["tied", pytest.param("untied", marks=pytest.mark.large)])
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     from mappa_rl.engines.vllm.engine import VLLMEngine
 
@@ -117,7 +117,7 @@ def test_memory_that_is_shared_has_no_name_to_outlive_killed_processes(scene: Sc
 
 
 @needs_vllm
-@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("tied", [True, pytest.param(False, marks=pytest.mark.large)])
 def test_packed_weights_are_loaded_and_packed_again(tied: bool, tmp_path: Path) -> None:
     """bf16, which vLLM computes with packed on a CPU."""
     from mappa_rl.engines.vllm.engine import VLLMEngine

@@ -37,7 +37,10 @@ def alive(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
 
 @needs_vllm
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "begun"), [(signal.SIGINT, 1), (signal.SIGTERM, 3)])
+@pytest.mark.parametrize(
+    ("number", "begun"),
+    [pytest.param(signal.SIGINT, 1, marks=pytest.mark.large), (signal.SIGTERM, 3)],
+)
 def test_no_engine_outlives_a_run_that_is_interrupted_while_they_start(
     number: signal.Signals, begun: int, tmp_path: Path
 ) -> None:
