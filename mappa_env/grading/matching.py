@@ -29,6 +29,8 @@ MOST_PAIRS = 64
 _STATEMENT = re.compile(
     r"\\(?:not|neg|lnot|equiv|sim|simeq|cong|propto|n[a-z]*(?:eq|less|gtr|in|sim|cong)|doteq|asymp)(?![A-Za-z])"
 )
+_TEXT = re.compile(r"⟦([^⟦⟧]*)⟧")
+_RECKONS = re.compile(r"[0-9+*/=<>,]|-\s|\b(?:plus|minus|times|percent|divided)\b")
 
 
 def questions(gold: Answer, answer: Answer) -> list[Pair]:
@@ -140,6 +142,8 @@ def _may_equal(gold: Expression, answer: Answer) -> bool:
     (asked, times), (found, own) = said(gold.text), said(answer.text)
     if not (found <= asked and times == own) or _signs(gold) != _signs(answer):
         return False
+    if not _reckoned(answer.text) <= _reckoned(gold.text):
+        return False
     solved = answer.equation or gold.equation or relates(gold.text) or not relates(answer.text)
     return bool(solved) or result(answer.text) is not None
 
@@ -147,6 +151,11 @@ def _may_equal(gold: Expression, answer: Answer) -> bool:
 def _signs(answer: Expression) -> set[str]:
     """The commands that deny or relate."""
     return set(_STATEMENT.findall(answer.text))
+
+
+def _reckoned(text: str) -> set[str]:
+    """The texts with digits or operators, which change a value that algebra reads without them."""
+    return {found for found in _TEXT.findall(text) if _RECKONS.search(found)}
 
 
 def _folded(text: str) -> str:

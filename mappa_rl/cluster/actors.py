@@ -66,7 +66,7 @@ def here() -> dict[str, Any]:
 
 
 def _internal(name: str) -> bool:
-    return name.startswith(("node:", "object_store_memory"))
+    return name.startswith(("node:", "object_store_memory")) or "_group_" in name
 
 
 def _listed(resources: Mapping[str, float]) -> str:
