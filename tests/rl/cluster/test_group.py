@@ -43,9 +43,8 @@ def test_actors_of_a_group_begin_on_this_node_and_are_numbered_by_node(three_nod
     assert in_order([place(node) for node in where]) == [0, 1, 2, 3, 4]
     assert {f"member-{number}" for number in range(5)} <= set(ray.util.list_named_actors())
 
-    with pytest.raises(
-        ClusterError, match=r"others was not placed .* it wants 2 x 1 CPU, free are (?:.*, )?1 CPU"
-    ):
+    wanted = r"others was not placed .* it wants 2 x 1 CPU, free are (?:.*, )?1 CPU"
+    with pytest.raises(ClusterError, match=wanted):
         Group("others", 2, {"CPU": 1.0}, 1.0)
     group.close()
     Group("others", 2, {"CPU": 1.0}, 60.0).close()
