@@ -30,7 +30,8 @@ _STATEMENT = re.compile(
     r"\\(?:not|neg|lnot|equiv|sim|simeq|cong|propto|n[a-z]*(?:eq|less|gtr|in|sim|cong)|doteq|asymp)(?![A-Za-z])"
 )
 _TEXT = re.compile(r"⟦([^⟦⟧]*)⟧")
-_RECKONS = re.compile(r"[0-9+*/=<>,]|-\s|\b(?:plus|minus|times|percent|divided)\b")
+_POWER = re.compile(r"\^\s*\{?-?[0-9]\}?|(?<=[a-z])[23](?![0-9])")
+_RECKONS = re.compile(r"[0-9+=<>]|-\s|\b(?:plus|minus|times|percent|divided)\b")
 
 
 def questions(gold: Answer, answer: Answer) -> list[Pair]:
@@ -154,8 +155,11 @@ def _signs(answer: Expression) -> set[str]:
 
 
 def _reckoned(text: str) -> set[str]:
-    """The texts with digits or operators, which change a value that algebra reads without them."""
-    return {found for found in _TEXT.findall(text) if _RECKONS.search(found)}
+    """The texts with numbers or operators, which change a value that algebra reads without them.
+
+    A power of a unit is none.
+    """
+    return {found for found in _TEXT.findall(text) if _RECKONS.search(_POWER.sub("", found))}
 
 
 def _folded(text: str) -> str:

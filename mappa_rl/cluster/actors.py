@@ -9,6 +9,9 @@ from typing import Any
 from mappa_rl.cluster.session import import_ray
 from mappa_rl.errors import ActorLost, ClusterError
 
+VERDICT_S = 20.0
+"""Seconds that Ray may take to notice the death of a node whose machine still answers."""
+
 
 def answer(reference: Any, what: str, timeout_s: float | None = None) -> Any:
     """What the call behind ``reference`` returns or raises, ``what`` naming its actor.

@@ -19,7 +19,6 @@ class Group:
     def __init__(self, what: str, count: int, each: Mapping[str, float], wait_s: float) -> None:
         ray, util = import_ray(), import_ray().util
         self._what, self._each, self._until = what, dict(each), time.monotonic() + wait_s
-        self._wait_s = wait_s
         self._room = util.placement_group([self._each] * count, strategy="PACK")
         if not self._room.wait(wait_s):
             self.close()

@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mappa_rl.cluster.actors import answer
+from mappa_rl.cluster.actors import VERDICT_S, answer
 from mappa_rl.cluster.group import Group
 from mappa_rl.cluster.network import free_port, place_among
 from mappa_rl.cluster.session import NAMESPACE, connect
@@ -30,8 +30,6 @@ from mappa_rl.training.worker import LOST
 
 LEADER = (sys.executable, "-m", "mappa_rl.training.worker")
 _POLL_S = 0.5
-_VERDICT_S = 20.0
-"""Seconds that Ray may take to notice the death of a node whose machine still answers."""
 
 
 def lead(config: Config, out: Path, console: Console) -> None:
@@ -60,17 +58,15 @@ def _attempt(config: Config, out: Path) -> str | None:
     """Start all processes and wait for them; returns which of them was lost, None if the run is finished."""
     ray, count = connect(config.cluster), config.run.processes
     address = ray.util.get_node_ip_address()
-    meet = (address, free_port(address))
     room: Group | None = None
     process: subprocess.Popen[bytes] | None = None
-    following: list[Any] = []
+    actors: list[Any] = []
     try:
         if count > 1:
             room = _room(config)
             actors = room.start(Follower, lambda number: f"learner-{number + 1}", max_concurrency=2)
-            following = [
-                actor.follow.remote(out.resolve(), rank, meet) for rank, actor in enumerate(actors, 1)
-            ]
+        meet = (address, free_port(address))  # as late as possible: another may take the port
+        following = [actor.follow.remote(out.resolve(), rank, meet) for rank, actor in enumerate(actors, 1)]
         context = ray.get_runtime_context()
         own = {"RAY_ADDRESS": context.gcs_address, NAMESPACE: context.namespace}
         own |= place_among(0, count, meet, address)
@@ -105,7 +101,7 @@ def _watched(process: subprocess.Popen[bytes], following: Sequence[Any], out: Pa
     """Wait until the leader ends. Returns who was lost before, None if it ended well.
 
     When a process dies, those it was connected to fail, often before Ray knows of the death. So a failure
-    counts once all others have ended too, or ``_VERDICT_S`` later, and nobody is lost.
+    counts once all others have ended too, or ``VERDICT_S`` later, and nobody is lost.
     """
     # Ray's own wait would make SIGTERM a Ctrl-C
     left = [(f"learner-{rank}", each, each.future()) for rank, each in enumerate(following, 1)]
@@ -132,7 +128,7 @@ def _watched(process: subprocess.Popen[bytes], following: Sequence[Any], out: Pa
         if code == LOST:
             return "the process that leads has lost a crew"
         if code is not None or failure:
-            until = min(until, time.monotonic() + _VERDICT_S)
+            until = min(until, time.monotonic() + VERDICT_S)
         if time.monotonic() >= until or (code is not None and not left):
             break
         if code is not None:

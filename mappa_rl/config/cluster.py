@@ -33,8 +33,8 @@ class Cluster(Section):
     engine_node: str = ""
     """Custom resource of the nodes for engines of vllm: each takes one unit. Empty: any node."""
     learner_cpus: Positive = 1.0
-    """CPUs that Ray reserves for each further process that trains (``run.processes``); with GPUs also one of
-    them."""
+    """CPUs that Ray reserves for each further process that trains (``run.processes``, ``placement.crews``);
+    with GPUs also one of them."""
     restarts: Annotated[int, Field(ge=0)] = 3
     """How often the processes that train may start again from the last checkpoint when one of them has died,
     without a newer checkpoint in between."""

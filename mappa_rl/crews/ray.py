@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mappa_rl.cluster.actors import answer
+from mappa_rl.cluster.actors import VERDICT_S, answer
 from mappa_rl.cluster.group import Group
 from mappa_rl.cluster.session import connect
 from mappa_rl.config import Config
@@ -21,8 +21,6 @@ WORK = "work"
 """The concurrency group of an actor's long calls, so that it says where it is meanwhile."""
 _END_S = 20.0
 """Seconds that a crew may take to end by itself."""
-_VERDICT_S = 20.0
-"""Seconds that Ray may take to notice the death of a node whose machine still answers."""
 
 
 class RayCrew(Crew):
@@ -83,7 +81,7 @@ class RayCrew(Crew):
         # Ray's own wait would make SIGTERM a Ctrl-C.
         done, _ = wait([asked, *(each.future() for each in self._begun[1:])], return_when=FIRST_COMPLETED)
         if asked not in done:  # the first fails, too, when it misses the other, and may say more
-            wait([asked], _VERDICT_S)
+            wait([asked], VERDICT_S)
         try:
             return answer(call, self._name, None if asked.done() else 0.0)
         except Exception as error:
@@ -100,7 +98,7 @@ class RayCrew(Crew):
             isinstance(error, MappaRLError) and not isinstance(error, ClusterError)
         ):
             return None
-        until = time.monotonic() + _VERDICT_S
+        until = time.monotonic() + VERDICT_S
         for rank, each in enumerate(self._begun[1:], 1):
             try:
                 answer(each, f"{self._name}-{rank}", max(until - time.monotonic(), 0.0))

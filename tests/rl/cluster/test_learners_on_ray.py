@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +12,11 @@ import psutil
 import pytest
 
 from mappa_rl.commands.checkpoint import newest_step
-from mappa_rl.telemetry.sinks import read_metrics
 from ray_cluster import nodes
-from tiny_run import TINY
+from runs_on_ray import LIMIT_S, actors_named, finished, learned, on, until_step
+from runs_on_ray import begun as run_begun
 
-RUN = (*TINY, "warmstart.steps=20", "run.processes=2", "run.checkpoint_every=1")
-CLI = (sys.executable, "-m", "mappa_rl.cli", "train")
-LIMIT_S = 150.0
+RUN = ("warmstart.steps=20", "run.processes=2")
 
 
 @pytest.fixture(scope="module")
@@ -31,42 +26,7 @@ def two_nodes() -> Iterator[Any]:
 
 
 def begun(out: Path, *overrides: str) -> subprocess.Popen[str]:
-    words = [*CLI, "demo", *RUN, *overrides, f"out={out}"]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def on(cluster: Any) -> tuple[str, ...]:
-    return ("cluster=ray", f"cluster.address={cluster.address}", "cluster.env_cpus=0.5")
-
-
-def finished(process: subprocess.Popen[str]) -> str:
-    said, _ = process.communicate(timeout=LIMIT_S)
-    assert process.returncode == 0, said
-    return said
-
-
-def learned(out: Path) -> list[dict[str, float]]:
-    rows = read_metrics(out)
-    return [{k: v for k, v in row.items() if not k.startswith(("time", "tokens_per_s"))} for row in rows]
-
-
-def until_step(out: Path, step: int) -> None:
-    until = time.monotonic() + LIMIT_S
-    while newest_step(out) < step:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-def follower() -> psutil.Process:
-    """The process of the second learner, a descendant of the node that this process has started.
-
-    To ask Ray takes seconds, in which a small run ends.
-    """
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            if process.cmdline()[:1] == ["ray::Follower.follow"]:
-                return process
-    raise AssertionError("no actor follows")
+    return run_begun(out, [*RUN, *overrides])
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +44,7 @@ def test_the_second_process_may_be_on_any_node_and_may_die(
     out = tmp_path / "run"
     process = begun(out, *on(two_nodes), "run.steps=6", f"warmstart.path={undisturbed / 'warmstart'}")
     until_step(out, 2)
-    follower().kill()
+    actors_named("Follower.follow")[0].kill()
     said = finished(process)
     assert "all processes start again from step" in said
     assert learned(out) == learned(undisturbed)

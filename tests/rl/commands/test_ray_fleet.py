@@ -40,7 +40,7 @@ def watched(
 
     monkeypatch.setattr(ray_fleet, "answer", answer)
     monkeypatch.setattr(ray_fleet, "_POLL_S", 0.1)
-    monkeypatch.setattr(ray_fleet, "_VERDICT_S", 3.0)
+    monkeypatch.setattr(ray_fleet, "VERDICT_S", 3.0)
     process = subprocess.Popen([sys.executable, "-c", f"import os, sys, time; {leader}"])
     try:
         return ray_fleet._watched(process, [Following(outcome, seconds)], Path("runs/a"))

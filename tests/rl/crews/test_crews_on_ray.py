@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +13,12 @@ import pytest
 from safetensors.numpy import load_file
 
 from mappa_rl.commands.checkpoint import newest_step
-from mappa_rl.telemetry.sinks import read_metrics
 from ray_cluster import nodes
-from tiny_run import TINY
+from runs_on_ray import actors_named, finished, learned, on, until_step
+from runs_on_ray import begun as run_begun
 
-RUN = (*TINY, "warmstart.steps=3", "rollout.episodes_per_step=6", "eval.episodes=2", "run.checkpoint_every=1")
+RUN = ("warmstart.steps=3", "rollout.episodes_per_step=6")
 APART = "placement.crews=apart"
-CLI = (sys.executable, "-m", "mappa_rl.cli", "train")
-LIMIT_S = 150.0
 
 
 @pytest.fixture(scope="module")
@@ -33,40 +28,11 @@ def two_nodes() -> Iterator[Any]:
 
 
 def begun(out: Path, *overrides: str) -> subprocess.Popen[str]:
-    words = [*CLI, "demo", *RUN, *overrides, f"out={out}"]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def on(cluster: Any) -> tuple[str, ...]:
-    return ("cluster=ray", f"cluster.address={cluster.address}", "cluster.env_cpus=0.5")
-
-
-def finished(process: subprocess.Popen[str]) -> str:
-    said, _ = process.communicate(timeout=LIMIT_S)
-    assert process.returncode == 0, said
-    return said
-
-
-def learned(out: Path) -> list[dict[str, float]]:
-    rows = read_metrics(out)
-    return [{k: v for k, v in row.items() if not k.startswith(("time", "tokens_per_s"))} for row in rows]
-
-
-def until_step(out: Path, step: int) -> None:
-    until = time.monotonic() + LIMIT_S
-    while newest_step(out) < step:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    return run_begun(out, [*RUN, *overrides])
 
 
 def actors() -> list[psutil.Process]:
-    """The processes of crews, descendants of the nodes that this process has started."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            if process.cmdline()[:1][0].startswith("ray::CrewActor"):
-                found.append(process)
-    return found
+    return actors_named("CrewActor")
 
 
 @pytest.fixture(scope="module")
