@@ -8,6 +8,9 @@ from typing import Any
 
 from mappa_rl.cluster.actors import answer, unplaced
 from mappa_rl.cluster.session import import_ray
+from mappa_rl.errors import ClusterError
+
+_POLL_S = 0.2
 
 
 class Group:
@@ -19,6 +22,8 @@ class Group:
     def __init__(self, what: str, count: int, each: Mapping[str, float], wait_s: float) -> None:
         ray, util = import_ray(), import_ray().util
         self._what, self._each, self._until = what, dict(each), time.monotonic() + wait_s
+        self._wait_s = wait_s
+        self._actors: list[Any] = []
         self._room = util.placement_group([self._each] * count, strategy="PACK")
         if not self._room.wait(wait_s):
             self.close()
@@ -36,23 +41,38 @@ class Group:
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         remote = ray.remote(**options)(kind) if options else ray.remote(kind)
-        actors = [
-            remote.options(
+        for number, place in enumerate(self._order):
+            ready = remote.options(
                 name=named(number),
                 num_cpus=self._each.get("CPU", 0.0),
                 num_gpus=self._each.get("GPU", 0.0),
                 scheduling_strategy=PlacementGroupSchedulingStrategy(self._room, place),
-            ).remote()
-            for number, place in enumerate(self._order)
-        ]
-        asked = [actor.where.remote() for actor in actors]
+            )
+            self._actors.append(self._started(ready, named(number)))
+        asked = [actor.where.remote() for actor in self._actors]
         left = max(self._until - time.monotonic(), 1.0)
         where = [answer(each, self._what, left) for each in asked]
-        return [actors[number] for number in in_order(where)]
+        return [self._actors[number] for number in in_order(where)]
+
+    def _started(self, ready: Any, name: str) -> Any:
+        """The actor, once its name is free: of one that was told to end the name is taken for a while."""
+        while True:
+            try:
+                return ready.remote()
+            except import_ray().exceptions.ActorAlreadyExistsError:
+                if time.monotonic() >= self._until:
+                    raise ClusterError(
+                        f"the name {name} was not free within cluster.placement_s={self._wait_s:g}: an actor "
+                        "of this run has not ended."
+                    ) from None
+                time.sleep(_POLL_S)
 
     def close(self) -> None:
         """Give the room back; the actors in it end."""
-        import_ray().util.remove_placement_group(self._room)
+        ray = import_ray()
+        for actor in self._actors:  # without its room an actor would end, too, but keep its name
+            ray.kill(actor)
+        ray.util.remove_placement_group(self._room)
 
 
 def in_order(where: Sequence[Mapping[str, Any]]) -> list[int]:

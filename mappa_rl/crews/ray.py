@@ -36,7 +36,8 @@ class RayCrew(Crew):
         import torch
 
         cluster, count = config.cluster, config.run.processes
-        self._ray, self._name = connect(cluster), f"crew-{number}"
+        connect(cluster)
+        self._name = f"crew-{number}"
         each = {"CPU": cluster.learner_cpus, **({"GPU": 1.0} if torch.cuda.is_available() else {})}
         self._group = Group(self._name, count, each, cluster.placement_s)
         self._actors: list[Any] = []
@@ -63,9 +64,6 @@ class RayCrew(Crew):
             if self.idle and self._begun:
                 last = [self._work(self._actors[0], "end"), *self._begun[1:]]
                 wait([each.future() for each in last], _END_S)
-        for actor in self._actors:
-            with suppress(Exception):
-                self._ray.kill(actor)
         with suppress(Exception):
             self._group.close()
 

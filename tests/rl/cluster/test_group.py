@@ -48,3 +48,19 @@ def test_actors_of_a_group_begin_on_this_node_and_are_numbered_by_node(three_nod
         Group("others", 2, {"CPU": 1.0}, 1.0)
     group.close()
     Group("others", 2, {"CPU": 1.0}, 60.0).close()
+
+
+@pytest.mark.slow
+def test_a_group_takes_the_names_of_one_that_has_just_been_closed(three_nodes: Any) -> None:
+    for _ in range(3):
+        group = Group("members", 2, {"CPU": 1.0}, 60.0)
+        held = group.start(Follower, "member-{}".format)  # an actor that nobody holds ends
+        group.close()
+    taken = Group("members", 1, {"CPU": 1.0}, 60.0)
+    held = taken.start(Follower, "member-{}".format)
+    late = Group("members", 1, {"CPU": 1.0}, 2.0)
+    with pytest.raises(ClusterError, match=r"the name member-0 was not free within cluster\.placement_s=2"):
+        late.start(Follower, "member-{}".format)
+    assert len(held) == 1
+    taken.close()
+    late.close()
