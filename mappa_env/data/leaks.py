@@ -1,22 +1,13 @@
-"""Checks that two sets of problems are disjoint: by text, and for contests also by (year, part, number)."""
+"""Checks that sets of problems are disjoint: by wording, and for contests also by (year, part, number)."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from mappa_env.data.contest_keys import number_of, part_of
+from mappa_env.data.wording import normalise
 from mappa_env.errors import DataError
 from mappa_env.types import Task
-
-_NOISE = re.compile(r"[\W_]+")
-_COMMANDS = re.compile(r"\\(?:d|t)?frac|\\(?:left|right|displaystyle|text|mathrm|,|;|!|:)(?![a-z])")
-
-
-def normalise(text: str) -> str:
-    """The letters and digits of a problem, which do not depend on spacing, dollars and TeX style."""
-    return _NOISE.sub("", _COMMANDS.sub(" ", unicodedata.normalize("NFKC", text)).casefold())
 
 
 def fingerprints(task: Task) -> tuple[str, ...]:
