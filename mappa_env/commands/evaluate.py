@@ -153,9 +153,11 @@ def _play(
     """
     from mappa_env.evaluation.abandoned import append_abandoned
     from mappa_env.evaluation.episodes import append
+    from mappa_env.evaluation.extent import expect
     from mappa_env.evaluation.ledgers import with_ledger
     from mappa_env.evaluation.playing import Company, play_all
 
+    expect(out, jobs)
     plan = dataclasses.replace(plan, options=with_ledger(plan.options, out))
     todo = list(pending(jobs, [each.job for each in played]))
     line = Line(console, len(jobs), len(played))

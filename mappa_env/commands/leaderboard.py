@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.commands._shared import check_target, command, write_json
+from mappa_env.errors import OptionError
 
 
 def add(commands: Any) -> None:
@@ -18,12 +19,19 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table for each group that can be compared. Returns 0. Raises EvaluationError, DataError."""
+    """Print a table for each group that can be compared. Returns 0.
+
+    Raises EvaluationError for an evaluation that is not finished or was changed, DataError, OptionError.
+    """
     from mappa_env.evaluation.folder import read
     from mappa_env.evaluation.leaderboard import boards, page, show
 
     check_target("--html", args.html)
     check_target("--json", args.json)
+    known: dict[Path, Path] = {}
+    for folder in args.folders:
+        if (first := known.setdefault(folder.resolve(), folder)) is not folder:
+            raise OptionError(f"{folder} is the same evaluation as {first}: name it once.")
     found = boards([read(folder) for folder in args.folders])
     show(found)
     if args.html:

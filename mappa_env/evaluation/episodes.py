@@ -179,6 +179,8 @@ def _played(row: dict[str, Any]) -> Played:
     for name, kinds in _VALUES.items():
         for value in row[name].values():
             check_type(name, value, kinds)
+    if not 0 <= row["score"] <= 1:
+        raise ValueError(f"score must be from 0 to 1, found {row['score']!r}")
     return Played(**row | {"tokens": tokens_of(row["tokens"])})
 
 

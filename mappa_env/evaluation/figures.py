@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from mappa_env.errors import EvaluationError
 from mappa_env.evaluation.abandoned import Abandoned
 from mappa_env.evaluation.episodes import Played, Tokens
+from mappa_env.evaluation.extent import digest_of
 from mappa_env.statistics.intervals import Interval, mean_ci, share_ci
 from mappa_env.statistics.repeats import majority, pass_at_k
 
@@ -61,6 +63,35 @@ def figures(played: Sequence[Played], abandoned: Sequence[Abandoned] = ()) -> li
     ]
 
 
+def check_unchanged(path: Path, document: Mapping[str, Any], found: Sequence[Figures]) -> None:
+    """Raises EvaluationError if the figures that the file at ``path`` holds are not those ``found``."""
+    rows = document.get("environments")
+    written = {row.get("env"): row for row in rows if isinstance(row, dict)} if isinstance(rows, list) else {}
+    for each in found:
+        row = written.get(each.env, {})
+        then = {name: row.get(name) for name in ("tasks", "samples", "digest")} | _means(row)
+        now = {name: getattr(each, name) for name in ("tasks", "samples", "digest")}
+        now |= {"success": each.success.mean, "score": each.score.mean}
+        for name, value in now.items():
+            if not _same(then[name], value):
+                raise EvaluationError(
+                    f"{path} says {name}={then[name]!r} of {each.env}, but the episodes beside it have "
+                    f"{name}={value!r}: one of them was changed after the evaluation, so it is not ranked. "
+                    "Restore the file, or evaluate again with another --out."
+                )
+
+
+def _means(row: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: row.get(name) for name in ("success", "score")}
+    return {name: each.get("mean") if isinstance(each, dict) else each for name, each in found.items()}
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+    return one == other
+
+
 def _figures(env: str, played: Sequence[Played], lost: Sequence[Mapping[str, Tokens]]) -> Figures:
     tasks: defaultdict[str, list[Played]] = defaultdict(list)
     for each in played:
@@ -79,7 +110,7 @@ def _figures(env: str, played: Sequence[Played], lost: Sequence[Mapping[str, Tok
     return Figures(
         env=env,
         tasks=len(tasks),
-        digest=hashlib.sha256("\n".join(sorted(tasks)).encode("utf-8", "replace")).hexdigest()[:8],
+        digest=digest_of(tasks),
         samples=counts.pop(),
         success=_mean([each.success for each in played], ids),
         score=_mean([each.score for each in played], ids),

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env import __version__
+from mappa_env.data.store import write
 from mappa_env.errors import EvaluationError
 from mappa_env.evaluation.abandoned import load_abandoned
 from mappa_env.evaluation.comparison import compared
 from mappa_env.evaluation.episodes import Played, load
-from mappa_env.evaluation.figures import Figures, figures
+from mappa_env.evaluation.extent import check_finished
+from mappa_env.evaluation.figures import Figures, check_unchanged, figures
 from mappa_env.evaluation.lock import LOCK, locked
 from mappa_env.evaluation.plan import Plan
 from mappa_env.json_and_yaml import json_text, read_json
@@ -64,11 +66,11 @@ def begin(folder: Path, plan: Plan) -> list[Played]:
                     f"{new.get(key)!r}: go on with the old value, or choose another --out."
                 )
         if before != asked:
-            _write(path, asked)
+            write(path, json_text(asked) + "\n")
         return load(folder, repair=True)
     check_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(path, asked)
+    write(path, json_text(asked) + "\n")
     return []
 
 
@@ -89,33 +91,43 @@ def check_free(folder: Path) -> None:
 
 
 def finish(folder: Path, played: list[Played]) -> Evaluation:
-    """Compute the figures and write them to ``evaluation.json``. Raises EvaluationError: see ``figures``."""
-    found = _evaluation(folder, played)
+    """Compute the figures and write them to ``evaluation.json``. Raises EvaluationError if it is not over."""
+    found = _evaluation(folder, played, over=True)
     document = {
         "mappa": __version__,
         "settings": found.settings,
         "versions": {agent: list(names) for agent, names in found.versions.items()},
         "environments": [dataclasses.asdict(each) for each in found.figures],
     }
-    _write(folder / RESULTS, _named(document))
+    write(folder / RESULTS, json_text(_named(document)) + "\n")
     return found
 
 
 def read(folder: Path) -> Evaluation:
-    """The evaluation in ``folder``. Raises EvaluationError, DataError."""
+    """The finished evaluation in ``folder``, from its episodes.
+
+    Raises EvaluationError if episodes are missing, or if they do not have the figures that were written when
+    it was finished; DataError for lines that are no episodes.
+    """
     if not (folder / SETTINGS).is_file():
         raise EvaluationError(f"{folder} holds no evaluation: name the --out folder of 'mappa-env eval'.")
-    return _evaluation(folder, load(folder))
+    written = folder / RESULTS
+    found = _evaluation(folder, load(folder), over=written.exists())
+    if written.exists():
+        check_unchanged(written, _read(written), found.figures)
+    return found
 
 
-def _evaluation(folder: Path, played: list[Played]) -> Evaluation:
+def _evaluation(folder: Path, played: list[Played], *, over: bool) -> Evaluation:
+    settings = _settings(folder / SETTINGS)
+    check_finished(folder, settings, played, over)
     versions: dict[str, set[str]] = {}
     for each in played:
         for agent, version in each.versions.items():
             versions.setdefault(agent, set()).add(version)
     return Evaluation(
         folder.resolve().name,
-        _settings(folder / SETTINGS),
+        settings,
         tuple(figures(played, load_abandoned(folder))),
         {agent: tuple(sorted(names)) for agent, names in versions.items()},
     )
@@ -151,9 +163,3 @@ def _settings(path: Path) -> dict[str, Any]:
     if not (models and named and isinstance(options, dict | None) and isinstance(tasks, str)):
         raise EvaluationError(f"{path} has no settings of an evaluation: it needs models, options, tasks.")
     return found
-
-
-def _write(path: Path, document: Mapping[str, Any]) -> None:
-    draft = path.with_suffix(".new")
-    draft.write_text(json_text(document) + "\n", encoding="utf-8")
-    os.replace(draft, path)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mappa_env.evaluation.chat import TRUNCATED
 from mappa_env.evaluation.episodes import Played, Tokens, append
+from mappa_env.evaluation.extent import expect
 from mappa_env.evaluation.folder import Evaluation, finish, opened
 from mappa_env.evaluation.plan import Job as Planned
 from mappa_env.evaluation.plan import Plan, pending
@@ -46,6 +47,7 @@ class Benchmark:
             for env in self.plan.envs:
                 with self.make(env) as worker:
                     jobs = self.plan.jobs(env, worker.task_ids)
+                    expect(folder, jobs)
                     todo = list(pending(jobs, [each.job for each in played]))
                     before = len(jobs) - len(todo)
                     self.progress.phase(f"{env}, {self.version}", len(jobs), "episodes", done=before)

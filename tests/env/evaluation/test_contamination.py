@@ -121,33 +121,30 @@ def test_tasks_without_a_year_are_refused_or_counted(
 
 
 def test_each_environment_is_reported_on_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The probe of one environment is not lost because another has no years."""
-    tasks = tmp_path / "tasks.jsonl"
-    rows = [
-        {"prompt": f"What is {n} + 0?", "answer": n, "year": 2015 + n, "problem_number": n}
-        for n in range(1, 6)
-    ]
-    tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = ["--model", "constant:x", "--sandbox", "null", "--tasks", str(tasks)]
-    assert main(["eval", ENV, *arguments, "--out", str(tmp_path / "e")]) == 0
-    undated = (tmp_path / "e" / "episodes.jsonl").read_text()
-    undated = undated.replace(ENV, "mappa/AMC-v0").replace('"aime-20', '"amc-')
-    with (tmp_path / "e" / "episodes.jsonl").open("r+") as file:  # those without years come first
-        dated = file.read()
-        file.seek(0)
-        file.write(undated + dated)
+    """The report of one environment is not lost because another has no years."""
+    undated, dated = "mappa/AMC-v0", ENV
+
+    def evaluated(folder: Path, *envs: str) -> Path:
+        played = begin(folder, Plan(envs=envs, models={"*": {"name": "constant:x"}}))
+        for env in envs:
+            for n in range(5):
+                task = f"aime-{2015 + n}-1" if env == dated else f"amc-{n}"
+                each = Played(env, task, 0, "t", False, 0.0, None, 1, {}, {}, {"a": Tokens()}, {}, {}, 0.0)
+                append(folder, each)
+                played.append(each)
+        finish(folder, played)
+        return folder
+
     out = tmp_path / "report.json"
-    capsys.readouterr()
-    assert main(["contamination", str(tmp_path / "e"), "--json", str(out)]) == 0
+    assert main(["contamination", str(evaluated(tmp_path / "e", undated, dated)), "--json", str(out)]) == 0
     shown = capsys.readouterr().out
-    assert f"{ENV}: success" in shown
-    assert "not reported: no task of mappa/AMC-v0 has a known year" in shown
+    assert f"{dated}: success" in shown
+    assert f"not reported: no task of {undated} has a known year" in shown
     found = json.loads(out.read_text())
-    assert [each["env"] for each in found["reports"]] == [ENV]
-    assert list(found["missing"]) == ["mappa/AMC-v0"]
-    (tmp_path / "e" / "episodes.jsonl").write_text(undated)
-    assert main(["contamination", str(tmp_path / "e")]) == 2
-    assert "mappa/AMC-v0 has a known year" in capsys.readouterr().err
+    assert [each["env"] for each in found["reports"]] == [dated]
+    assert list(found["missing"]) == [undated]
+    assert main(["contamination", str(evaluated(tmp_path / "f", undated))]) == 2
+    assert f"{undated} has a known year" in capsys.readouterr().err
 
 
 def test_a_year_in_which_all_was_solved_has_an_interval(tmp_path: Path) -> None:
