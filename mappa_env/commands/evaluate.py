@@ -105,8 +105,8 @@ def run(args: argparse.Namespace) -> int:
             "prompts": args.prompts,
         },
     )
-    if isinstance(coach := plan.options["coach"], Mapping):
-        refuse_keys(coach, "--coach")
+    coach = plan.options["coach"]
+    refuse_keys(coach if isinstance(coach, Mapping) else {"name": coach}, "--coach")
     cards = [find_card(card_of(env)) for env in plan.envs]
     plan.check(cards)
     if args.samples > 1 and args.temperature == 0:
@@ -211,6 +211,7 @@ def models(args: argparse.Namespace) -> dict[str, Mapping[str, Any]]:
     for agent, option, text in asked:
         spec = spec_option(option, text)
         spec = {"name": spec} if isinstance(spec, str) else dict(spec)
+        refuse_keys(spec | {"base_url": args.base_url}, option)
         kind = kind_of(str(spec["name"]))
         if not kind:
             if not args.base_url:

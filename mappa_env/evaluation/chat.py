@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mappa_env.cards import Card
-from mappa_env.coach.llm.address import split_address
+from mappa_env.coach.llm.address import problem_of, split_address
 from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.buckets import Buckets
 from mappa_env.coach.llm.budget import Budget
@@ -93,11 +93,13 @@ class Chat:
     """
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
-        refuse_keys(options, f"model {name!r}")
+        refuse_keys({"name": name, **options}, "the model")
         kind, _, rest = name.partition(":")
         self.model, self.base_url = split_address(rest)
         if kind != "openai" or not self.model or not self.base_url:
             raise OptionError(f"model {name!r} must look like openai:<model>@http://localhost:8000/v1.")
+        if why := problem_of(self.base_url):
+            raise OptionError(f"model {self.model!r}: base_url {why}.")
         self.name = name
         self.settings = paced(validated(Calls, options, f"model {name!r}"))
         chosen = self.settings

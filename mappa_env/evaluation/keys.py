@@ -12,12 +12,21 @@ from mappa_env.errors import OptionError
 from mappa_env.trace.secrets import Secrets
 
 _NAME = re.compile(
-    r"(^|[-_.])(key|token|secret|password|passwd|credentials?|authorization|bearer|cookie)$"
-    r"|api-?_?key|(access|auth|private|secret)-?_?(key|token)|apikey|^auth$",
+    r"(^|[-_.])(key|token|secret|password|passwd|passphrase|credentials?|auth|authorization|bearer|cookie)$"
+    r"|api-?_?key|(access|auth|private|secret)-?_?(key|token)|apikey",
     re.IGNORECASE,
 )
-_OWN = frozenset({"key_variable"})
-"""Options that name a key without being one."""
+_RANDOM = re.compile(
+    r"[0-9a-fA-F]{32,}|(?=[^0-9]*[0-9])(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9]{32,}={0,2}"
+)
+"""A whole value without words, which is a key of a form that nobody knows."""
+_LOGIN = re.compile(
+    r"://[^/\s@]*:[^/\s]*@|[?&](?:api_?key|key|token|secret)=|\b(?:bearer|basic)\s+[\w.~+/-]{8}",
+    re.IGNORECASE,
+)
+"""An address with a password or a key in it, or the value of a header."""
+_OWN = frozenset({"version"})
+"""Options that may look random."""
 
 
 def refuse_keys(options: Mapping[str, Any], what: str) -> None:
@@ -25,19 +34,22 @@ def refuse_keys(options: Mapping[str, Any], what: str) -> None:
 
     ``key_variable`` names the environment variable that holds the key.
     """
+    secrets = Secrets(os.environ)
     for place, value in _leaves(options, ""):
         name = place.rpartition(".")[2]
-        named = isinstance(value, str) and value and name not in _OWN and _NAME.search(name)
-        if named or _is_key(value):
+        named = isinstance(value, str) and value and _NAME.search(name)
+        shown = "a name of an option" if _is_key(place, secrets) else place
+        random = isinstance(value, str) and place not in _OWN and _RANDOM.fullmatch(value.strip())
+        if named or random or shown != place or _is_key(value, secrets):
             raise OptionError(
-                f"{what}: {place} looks like a key, and options are written to the evaluation's files: put "
+                f"{what}: {shown} looks like a key, and options are written to the evaluation's files: put "
                 "the key into an environment variable and name it with key_variable."
             )
 
 
-def _is_key(value: Any) -> bool:
+def _is_key(value: Any, secrets: Secrets) -> bool:
     line = json.dumps(value, default=str).encode()
-    return Secrets(os.environ).hide(line) != line
+    return bool(isinstance(value, str) and _LOGIN.search(value)) or secrets.hide(line) != line
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:

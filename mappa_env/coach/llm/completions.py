@@ -8,11 +8,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
 
+from mappa_env.coach.llm.address import problem_of
 from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure, rejected
 from mappa_env.coach.llm.settings import Calls
 from mappa_env.coach.llm.wire import Late, Passing, Rejected, Usage
@@ -48,20 +48,22 @@ class Completed:
 class Completions:
     """The endpoint of the model ``name`` below ``base_url``, which has the form of OpenAI's clients.
 
-    The key, if needed, comes only from the environment. Raises OptionError for another form of URL.
+    The key, if needed, comes only from the environment. Raises OptionError for another form of URL, and if
+    ``key_variable`` is given but not set; quotes neither.
     """
 
     def __init__(self, name: str, base_url: str, settings: Calls) -> None:
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise OptionError(
-                f"'openai:{name}': base_url must look like http://localhost:8000/v1, without a user name, "
-                "key or query."
-            )
+        if why := problem_of(base_url):
+            raise OptionError(f"'openai:{name}': base_url {why}.")
         self.where = f"openai:{name}@{base_url}"
         self._url = base_url.rstrip("/") + "/chat/completions"
         self._key_variable = settings.key_variable
         self._key = os.environ.get(settings.key_variable, "")
+        if not self._key and "key_variable" in settings.model_fields_set:
+            raise OptionError(
+                f"'openai:{name}': key_variable names an environment variable that is not set: export it "
+                "with the key, or leave key_variable out if the server needs none."
+            )
         self._session = requests.Session()
         self._session.trust_env = False  # else ~/.netrc could replace the key, and proxies would see it
         for scheme in ("http://", "https://"):

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from mappa_env.coach.llm.address import problem_of
 from mappa_env.errors import OptionError, nearest
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 MOST_TOKENS = 10_000_000
 """No model writes a longer answer."""
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
+_UNQUOTED = frozenset({"key_variable", "base_url"})
+"""Options whose values may be secrets that somebody wrote into the wrong place."""
+
+
+def _variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError(
+            "must be the name of an environment variable, such as MY_KEY: capitals, digits and "
+            "underscores. Put the key itself into that variable"
+        )
+    return name
+
+
+def _address(url: str | None) -> str | None:
+    if url is not None and (why := problem_of(url)):
+        raise ValueError(why)
+    return url
+
+
 Chosen = TypeVar("Chosen", bound="Calls")
 
 
@@ -54,7 +76,7 @@ class Calls(BaseModel):
     """Consecutive failures that open the circuit breaker."""
     breaker_pause_s: Positive = 10.0
     """Seconds that the breaker stays open; rollouts wait meanwhile."""
-    key_variable: str = "OPENAI_API_KEY"
+    key_variable: Annotated[str, AfterValidator(_variable)] = "OPENAI_API_KEY"
     """OpenAI-compatible only: the environment variable that holds the key."""
     extra: dict[str, Any] = {}
     """OpenAI-compatible only: additional fields of the request."""
@@ -84,7 +106,7 @@ class Settings(Calls):
     """Gemini on Vertex AI only."""
     api_version: str | None = None
     """Gemini only. Default: v1beta on the Developer API, v1beta1 on Vertex AI."""
-    base_url: str | None = None
+    base_url: Annotated[str | None, AfterValidator(_address)] = None
     """Gemini only: another address of the service. OpenAI-compatible coaches have it in their name."""
 
 
@@ -105,11 +127,16 @@ def settings(name: str, options: Mapping[str, Any]) -> Settings:
 
 
 def validated(kind: type[Chosen], options: Mapping[str, Any], what: str) -> Chosen:
-    """``options`` as a ``kind``. Raises OptionError that begins with ``what`` and names the option."""
+    """``options`` as a ``kind``.
+
+    Raises OptionError that begins with ``what`` and names the option; what may be a key is not quoted.
+    """
     try:
         return kind.model_validate(dict(options))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         hint = nearest(place, kind.model_fields) if first["type"] == "extra_forbidden" else ""
-        raise OptionError(f"{what}: {place}: {first['msg']} (found {first['input']!r}).{hint}") from None
+        unquoted = first["type"] == "extra_forbidden" or place in _UNQUOTED
+        found = "" if unquoted else f" (found {first['input']!r})"
+        raise OptionError(f"{what}: {place}: {first['msg']}{found}.{hint}") from None

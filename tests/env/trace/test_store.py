@@ -213,6 +213,12 @@ KEYS = {
     "hugging face": "hf_" + "abcdEFGH1234" * 3,
     "github": "ghp_" + "a1B2c3D4" * 5,
     "aws": "AKIA" + "ABCDEFGH12345678",
+    "groq": "gsk_" + "aB3" * 17,
+    "xai": "xai-" + "aB3" * 20,
+    "nvidia": "nvapi-" + "aB3-" * 12,
+    "gitlab": "glpat-" + "aB3-" * 6,
+    "stripe": "sk_live_" + "aB3" * 8,
+    "json web token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dozjgNryP4J3jVmN",
 }
 
 
@@ -243,8 +249,15 @@ def test_values_of_key_variables_are_hidden(
     assert found.actions[0].messages[0]["content"].endswith("x[secret]")
 
 
+def test_the_value_of_an_authorization_is_hidden() -> None:
+    line = b'"Authorization: Bearer abcdef-123456-abcdef-7"'
+    assert Secrets({}).hide(line) == b'"Authorization: Bearer [secret]"'
+
+
 def test_what_only_looks_like_a_key_stays() -> None:
-    harmless = b'"the task-force of sk-learn uses hf_hub and AKIA"'
+    harmless = (
+        b'"the task-force of sk-learn uses hf_hub and AKIA; a bearer of bad news, gh pr, ask_me, xai-tools"'
+    )
     assert Secrets({"HOME_KEY": "short"}).hide(harmless) == harmless
 
 
