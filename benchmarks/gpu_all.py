@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,8 +31,12 @@ PARTS = {
     "generation, hf": 90,
     "ipc, two processes": 60,
     "vllm": 240,
+    "vllm, eager": 120,
     "run, hf": 90,
-    "run, vllm": 150,
+    "run, offload": 150,
+    "run, vllm": 120,
+    "run, vllm, bf16 and sleep": 150,
+    "run, vllm, adapters": 120,
     "rollouts, ours": 60,
     "rollouts, TRL": 90,
 }
@@ -62,8 +68,8 @@ class Outcome:
     why: str = ""
 
 
-def run_part(part: str, arguments: list[str], limit_s: float) -> Outcome:
-    """The part in a process of its own; all that it started ends with it."""
+def run_part(part: str, arguments: list[str], limit_s: float, logs: Path | None = None) -> Outcome:
+    """The part in a process of its own; all that it started ends with it. ``logs`` keeps what it wrote."""
     with tempfile.TemporaryDirectory(prefix="mappa-gpu-") as scratch:
         out, log = Path(scratch) / "part.json", Path(scratch) / "part.log"
         command = [sys.executable, str(SCRIPT), part, "--json", str(out), "--scratch", scratch, *arguments]
@@ -78,6 +84,8 @@ def run_part(part: str, arguments: list[str], limit_s: float) -> Outcome:
                 ended = process.poll()
                 with_children(process.pid, signal.SIGKILL)
                 process.wait()
+                if logs is not None:
+                    shutil.copy(log, logs / f"{re.sub(r'[^a-z0-9]+', '-', part.lower())}.log")
         seconds = time.monotonic() - began
         if ended is None:
             return Outcome(part, "late", seconds, [], f"not done after {limit_s:.0f} s")
@@ -119,10 +127,13 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=PARTS, metavar="PART", help="may be repeated")
     parser.add_argument("--out", type=Path, default=Path("gpu_all.md"), help="default: %(default)s")
     parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep what each part wrote there")
     args = parser.parse_args()
     arguments = ["--device", "cpu", "--shape", "tiny"] if args.cpu_rehearsal else []
     patience = REHEARSAL if args.cpu_rehearsal else 1
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the part under way ends too
+    if args.logs:
+        args.logs.mkdir(parents=True, exist_ok=True)
     outcomes: list[Outcome] = []
     began = time.monotonic()
     for part in args.only or PARTS:
@@ -130,7 +141,7 @@ def main() -> int:
         if left < 1:
             outcome = Outcome(part, "late", 0.0, [], "the other parts took all the time")
         else:
-            outcome = run_part(part, arguments, min(PARTS[part] * patience, left))
+            outcome = run_part(part, arguments, min(PARTS[part] * patience, left), args.logs)
         outcomes.append(outcome)
         print(f"{outcome.seconds:6.1f} s  {part}: {outcome.kind} {outcome.why}".rstrip(), flush=True)
     what = "Rehearsal on a CPU: no figure of a GPU" if args.cpu_rehearsal else "One GPU"

@@ -25,8 +25,8 @@ from gpu_parts.learner import learner, learner_recomputed
 from gpu_parts.machine import machine
 from gpu_parts.package import Skipped
 from gpu_parts.rollouts import rollouts_ours, rollouts_trl
-from gpu_parts.run import run_hf, run_vllm
-from gpu_parts.vllm import vllm
+from gpu_parts.run import run_hf, run_offload, run_vllm, run_vllm_bf16, run_vllm_lora
+from gpu_parts.vllm import vllm, vllm_eager
 from gpu_parts.where import Where
 
 FUNCTIONS: dict[str, Callable[[Where], list[Figure]]] = {
@@ -39,8 +39,12 @@ FUNCTIONS: dict[str, Callable[[Where], list[Figure]]] = {
     "generation, hf": generation_hf,
     "ipc, two processes": ipc,
     "vllm": vllm,
+    "vllm, eager": vllm_eager,
     "run, hf": run_hf,
+    "run, offload": run_offload,
     "run, vllm": run_vllm,
+    "run, vllm, bf16 and sleep": run_vllm_bf16,
+    "run, vllm, adapters": run_vllm_lora,
     "rollouts, ours": rollouts_ours,
     "rollouts, TRL": rollouts_trl,
 }

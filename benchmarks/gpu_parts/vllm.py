@@ -16,6 +16,15 @@ from gpu_parts.where import Where
 
 def vllm(where: Where) -> list[Figure]:
     """Generation, new weights between the two processes, sleep and wake-up, beside a learner's model."""
+    return _vllm(where)
+
+
+def vllm_eager(where: Where) -> list[Figure]:
+    """The same without compilation and CUDA graphs."""
+    return _vllm(where, "engine.eager=true")
+
+
+def _vllm(where: Where, *options: str) -> list[Figure]:
     need("vllm")
     from mappa_rl.config import load_config
     from mappa_rl.engines.vllm.engine import VLLMEngine
@@ -28,7 +37,7 @@ def vllm(where: Where) -> list[Figure]:
     model.save_pretrained(folder)
     longest = where.sizes.longest
     overrides = ["engine.name=vllm", "engine.dtype=bf16", f"rollout.max_context={longest}"]
-    overrides += [f"model.max_len={longest}", "engine.kv_cache_mb=64", "engine.max_num_seqs=64"]
+    overrides += [f"model.max_len={longest}", "engine.kv_cache_mb=64", "engine.max_num_seqs=64", *options]
     if where.device == "cuda":
         overrides += ["engine.sleep=true", "engine.memory_fraction=0.4"]
     options = VLLMOptions(folder, load_config("demo", overrides), log=EngineLog(where.scratch / "engine.log"))

@@ -32,6 +32,9 @@ class Engine(Section):
     """Size of an engine's key-value cache in MiB, on a CPU only (``memory_fraction`` is for GPUs)."""
     max_num_seqs: Count = 128
     """Maximum number of requests that an engine answers at once."""
+    eager: bool = False
+    """Start vLLM without compiling the model and without CUDA graphs: it starts sooner and samples slower.
+    On a CPU it always does."""
     sleep: bool = False
     """Free the engine's GPU memory while the learner trains; needs a GPU."""
 

@@ -103,6 +103,7 @@ FOREIGN = {
     "vllm_num_engines": "engine.replicas",
     "use_vllm": "engine.name",
     "vllm_enable_sleep": "engine.sleep",
+    "enforce_eager": "engine.eager",
     # run
     "max_steps": "run.steps",
     "total_training_steps": "run.steps",

@@ -37,6 +37,7 @@ RESUMABLE = (
     "engine.memory_fraction",
     "engine.kv_cache_mb",
     "engine.max_num_seqs",
+    "engine.eager",
     "engine.sleep",
     "cluster.name",
     "cluster.address",

@@ -10,6 +10,15 @@ from typing import Any
 
 from paths import ROOT
 
+WITH_VLLM = {
+    "vllm": 3,
+    "vllm, eager": 3,
+    "run, vllm": 1,
+    "run, vllm, bf16 and sleep": 1,
+    "run, vllm, adapters": 1,
+}
+"""Parts that need vLLM, and their checks on a CPU."""
+
 
 def benchmark(name: str) -> ModuleType:
     """``benchmarks/<name>.py``; from then on the benchmarks can be imported by name."""

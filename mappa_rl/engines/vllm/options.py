@@ -239,6 +239,7 @@ class VLLMOptions:
             arguments |= {
                 "gpu_memory_utilization": engine.memory_fraction / self.engines,
                 "enable_sleep_mode": engine.sleep,
+                "enforce_eager": engine.eager,
             }
         if self.adapters:
             wanted = self.config.lora.rank

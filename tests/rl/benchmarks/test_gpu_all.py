@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from gpu_kit import benchmark, rehearse
+from gpu_kit import WITH_VLLM, benchmark, rehearse
 from paths import ROOT
 
 SCRIPT = ROOT / "benchmarks" / "gpu_all.sh"
@@ -28,9 +28,10 @@ CHECKED = {
     "generation, hf": 1,
     "ipc, two processes": 1,
     "run, hf": 1,
+    "run, offload": 1,
     "rollouts, ours": 0,
 }
-"""Parts that a CPU can run, and their checks there. Those with vLLM: test_gpu_all_vllm.py."""
+"""Parts that a CPU can run, and their checks there."""
 
 
 @pytest.mark.slow
@@ -45,7 +46,7 @@ def test_each_part_runs_at_tiny_size(part: str, tmp_path: Path) -> None:
 def test_every_part_has_a_function_and_fits_in_ten_minutes_with_the_others() -> None:
     kit, parts = benchmark("gpu_all"), benchmark("gpu_part")
     assert list(kit.PARTS) == list(parts.FUNCTIONS)
-    assert {*kit.PARTS} - {*CHECKED} == {"vllm", "run, vllm", "rollouts, TRL"}
+    assert {*kit.PARTS} - {*CHECKED} == {*WITH_VLLM, "rollouts, TRL"}
     assert kit.TOTAL_S < 600
 
 
