@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import threading
@@ -11,8 +12,10 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mappa_env.coach.llm.models import Price
+from mappa_env.coach.llm.reservations import Reservations, left_by_others
 from mappa_env.coach.llm.wire import Passing, Request, Usage
 from mappa_env.errors import CoachStopped, CoachWarning, OptionError
 from mappa_env.json_and_yaml import read_json
@@ -20,21 +23,24 @@ from mappa_env.json_and_yaml import read_json
 
 @dataclass(slots=True)
 class Bill:
-    """One call in flight. Set ``made`` when it is sent and ``usage`` when it is known.
+    """One call in flight. ``Budget.send`` says that it is sent; set ``usage`` when it is known.
 
-    Without ``usage``, its maximum cost ``most`` is booked.
+    Without ``usage``, its maximum cost ``most`` is booked. ``call``: its id among the reservations.
     """
 
     most: float
     made: bool = False
     usage: Usage | None = None
+    call: str = ""
 
 
 class Budget:
     """Limits what a run may spend. ``dollars`` None: no limit. Thread-safe.
 
-    ``ledger``: a file with one JSON line per call; a later run continues its sum. Only one process at a time
-    may use a ledger. Raises OptionError for a limit without a price.
+    ``ledger``: a file with one JSON line per call; a later run continues its sum. Calls in flight are written
+    beside it before they are sent; those of a process that was killed are booked at their most when the
+    ledger is next opened, with a CoachWarning. Processes that share a ledger do not see what others spend.
+    Raises OptionError for a limit without a price.
     """
 
     def __init__(self, dollars: float | None, price: Price | None, ledger: Path | None = None) -> None:
@@ -47,7 +53,8 @@ class Budget:
         self._changed = threading.Condition()
         self._reserved, self._on_their_way = 0.0, 0
         self._ledger = ledger
-        self.spent, self.calls = _read(ledger)
+        self._reservations: Reservations | None = None
+        self.spent, self.calls = (0.0, 0) if ledger is None else _read(ledger)
 
     @contextlib.contextmanager
     def bill(self, request: Request, until: float) -> Iterator[Bill]:
@@ -68,6 +75,15 @@ class Budget:
             yield bill
         finally:
             self._book(bill)
+
+    def send(self, bill: Bill) -> None:
+        """Say that the call is sent now. Raises OSError if that cannot be written; then do not send it."""
+        if self._ledger is not None:
+            with self._changed:
+                if self._reservations is None:
+                    self._reservations = Reservations(self._ledger)
+                bill.call = self._reservations.enter(bill.most)
+        bill.made = True
 
     def _fits(self, most: float) -> bool:
         if self._dollars is None or self.spent + self._reserved + most <= self._dollars:
@@ -93,17 +109,15 @@ class Budget:
             self.spent += cost
             self.calls += 1
             if self._ledger is not None:
-                usage = bill.usage or Usage()
-                row = {
-                    "time": time.time(),
-                    "cost": cost,
-                    "known": bill.usage is not None,
-                    "prompt": usage.prompt,
-                    "cached": usage.cached,
-                    "output": usage.output,
-                    "thoughts": usage.thoughts,
-                }
-                _append(self._ledger, json.dumps(row))
+                _append(self._ledger, json.dumps(_row(cost, bill.call, bill.usage)))
+                assert self._reservations is not None
+                self._reservations.settle(bill.call)
+
+
+def _row(cost: float, call: str, usage: Usage | None) -> dict[str, Any]:
+    """A line of the ledger. ``usage`` None: unknown."""
+    row = {"time": time.time(), "cost": cost, "known": usage is not None}
+    return row | dataclasses.asdict(usage or Usage()) | {"id": call}
 
 
 def _append(path: Path, line: str) -> None:
@@ -115,25 +129,38 @@ def _append(path: Path, line: str) -> None:
         os.close(file)
 
 
-def _read(path: Path | None) -> tuple[float, int]:
-    """Dollars and calls so far.
+def _read(path: Path) -> tuple[float, int]:
+    """Dollars and calls so far, with those that were in flight when a process was killed.
 
-    A line that a crash cut short is terminated and counts as nothing, with a warning: its cost is unknown.
+    A line that a crash cut short is terminated and counts as nothing: its call is among those in flight.
     """
-    spent, calls = 0.0, 0
-    if path is None or not path.exists():
-        return spent, calls
-    data = path.read_bytes()
+    spent, calls, settled = 0.0, 0, set()
+    data = path.read_bytes() if path.exists() else b""
     if data and not data.endswith(b"\n"):
         _append(path, "")
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         try:
-            spent += float(read_json(line)["cost"])
+            row = read_json(line)
+            spent += float(row["cost"])
             calls += 1
+            settled.add(row.get("id"))
         except (ValueError, KeyError, TypeError):
             warnings.warn(
                 f"{path} line {number} is incomplete and does not count: {line!r:.120}",
                 CoachWarning,
                 stacklevel=2,
             )
-    return spent, calls
+    lost: dict[str, float] = {}
+    for call, most in left_by_others(path):
+        if call not in settled:
+            _append(path, json.dumps(_row(most, call, None)))
+            lost[call] = most
+            settled.add(call)
+    if lost:
+        warnings.warn(
+            f"{path}: {len(lost)} calls were in flight when a process was killed; they count at their most, "
+            f"${sum(lost.values()):.4f}.",
+            CoachWarning,
+            stacklevel=2,
+        )
+    return spent + sum(lost.values()), calls + len(lost)

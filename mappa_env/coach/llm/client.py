@@ -117,7 +117,7 @@ class Client:
             return max(request.size / BYTES_PER_TOKEN + self._beyond / self._counted, 1.0)
 
     def _call(self, request: Request, end: float, bill: Bill, reserved: float) -> Reply:
-        bill.made = True
+        self.budget.send(bill)
         timeout_s = min(self._settings.timeout_s, max(end - time.monotonic(), 0.001))
         try:
             reply = self._backend.complete(request, timeout_s)
