@@ -127,7 +127,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=PARTS, metavar="PART", help="may be repeated")
     parser.add_argument("--out", type=Path, default=Path("gpu_all.md"), help="default: %(default)s")
     parser.add_argument("--json", type=Path, help="write the figures there too")
-    parser.add_argument("--seconds", type=float, default=TOTAL_S, help="for all parts; default: %(default).0f")
+    parser.add_argument("--seconds", type=float, default=TOTAL_S, help="in all; default: %(default).0f")
     parser.add_argument("--logs", type=Path, metavar="FOLDER", help="keep what each part wrote there")
     args = parser.parse_args()
     arguments = ["--device", "cpu", "--shape", "tiny"] if args.cpu_rehearsal else []
