@@ -90,9 +90,10 @@ class SingleAgentEnv(SelfPlayEnv):
         return team_env.observation(self.agent), reward, team_env.episode.over, False, info
 
     def _play_partners(self) -> None:
-        """Let the partners act until it is the agent's turn or the episode is over."""
-        while self.team_env.episode.agent not in (None, self.agent):
-            self.team_env.act(self._partners.act(self.team_env.episode))
+        """Let the partners act until it is the agent's turn or the episode is over; not on a void task."""
+        episode = self.team_env.episode
+        while not episode.task.void and episode.agent not in (None, self.agent):
+            self.team_env.act(self._partners.act(episode))
 
 
 def make_env(

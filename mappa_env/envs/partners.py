@@ -45,7 +45,9 @@ class Partners:
         }
 
     def reset(self, episode: Episode) -> None:
-        """Prepare the partners for the task of ``episode``."""
+        """Prepare the partners for the task of ``episode``; nobody plays a void one."""
+        if episode.task.void:
+            return
         for team in self._teams.values():
             team.reset(episode.task, episode.trajectory.seed)
 

@@ -207,6 +207,7 @@ class TeamEnv:
             "agent": episode.agent or "",
             "acted": last.agent if last else "",
             "task_id": episode.task.id,
+            "task/status": "unavailable" if episode.task.void else "ok",
             "coach/status": record.verdict.status if record else "",
             "reward_valid": valid,
             "tool/status": _tool_status(record),

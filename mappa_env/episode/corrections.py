@@ -52,7 +52,7 @@ class Correcting:
 
         def workspace() -> Workspace:
             nonlocal scratch
-            scratch = scratch or self._execution.open_workspace(at.task)
+            scratch = scratch or self._execution.open_workspace(at.task, at.stamps)
             return scratch
 
         try:

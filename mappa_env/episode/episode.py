@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -13,13 +14,14 @@ from mappa_env.cards import Card
 from mappa_env.coach import Coach, make_coach
 from mappa_env.coach.base import checked
 from mappa_env.data import load_tasks
+from mappa_env.data.stamps import Stamps, stamps_of
 from mappa_env.episode.earlier import Shown, earlier_segments
 from mappa_env.episode.execution import ActionContext, Execution, Timer
 from mappa_env.episode.held import Held
 from mappa_env.episode.limits import TaskLimits
 from mappa_env.episode.options import EpisodeOptions
 from mappa_env.episode.prompting import Prompter
-from mappa_env.errors import CoachError, DataError, EpisodeError, OptionError
+from mappa_env.errors import CoachError, DataError, DataWarning, EpisodeError, OptionError
 from mappa_env.grading import make_grader
 from mappa_env.order import Turn
 from mappa_env.sandbox import make_sandbox
@@ -27,6 +29,7 @@ from mappa_env.seeds import derived_seed
 from mappa_env.shaping import make_shaping
 from mappa_env.tools.toolbox import Toolbox
 from mappa_env.types import (
+    VOID,
     ActionRecord,
     Attribution,
     Evidence,
@@ -117,6 +120,7 @@ class Episode:
         self._beside: dict[str, list[Message]] = {}
         self._seed = 0
         self._limits = card.limits
+        self._stamps: Stamps = ()
 
     @property
     def timer(self) -> Timer:
@@ -193,19 +197,26 @@ class Episode:
     def reset(self, *, seed: int, task_id: str | None = None) -> None:
         """Start over on ``task_id``, or on a task drawn with ``seed``.
 
-        Raises UnknownTaskError, OptionError or SandboxError if a limit makes the task impossible, and
-        ToolError if a tool's server cannot be reached or lacks what the card names.
+        A task whose data have changed, or cannot be read any more, is void: a DataWarning says why, the first
+        action ends the episode with the outcome ``unavailable``, and no reward is valid. Raises
+        UnknownTaskError, OptionError or SandboxError if a limit makes the task impossible, and ToolError if a
+        tool's server cannot be reached or lacks what the card names.
         """
         if task_id is None:
             ids = self.tasks.ids
             task_id = ids[_draw(seed, len(ids))]
-        task = self.tasks.get(task_id)
         limits = self.card.limits
-        if any("python" in spec.tools for spec in self.card.team):
-            limits = self._task_limits.of(task)  # an impossible task is refused here, not charged to the team
+        try:
+            task = self.tasks.get(task_id)
+            if any("python" in spec.tools for spec in self.card.team):
+                limits = self._task_limits.of(task)  # an impossible one is refused, not charged to the team
+            files = stamps_of(task.paths)
+        except (DataError, OSError) as error:
+            task, files = Task(task_id, f"The task {task_id!r} cannot be played: {error}", VOID), ()
+            warnings.warn(task.prompt, DataWarning, stacklevel=2)
         self._tools.open()
         self._discard()
-        self._task, self._limits, self._seed = task, limits, int(seed)
+        self._task, self._limits, self._seed, self._stamps = task, limits, int(seed), files
         self._actions, self._evidence, self.outcome, self._attribution = [], [], None, None
         self._timings = []
         self._advance()
@@ -240,7 +251,7 @@ class Episode:
         if turn is None:
             raise EpisodeError("the episode is over (or not started): call reset() first.")
         came, began = time.time(), time.perf_counter()
-        if self._deferred:
+        if self._deferred and not self.task.void:
             self._coach.wait()
         at = ActionContext(
             self.task,
@@ -252,6 +263,7 @@ class Episode:
             tuple(self._actions),
             self._seed,
             self._limits,
+            self._stamps,
         )
         before = None
         if self._correcting is not None and self._workspace is not None:
@@ -260,7 +272,10 @@ class Episode:
         self.outcome = self._execution.outcome(at, draft, self._workspace)
         evidence = self._execution.evidence(at, draft, self._workspace, self.outcome)
         self._evidence.append(evidence)
-        if self._deferred:
+        if self.task.void:
+            nothing = Verdict("abstain", None, "the task is void: nothing to judge", coach=self._coach.name)
+            draft = revised(draft, verdict=nothing)
+        elif self._deferred:
             draft = revised(draft, probe=evidence.probe)
             self._pending[draft.step] = _Asked(at, evidence, before, self._coach.judge_later(evidence))
         else:
@@ -282,12 +297,14 @@ class Episode:
 
         With the options of the recording (``trajectory.settings``) the result is the recorded one, except for
         measured times, what the agents' own code leaves to chance and what servers answer: tools are asked
-        again. Raises EpisodeError for another card's
-        episode, or where another agent than the recorded one acts; UnknownTaskError.
+        again. Raises EpisodeError for another card's episode, or where another agent than the recorded one
+        acts; UnknownTaskError; DataError for a task that is void now.
         """
         if trajectory.env_id != self.card.id:
             raise EpisodeError(f"an episode of {trajectory.env_id} cannot be replayed on {self.card.id}.")
         self.reset(seed=trajectory.seed, task_id=trajectory.task.id)
+        if self.task.void:
+            raise DataError(self.task.prompt)
         for action in trajectory.actions[:steps]:
             if self.agent != action.agent:
                 raise EpisodeError(
@@ -376,7 +393,8 @@ class Episode:
 
     def _advance(self) -> None:
         """Pass the turn on. An agent that has acted before sees what is new below what it knows."""
-        self._next, self._beside = self.card.order.next(self._actions), {}
+        over = self.outcome is not None
+        self._next, self._beside = None if over else self.card.order.next(self._actions), {}
         turn = self._next
         if turn is None:
             self.agent, self.turn, self._messages = None, 0, []
@@ -408,6 +426,8 @@ class Episode:
 
     def _begun(self, turn: Turn, last: ActionRecord | None, earlier: list[Shown]) -> list[Message]:
         """The messages at the first action of a segment; ``last``: the agent's action before it."""
+        if self.task.void:
+            return [{"role": "user", "content": self.task.prompt}]
         context = self._context(turn, earlier)
         if last is None:
             return [self._prompter.render(turn.agent.role, context)]
@@ -437,7 +457,7 @@ class Episode:
 
     def _open_workspace(self) -> Workspace:
         if self._workspace is None:
-            self._workspace = self._execution.open_workspace(self.task)
+            self._workspace = self._execution.open_workspace(self.task, self._stamps)
         return self._workspace
 
     def _discard(self) -> None:

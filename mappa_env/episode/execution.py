@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from mappa_env.cards import Card
+from mappa_env.data.stamps import Stamps, check_unchanged
 from mappa_env.errors import DataError, DataWarning, SandboxError, WorkspaceError
 from mappa_env.grading import Grader, running
 from mappa_env.grading.base import Answers
@@ -47,7 +48,7 @@ class ActionContext(NamedTuple):
     """The state of an episode before an action, and what its agent sees.
 
     ``turn`` is the index of the action among the agent's; ``left``: how many its segment may still have, with
-    this one. ``seed`` is the episode's, ``limits`` those of the task.
+    this one. ``seed`` is the episode's, ``limits`` those of the task, ``stamps`` those of its files.
     """
 
     task: Task
@@ -59,6 +60,7 @@ class ActionContext(NamedTuple):
     history: tuple[ActionRecord, ...]
     seed: int
     limits: Limits
+    stamps: Stamps
 
 
 Timer = Callable[[str], AbstractContextManager[object]]
@@ -87,8 +89,11 @@ class Execution:
             twin._probe = make_probe(self._card.probe)
         return twin
 
-    def open_workspace(self, task: Task) -> Workspace:
-        """Open a new workspace with the task's files. Raises DataError if one can no longer be read."""
+    def open_workspace(self, task: Task, stamps: Stamps) -> Workspace:
+        """Open a new workspace with the task's files.
+
+        Raises DataError if one can no longer be read, or is not as it was when ``stamps`` were taken.
+        """
         workspace = self.sandbox.open_workspace()
         for name, content in task.files.items():
             try:
@@ -98,6 +103,11 @@ class Execution:
                 if isinstance(content, bytes):  # the task itself is malformed
                     raise
                 raise DataError(f"{name} of the task {task.id!r} can no longer be read: {error}") from error
+        try:
+            check_unchanged(stamps, task.paths)
+        except DataError:
+            workspace.remove()
+            raise
         return workspace
 
     def run(self, at: ActionContext, text: str, workspace: Callable[[], Workspace]) -> ActionRecord:
@@ -106,7 +116,7 @@ class Execution:
         Code runs before the calls of other tools, which come in the order in which they are written.
         """
         spec, step = at.agent, len(at.history)
-        parsed, written = self._read(text, spec)
+        parsed, written = (parse(text, tools=False), []) if at.task.void else self._read(text, spec)
         seed = _seed(at.seed, spec.name, at.turn)
         tool: ToolResult | None = None
         missing: tuple[str, ...] = ()
@@ -166,7 +176,9 @@ class Execution:
         return parsed._replace(code=code), [call for call in found if call not in runs]
 
     def outcome(self, at: ActionContext, draft: ActionRecord, workspace: Workspace | None) -> Outcome | None:
-        """The outcome if ``draft`` closes the episode, else None."""
+        """The outcome if ``draft`` closes the episode, else None. Any action closes that on a void task."""
+        if at.task.void:
+            return Outcome(0.0, False, "unavailable", at.task.prompt)
         over = draft.last_turn and self._card.order.over((*at.history, draft))
         return self._grade(at, draft, workspace) if over else None
 

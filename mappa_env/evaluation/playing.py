@@ -184,6 +184,8 @@ def _once(plan: Plan, job: Job, env: TeamEnv, company: Company, tokens: dict[str
     began, seed = time.monotonic(), job.seed(plan.seed)
     env.reset(np.random.default_rng(seed), {"task_id": job.task_id})
     episode = env.episode
+    if episode.task.void:
+        raise EvaluationError(episode.task.prompt)
     seats: dict[int, Act] = {}
     flaws: Counter[str] = Counter()
     versions: dict[str, str] = {}

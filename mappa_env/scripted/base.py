@@ -13,7 +13,7 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from mappa_env.errors import OptionError, nearest
+from mappa_env.errors import DataError, OptionError, nearest
 from mappa_env.types import ActionRecord, Task, role_of
 
 Style = Literal["full", "brief", "compact"]
@@ -135,7 +135,12 @@ class ScriptedTeam:
         self.planned: dict[str, str | None] = {}
 
     def reset(self, task: Task, seed: int) -> None:
-        """Start an episode on ``task``: choose the fault of ``<role>_0`` for every role of the script."""
+        """Start an episode on ``task``: choose the fault of ``<role>_0`` for every role of the script.
+
+        Raises DataError for a void task.
+        """
+        if task.void:
+            raise DataError(task.prompt)
         self._task, self._seed, self.planned = task, seed, {}
         for role in self._script.faults:
             self._choose(f"{role}_0")

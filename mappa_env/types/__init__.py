@@ -10,7 +10,7 @@ from mappa_env.types.file_change import FileChange, FileOp
 from mappa_env.types.fresh_run import FreshRun
 from mappa_env.types.outcome import Outcome
 from mappa_env.types.space import Space, Use
-from mappa_env.types.task import Task
+from mappa_env.types.task import VOID, Task
 from mappa_env.types.team import AgentSpec, Team, role_of
 from mappa_env.types.timing import Timing
 from mappa_env.types.tool_call import Attester, CallStatus, ToolCall
@@ -19,6 +19,7 @@ from mappa_env.types.trajectory import Trajectory
 from mappa_env.types.verdict import CallInfo, Criterion, Verdict, VerdictStatus
 
 __all__ = [
+    "VOID",
     "ActionRecord",
     "AgentSpec",
     "Attester",

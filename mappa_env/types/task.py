@@ -24,6 +24,9 @@ _FAMILIES = {
     for metric in metrics
 }
 
+VOID = "void"
+"""The metric of a task that cannot be played."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -45,6 +48,16 @@ class Task:
     files: Mapping[str, bytes | Path] = field(default_factory=dict)
     truth: Mapping[str, Any] = field(default_factory=dict, repr=False)
     meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The host files that a workspace copies."""
+        return [content for content in self.files.values() if isinstance(content, Path)]
+
+    @property
+    def void(self) -> bool:
+        """Whether the task's data cannot be read; ``prompt`` says why. Nothing that is done in it counts."""
+        return self.metric == VOID
 
     @property
     def family(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mappa_env import team_env
+from mappa_env.errors import DataError
 from mappa_rl.config.environment import make_env
 from mappa_rl.models.chat import ChatTokenizer
 from mappa_rl.warmstart.demonstrations import Demonstration, DemonstrationEpisode
@@ -51,6 +52,8 @@ def task_names(env_id: str, options: Mapping[str, Any]) -> list[tuple[str, ...]]
     found = []
     for task_id in islice(team_env(env).task_ids, NAMED_TASKS):
         _, info = env.reset(seed=0, options={"task_id": task_id})
+        if info["task/status"] != "ok":
+            raise DataError(info["messages"][-1]["content"])
         found.append(quoted(info["messages"][-1]["content"]))
     env.close()
     return found

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mappa_env.data.base import unknown_task
+from mappa_env.data.stamps import Stamps, check_unchanged, stamps_of
 from mappa_env.data.tabular.dsbench.checking import check
 from mappa_env.data.tabular.dsbench.layout import Layout, header_of, layout_of, renamed
 from mappa_env.data.tabular.dsbench.release import Files, Release
@@ -34,19 +35,20 @@ class DSBenchTasks:
         """
         self.split, self._release = split, release
         self.skipped: dict[str, str] = {}
-        ids = []
+        self._stamps: dict[str, Stamps] = {}
         for name in release.names(split):
             try:
+                stamps = stamps_of(self.paths(name))
                 (usable or self.check)(name)
             except DataError as error:
                 self.skipped[name] = str(error)
             else:
-                ids.append(name)
+                self._stamps[name] = stamps
         for part, rows in release.unreadable.items():
             if split in (part, "all"):
                 self.skipped |= rows
-        self._ids = tuple(ids)
-        if not ids:
+        self._ids = tuple(self._stamps)
+        if not self._ids:
             raise DataError(none_usable(release, split, self.skipped))
 
     @property
@@ -55,9 +57,10 @@ class DSBenchTasks:
         return self._ids
 
     def get(self, task_id: str) -> Task:
-        """The task ``task_id``. Raises UnknownTaskError, and DataError if its files changed for the worse."""
-        if task_id not in self._ids:
+        """The task ``task_id``. Raises UnknownTaskError, and DataError if its files have changed since."""
+        if task_id not in self._stamps:
             raise unknown_task(task_id, self)
+        check_unchanged(self._stamps[task_id], self.paths(task_id))
         return self._task(task_id)
 
     def usable(self, name: str) -> Task:
@@ -125,15 +128,9 @@ class DSBenchTasks:
 
 
 def _checked(files: Files, layout: Layout, metric: str) -> None:
-    stamps = []
-    for path in (files.train, files.test, files.sample, files.answers):
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise DataError(f"{path}: {error.strerror or error}") from None
-        stamps.append((found.st_mtime_ns, found.st_size))
+    stamps = stamps_of((files.train, files.test, files.sample, files.answers))
     aliases = tuple(layout.aliases.items())
-    reason = _reason(files, (layout.ids, layout.targets, aliases, layout.columns), metric, tuple(stamps))
+    reason = _reason(files, (layout.ids, layout.targets, aliases, layout.columns), metric, stamps)
     if reason:
         raise DataError(reason)
 
@@ -143,7 +140,7 @@ def _reason(
     files: Files,
     layout: tuple[str, tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]],
     metric: str,
-    stamps: tuple[tuple[int, int], ...],
+    stamps: Stamps,
 ) -> str:
     """Why a competition cannot be played, found once per process unless a file changes (``stamps``)."""
     ids, targets, aliases, columns = layout

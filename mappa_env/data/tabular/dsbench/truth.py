@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from mappa_env.data.stamps import Stamps, check_unchanged, stamps_of
 from mappa_env.data.tabular.baseline import Truth, constant_score, reference_score
 from mappa_env.data.tabular.cells import filled, targets_in
 from mappa_env.data.tabular.dsbench.layout import Layout, columns_for
@@ -67,8 +68,7 @@ def hidden(metric: str, files: Files, layout: Layout) -> Truth:
 
     ``reference`` is computed on first access: it takes seconds for large tables. Everything raises DataError.
     """
-    paths = (files.train, files.test, files.sample, files.answers)
-    stamps = tuple((path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
+    stamps = stamps_of(_paths(files))
     truth = _hidden(metric, files, layout.ids, layout.targets, tuple(layout.aliases.items()), stamps)
     for key in ("answers_csv", "labels", "constant"):
         truth[key]
@@ -82,18 +82,31 @@ def _hidden(
     ids: str,
     names: tuple[str, ...],
     aliases: tuple[tuple[str, str], ...],
-    stamps: tuple[tuple[int, int], ...],
+    stamps: Stamps,
 ) -> Truth:
-    """``stamps``: change when a file does."""
+    """``stamps``: of the files; a value that was read from changed ones is refused."""
+    later = {
+        "answers_csv": functools.partial(_answers, files.answers, (ids, *names)),
+        "labels": functools.partial(_labels, metric, files.train, names),
+        "constant": functools.partial(_constant, metric, files.train, names),
+        "reference": functools.partial(_reference, metric, files, names),
+    }
     return Truth(
         {"target": names[0] if len(names) == 1 else list(names), "id": ids, "aliases": dict(aliases)},
-        {
-            "answers_csv": functools.partial(_answers, files.answers, (ids, *names)),
-            "labels": functools.partial(_labels, metric, files.train, names),
-            "constant": functools.partial(_constant, metric, files.train, names),
-            "reference": functools.partial(_reference, metric, files, names),
-        },
+        {key: functools.partial(_pinned, read, files, stamps) for key, read in later.items()},
     )
+
+
+def _pinned(read: Callable[[Truth], Any], files: Files, stamps: Stamps, truth: Truth) -> Any:
+    """What ``read`` finds. Raises DataError if the files are not those of ``stamps``."""
+    check_unchanged(stamps, _paths(files))
+    found = read(truth)
+    check_unchanged(stamps, _paths(files))
+    return found
+
+
+def _paths(files: Files) -> tuple[Path, ...]:
+    return files.train, files.test, files.sample, files.answers
 
 
 def _answers(path: Path, wanted: tuple[str, ...], truth: Truth) -> str:
