@@ -52,15 +52,16 @@ def run_add(args: argparse.Namespace) -> int:
 
 
 def run_ls(args: argparse.Namespace) -> int:
-    """Print the data folder and what was added to it. Returns 0."""
+    """Print the data folder and what was added to it. Returns 0. Raises DataError for records at the end."""
     print(f"{data_root()}  (set MAPPA_DATA to use another folder)")
-    found = store.recorded()
-    if found:
-        table = Table("name", "split", "tasks", "left out", "sha256", "added from")
-        for added in found:
+    table = Table("name", "split", "tasks", "left out", "sha256", "added from")
+    try:
+        for added in adding.readable():
             table.add_row(*_cells(added), str(added.source))
-        Console().print(table)
-    else:
+    finally:  # records that cannot be read do not hide the others
+        if table.row_count:
+            Console().print(table)
+    if not table.row_count:
         print(_NOTHING)
     return 0
 

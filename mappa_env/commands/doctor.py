@@ -17,7 +17,7 @@ from rich.table import Table
 from mappa_env import __version__
 from mappa_env.commands._shared import command
 from mappa_env.commands.listing import splits_of
-from mappa_env.data.store import recorded
+from mappa_env.data.adding import readable
 from mappa_env.errors import DataError, DataMissingError, SandboxError, SandboxWarning
 from mappa_env.places import data_root
 from mappa_env.registration import find_card, shipped
@@ -99,14 +99,12 @@ def diagnoses() -> Iterator[Diagnosis]:
 def _added() -> Iterator[Diagnosis]:
     """The added tasks, whose files are looked at but not read; ``mappa-env data verify`` reads them."""
     try:
-        found = recorded()
+        for added in readable():
+            problems = list(added.problems())
+            text = "\n".join(problems[:3]) or f"{added.tasks} tasks, {len(added.left_out)} left out"
+            yield Diagnosis(f"added: {added.name} {added.split}", "problem" if problems else "ok", text)
     except DataError as error:
         yield Diagnosis("added tasks", "problem", str(error))
-        return
-    for added in found:
-        problems = list(added.problems())
-        text = "\n".join(problems[:3]) or f"{added.tasks} tasks, {len(added.left_out)} left out"
-        yield Diagnosis(f"added: {added.name} {added.split}", "problem" if problems else "ok", text)
 
 
 def _packages() -> Iterator[Diagnosis]:

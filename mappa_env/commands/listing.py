@@ -12,7 +12,8 @@ from rich.table import Table
 from mappa_env.cards import Card
 from mappa_env.commands._shared import command
 from mappa_env.data import load_tasks
-from mappa_env.data.store import SPLITS, recorded
+from mappa_env.data.adding import readable
+from mappa_env.data.store import SPLITS
 from mappa_env.errors import DataError, DataMissingError
 from mappa_env.registration import NAMESPACE, find_card, shipped
 
@@ -32,16 +33,16 @@ def run(args: argparse.Namespace) -> int:
         )
         table.add_row(f"{NAMESPACE}/{card.id}\n[dim]{card.summary}", team, escape(tasks_of(card)))
     Console().print(table)
+    added, problem = Table("name", "split", "tasks", title="Added tasks"), ""
     try:
-        found = recorded()
-    except DataError as error:
-        print(error)
-        return 0
-    if found:
-        added = Table("name", "split", "tasks", title="Added tasks")
-        for each in found:
+        for each in readable():
             added.add_row(each.name, each.split, str(each.tasks))
+    except DataError as error:
+        problem = str(error)
+    if added.row_count:
         Console().print(added)
+    if problem:
+        print(problem)
     return 0
 
 

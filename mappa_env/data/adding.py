@@ -12,7 +12,7 @@ from mappa_env.data.hendrycks import FOLDERS, MATH
 from mappa_env.data.leaks import check_disjoint, overlap
 from mappa_env.data.problems import Problems
 from mappa_env.data.sifting import Sifted
-from mappa_env.data.store import SPLITS, Added, LeftOut, record, recorded, write
+from mappa_env.data.store import SPLITS, Added, LeftOut, read_record, record, record_paths, write
 from mappa_env.data.tabular import dsbench
 from mappa_env.errors import DataError, MappaError, OptionError, nearest
 from mappa_env.places import data_root
@@ -76,10 +76,27 @@ def _store(
 
 
 def verify(name: str | None = None) -> Iterator[tuple[Added, list[str]]]:
-    """Each added split with its problems: files that changed, tasks that no longer load. Raises DataError."""
-    for added in recorded(name):
+    """Each added split with its problems: files that changed, tasks that no longer load.
+
+    Raises DataError at the end if records cannot be read.
+    """
+    for added in readable(name):
         found = list(added.problems(contents=True))
         yield added, found or list(_unloadable(added))
+
+
+def readable(name: str | None = None) -> Iterator[Added]:
+    """The records of the store that can be read. Raises DataError after them if others cannot."""
+    broken = []
+    for path in record_paths(name):
+        try:
+            added = read_record(path)
+        except DataError as error:
+            broken.append(str(error))
+        else:
+            yield added
+    if broken:
+        raise DataError(" ".join(broken))
 
 
 def _unloadable(added: Added) -> Iterator[str]:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mappa_env.data.base import ListTaskSet
+from mappa_env.data.files import regular
 from mappa_env.data.store import SPLITS, is_split
-from mappa_env.errors import DataError, DataMissingError, OptionError
+from mappa_env.errors import DataError, OptionError
 from mappa_env.json_and_yaml import read_yaml
 from mappa_env.types import Task
 
@@ -98,9 +99,9 @@ def _task(world: _World, start: str, chain: tuple[_Link, ...]) -> Task:
 
 def _read(path: Path) -> _World:
     try:
-        raw = read_yaml(path.read_bytes())
-    except FileNotFoundError:
-        raise DataMissingError(f"the file of relations {str(path)!r} does not exist.") from None
+        raw = read_yaml(regular(path).read_bytes())
+    except DataError:
+        raise
     except ValueError as error:
         raise DataError(f"{path} is not valid YAML: {error}") from None
     relations, documents = (

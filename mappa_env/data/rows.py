@@ -80,7 +80,9 @@ def prompt_of(row: Any, *keys: str) -> str:
         raise DataError(f"expected an object, found {row!r:.60}.")
     key = next((key for key in keys if key in row), keys[0] if keys else "prompt")
     text = row.get(key)
-    if not isinstance(text, str) or not text.strip():
+    if isinstance(text, str) and not text.strip():
+        raise DataError(f"{key!r} is empty: a problem needs a text.")
+    if not isinstance(text, str):
         raise DataError(f"{key!r} must be a string, found {text!r:.60}.")
     return storable(key, text.strip())
 
@@ -92,7 +94,9 @@ def answer_of(row: Row) -> str:
         return str(int(answer))
     if isinstance(answer, float) and not math.isfinite(answer):
         raise DataError(f"'answer' must be a finite number, found {answer!r}.")
-    if isinstance(answer, bool) or not isinstance(answer, (str, int, float)) or not str(answer).strip():
+    if isinstance(answer, str) and not answer.strip():
+        raise DataError("'answer' is empty: a problem needs an answer.")
+    if isinstance(answer, bool) or not isinstance(answer, (str, int, float)):
         raise DataError(f"'answer' must be a string or a number, found {answer!r:.60}.")
     return storable("answer", str(answer).strip())
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, overload
 
+from mappa_env.data.files import regular
 from mappa_env.errors import DataError, DataMissingError, OptionError, nearest
 from mappa_env.json_and_yaml import read_json
 from mappa_env.places import data_root
@@ -116,12 +117,18 @@ def record_of(name: str, split: str) -> Path:
 
 def recorded(name: str | None = None) -> list[Added]:
     """The records of the store, sorted; of one ``name`` only, if given. Raises DataError."""
-    return [_read(path) for path in sorted(data_root().glob(f"{name or '*'}/*{_RECORD}"))]
+    return [read_record(path) for path in record_paths(name)]
 
 
-def _read(path: Path) -> Added:
+def record_paths(name: str | None = None) -> list[Path]:
+    """The files of the records, sorted; of one ``name`` only, if given."""
+    return sorted(data_root().glob(f"{name or '*'}/*{_RECORD}"))
+
+
+def read_record(path: Path) -> Added:
+    """The record in a file. Raises DataError."""
     try:
-        document = read_json(path.read_bytes())
+        document = read_json(regular(path).read_bytes())
         return Added(
             name=path.parent.name,
             split=path.name.removesuffix(_RECORD),
@@ -170,8 +177,8 @@ def stored(name: str, split: str, *, missing_ok: bool) -> Path | None: ...
 def stored(name: str, split: str, *, missing_ok: bool = False) -> Path | None:
     """The file of a stored split. Raises DataMissingError that names the command to add it."""
     path = data_root() / name / f"{split}.json"
-    if path.is_file():
-        return path
+    if os.path.lexists(path):
+        return regular(path)
     if missing_ok:
         return None
     flag = "" if split == "train" else f" --split {split}"

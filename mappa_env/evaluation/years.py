@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from mappa_env.data.files import regular
 from mappa_env.errors import OptionError
 from mappa_env.json_and_yaml import read_json
 
@@ -34,7 +35,7 @@ def read_years(path: Path | None) -> dict[str, int]:
     if path is None:
         return {}
     try:
-        found = read_json(path.read_bytes())
+        found = read_json(regular(path).read_bytes())
     except (OSError, ValueError) as error:
         raise OptionError(f"--years {path} cannot be read: {error}") from None
     if not isinstance(found, dict) or not all(type(year) is int for year in found.values()):

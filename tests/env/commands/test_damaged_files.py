@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +149,27 @@ def test_records_of_added_data(
     (store / "aime").mkdir(parents=True)
     (store / "aime" / "train.added.json").write_text(text)
     assert "train.added.json is not a record of added data" in refusal(capsys, *command)
+
+
+def test_a_broken_record_hides_no_other(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [json.dumps({"prompt": f"What is {n} + 1?", "answer": n + 1}) for n in range(3)]
+    (tmp_path / "own.jsonl").write_text("\n".join(rows))
+    assert main(["data", "add", "amc", str(tmp_path / "own.jsonl")]) == 0
+    assert main(["data", "add", "math", str(tmp_path / "own.jsonl")]) == 0
+    (store / "amc" / "train.added.json").write_text(DEEP)
+    for command in ("ls", "verify"):
+        capsys.readouterr()
+        assert main(["data", command]) == 2
+        found = capsys.readouterr()
+        assert "math" in found.out
+        assert "amc/train.added.json is not a record" in found.err
+    assert main(["list"]) == 0
+    assert "amc/train.added.json is not a record" in capsys.readouterr().out
+    os.mkfifo(store / "math" / "eval.added.json")
+    assert main(["data", "ls"]) == 2
+    assert "is a named pipe" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["[" * 2000, "env: !!int x", "\0"])

@@ -285,7 +285,7 @@ LISTED, CLEANED = "dsbench_modeling_train.json", "dsbench_modeling_cleaned_promp
             LISTED,
             '{"prompt": " ", "metadata": {"task_id": "titanic"}}',
             "titanic",
-            "line 1: 'prompt' must be",
+            "line 1: 'prompt' is empty: a problem needs a text",
         ),
         (LISTED, '{"metadata": {"task_id": "titanic"}}', "titanic", "line 1: 'prompt' must be"),
         (CLEANED, r'{"titanic": {"cleaned_prompt": "a \ud800"}}', "titanic", f"{CLEANED}.*Unicode"),
@@ -317,12 +317,24 @@ def test_a_file_of_texts_that_is_no_json_names_itself(tmp_path: Path) -> None:
         adding.add("dsbench", root)
 
 
-@pytest.mark.parametrize("name", [LISTED, CLEANED, "data_resplit/titanic/sample_submission.csv"])
+TABLES = ["train.csv", "test.csv", "sample_submission.csv"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        LISTED,
+        CLEANED,
+        "task/titanic.txt",
+        "answers/titanic/test_answer.csv",
+        *(f"data_resplit/titanic/{each}" for each in TABLES),
+    ],
+)
 def test_a_pipe_is_no_file_of_a_release(tmp_path: Path, name: str) -> None:
     root = plain_release(tmp_path / "release", only=("titanic",))
     (root / name).unlink(missing_ok=True)
     os.mkfifo(root / name)
-    with pytest.raises(DataError, match=r"neither a regular file|has no sample submission"):
+    with pytest.raises(DataError, match=r"is a named pipe, not a file"):
         adding.add("dsbench", root)
 
 
@@ -361,6 +373,18 @@ def in_file(name: str, change: Callable[[list[list[str]]], object]) -> Break:
 
 def with_bytes(name: str, content: bytes) -> Break:
     return lambda data, answers: (answers if name == "test_answer.csv" else data / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(("kind", "what"), [("/dev/zero", "a device"), ("nothing", "a link to nothing")])
+def test_what_is_no_file_is_called_what_it_is(tmp_path: Path, kind: str, what: str) -> None:
+    root = plain_release(tmp_path / "release", only=("titanic",))
+    train = root / "data_resplit" / "titanic" / "train.csv"
+    train.unlink()
+    train.symlink_to(kind)
+    with pytest.raises(DataError, match=rf"train\.csv is {what}"):
+        adding.add("dsbench", root)
+    with pytest.raises((DataError, DataMissingError), match=what):
+        adding.add("aime", train)
 
 
 SAMPLE, ANSWERS = "sampleSubmission.csv", "test_answer.csv"
@@ -407,6 +431,12 @@ BROKEN: list[tuple[Break, str | None]] = [
     (
         in_file("test.csv", lambda rows: [row.append("count" if row is rows[0] else "1") for row in rows]),
         "test.csv has the target",
+    ),
+    (in_file("train.csv", lambda rows: rows[5].pop()), "train.csv, row 5: 2 cells, but the header has 3"),
+    (in_file("test.csv", lambda rows: rows[5].pop()), "test.csv, row 5: 1 cells, but the header has 2"),
+    (
+        in_file("test.csv", lambda rows: [row.append("Count " if row is rows[0] else "1") for row in rows]),
+        "test.csv has the column 'Count ', which is the target 'count' but for case",
     ),
     (in_file("test.csv", lambda rows: rows[5].append("9")), "test.csv is not a CSV table: .*line 6"),
     (in_file("test.csv", lambda rows: [row.append("9") for row in rows[1:]]), "test.csv, row 1: more cells"),

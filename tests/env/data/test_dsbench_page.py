@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 from mappa_env.data.tabular.dsbench.competitions import competitions
-from mappa_env.grading.metrics import METRICS
+from mappa_env.grading.metrics import METRICS, evaluate
 from paths import ROOT
 
 PAGE = (ROOT / "docs" / "dsbench.md").read_text(encoding="utf-8")
@@ -80,6 +82,20 @@ def test_the_page_names_the_scripts_that_differ_from_the_text() -> None:
         for each in competitions().values()
         if each.published != each.metric
     }
+
+
+def test_qwk_goes_by_values_and_not_by_positions() -> None:
+    truth, guess = np.array([1, 2, 10, 1, 2, 10]), np.array([1, 10, 10, 1, 2, 2])
+
+    def both(a: Any, b: Any) -> tuple[float, float]:
+        ours = evaluate("qwk", a.astype(str).astype(object), b.astype(str).astype(object))
+        return ours, float(cohen_kappa_score(a, b, weights="quadratic"))
+
+    with_gaps = both(truth, guess)
+    without = both(*(np.searchsorted([1, 2, 10], each) for each in (truth, guess)))
+    assert with_gaps == (pytest.approx(0.3425, abs=1e-4), pytest.approx(0.75))
+    assert without[0] == pytest.approx(without[1])
+    assert "the squared difference of the values" in PAGE
 
 
 def test_the_costs_of_a_hard_wrong_row_are_those_on_the_page() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from mappa_env.data.store import SPLITS, Added, LeftOut, is_split, record, recorded
+from mappa_env.data.store import SPLITS, Added, LeftOut, is_split, read_record, record, record_of, recorded
 from mappa_env.data.tabular.dsbench.competitions import competitions
 from mappa_env.data.tabular.dsbench.release import Release
 from mappa_env.data.tabular.dsbench.scoring import sample_score
@@ -28,10 +28,11 @@ def load(split: str, *, part: str | None = None) -> DSBenchTasks:
         raise OptionError(f"part={part!r} is unknown; use one of {SPLITS}." + nearest(part, SPLITS))
     if not is_split(split):
         return DSBenchTasks(Release(Path(split).expanduser()), part or "all")
-    records = {added.split: added for added in recorded("dsbench")}
-    if split not in records:
+    path = record_of("dsbench", split)
+    if not path.exists():
         raise _missing(split)
-    return DSBenchTasks(Release(records[split].source), split, _unchanged([records[split]]))
+    added = read_record(path)
+    return DSBenchTasks(Release(added.source), split, _unchanged([added]))
 
 
 def load_all(path: str | None = None) -> DSBenchTasks:

@@ -22,6 +22,7 @@ _NUMERIC = ("score", "probability", "number", "nonnegative")
 _TWO_CLASSES = ("roc_auc", "mean_roc_auc", "log_loss", "f1")
 _ONE_VALUE = ("r2", "pearson", "spearman", "mean_spearman", "normalized_gini", "qwk")
 _ROUNDING = 1e-9
+_LARGEST_CELL = 2**31 - 1
 
 
 def check(files: Files, layout: Layout, metric: str) -> None:
@@ -106,7 +107,24 @@ def _check_rows(path: Path) -> int:
         raise DataError(f"{path} is not a CSV table: {' '.join(str(error).split())}") from None
     if not rows:
         raise DataError(f"{path} has no rows")
+    _check_widths(path)
     return rows
+
+
+def _check_widths(path: Path) -> None:
+    """No row is short: pandas would fill it, and nobody would know which cells are missing."""
+    before = csv.field_size_limit(_LARGEST_CELL)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.reader(stream)
+            width = len(next(rows, []))
+            for number, row in enumerate(filter(None, rows), 1):
+                if len(row) < width:
+                    raise DataError(f"{path}, row {number}: {len(row)} cells, but the header has {width}")
+    except csv.Error as error:
+        raise DataError(f"{path} is not a CSV table: {error}") from None
+    finally:
+        csv.field_size_limit(before)
 
 
 def _columns(path: Path, names: Sequence[str]) -> list[list[str]]:

@@ -44,9 +44,20 @@ def layout_of(files: Files) -> Layout:
             raise DataError(f"{path} has the column {repeated[0]!r} {header.count(repeated[0])} times")
     if spaced := [name for name in (ids, *targets) if name != name.strip()]:
         raise DataError(f"{files.sample}: the column {spaced[0]!r} has spaces around its name")
-    if found := [name for name in (*targets, *aliases) if name in test]:
-        raise DataError(f"{files.test} has the target {found[0]!r}: its values are the answers")
+    known = {_folded(name): name for name in (*targets, *aliases)}
+    for name in test:
+        if (target := known.get(_folded(name))) == name:
+            raise DataError(f"{files.test} has the target {name!r}: its values are the answers")
+        if target is not None:
+            raise DataError(
+                f"{files.test} has the column {name!r}, which is the target {target!r} but for case or "
+                "spaces: its values may be the answers, so rename or remove it"
+            )
     return Layout(ids, tuple(targets), aliases, tuple(dict.fromkeys((*train, *test, *sample, *targets))))
+
+
+def _folded(name: str) -> str:
+    return "".join(name.split()).casefold()
 
 
 def header_of(path: Path) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mappa_env.data.files import regular
+from mappa_env.data.files import problem_of, regular
 from mappa_env.data.rows import prompt_of, storable
 from mappa_env.data.store import SPLITS
 from mappa_env.data.tabular.dsbench.competitions import competitions
@@ -92,9 +92,11 @@ class Release:
         """The files of a competition. Raises DataError if one is missing or unclear."""
         folder, answers = self._data / name, self._answers / name / "test_answer.csv"
         tables = folder / "train.csv", folder / "test.csv"
-        missing = [path for path in (*tables, answers) if not path.is_file()]
-        if not folder.is_dir() or missing:
-            raise DataError(f"{missing[0] if folder.is_dir() else folder} does not exist")
+        if not folder.is_dir():
+            raise DataError(f"{folder} does not exist")
+        for path in (*tables, answers):
+            if problem := problem_of(path):
+                raise DataError(f"{path} {problem.removesuffix('.')}")
         return Files(*tables, _sample(folder), answers)
 
     def absent(self, name: str) -> bool:
@@ -126,8 +128,10 @@ class Release:
         if name in self._rows:
             return str(self._rows[name]["prompt"]).strip()
         path = None if self._texts is None else self._texts / f"{name}.txt"
-        if path is None or not path.is_file():
-            raise DataError(f"it has no text: {path or self.folder / 'task' / f'{name}.txt'} does not exist")
+        if path is None:
+            raise DataError(f"it has no text: {self.folder / 'task' / f'{name}.txt'} does not exist")
+        if problem := problem_of(path):
+            raise DataError(f"it has no text: {path} {problem.removesuffix('.')}")
         try:
             text = path.read_text(encoding="utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -193,11 +197,13 @@ class Release:
 def _sample(folder: Path) -> Path:
     """The sample submission, whose name differs between competitions. Raises DataError."""
     tables = ("train.csv", "test.csv")
-    others = [path for path in sorted(folder.glob("*.csv")) if path.name not in tables and path.is_file()]
+    others = [path for path in sorted(folder.glob("*.csv")) if path.name not in tables]
     for pattern in _SAMPLES:
         found = [path for path in others if pattern.fullmatch(path.name)]
         if len(found) > 1:
             raise DataError(f"{folder} has several sample submissions: {[path.name for path in found]}")
+        if found and (problem := problem_of(found[0])):
+            raise DataError(f"{found[0]} {problem.removesuffix('.')}")
         if found:
             return found[0]
     seen = f"; {[path.name for path in others]} are not named like one" if others else ""

@@ -85,7 +85,7 @@ def _hidden(
     stamps: Stamps,
 ) -> Truth:
     """``stamps``: of the files; a value that was read from changed ones is refused."""
-    later = {
+    later: dict[str, Callable[[Truth], Any]] = {
         "answers_csv": functools.partial(_answers, files.answers, (ids, *names)),
         "labels": functools.partial(_labels, metric, files.train, names),
         "constant": functools.partial(_constant, metric, files.train, names),
