@@ -176,7 +176,8 @@ class Chat:
             usage.cached,
             usage.output,
             usage.thoughts,
-            self.price.of(usage) if self.price else None,
+            self.price.of(usage) if self.price and usage.known else None,
+            0 if usage.known else 1,
         )
         return Said(reply.text, reply.model_version, spent, reply.flaw)
 

@@ -39,7 +39,10 @@ _VALUES: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What one agent's calls took. ``dollars`` is None if the price is unknown."""
+    """What one agent's calls took. ``dollars`` is None if the price is unknown, or a call's tokens are.
+
+    ``unknown``: answers whose tokens the server did not say.
+    """
 
     calls: int = 0
     retries: int = 0
@@ -48,6 +51,7 @@ class Tokens:
     output: int = 0
     thoughts: int = 0
     dollars: float | None = None
+    unknown: int = 0
 
     def __add__(self, other: Tokens) -> Tokens:
         known = self.dollars is not None and other.dollars is not None
@@ -59,6 +63,7 @@ class Tokens:
             self.output + other.output,
             self.thoughts + other.thoughts,
             (self.dollars or 0.0) + (other.dollars or 0.0) if known else None,
+            self.unknown + other.unknown,
         )
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from mappa_env.coach.llm.address import split_address
 from mappa_env.envs.rendering import printable
+from mappa_env.evaluation.episodes import Tokens
 from mappa_env.evaluation.figures import Figures
 from mappa_env.evaluation.folder import Evaluation
 from mappa_env.evaluation.participants import SERVED, kind_of
@@ -54,6 +55,7 @@ class Row:
             "prompt_tokens": spent.prompt,
             "output_tokens": spent.output + spent.thoughts,
             "dollars": spent.dollars,
+            "unknown_calls": spent.unknown,
         }
 
 
@@ -108,7 +110,7 @@ def show(found: Mapping[str, Sequence[Row]]) -> None:
 def page(found: Mapping[str, Sequence[Row]]) -> str:
     """One HTML page that needs no server, no script and no other file."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters |= {"percent": percent, "shown": shown}
+    environment.filters |= {"percent": percent, "shown": shown, "written": written}
     text = resources.files(__package__).joinpath(_PAGE).read_text(encoding="utf-8")
     sections = [(env, rows, _columns(rows)) for env, rows in found.items()]
     return environment.from_string(text).render(sections=sections)
@@ -117,6 +119,11 @@ def page(found: Mapping[str, Sequence[Row]]) -> str:
 def percent(value: Interval) -> str:
     """A rate and its interval in percent."""
     return f"{100 * value.mean:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}]"
+
+
+def written(spent: Tokens) -> str:
+    """Tokens that were generated; at least so many, where a server did not count all."""
+    return f"{'≥ ' if spent.unknown else ''}{spent.output + spent.thoughts:,}"
 
 
 def shown(value: Interval | None, name: str) -> str:
@@ -146,7 +153,7 @@ def _tables(found: Mapping[str, Sequence[Row]]) -> Iterator[Table]:
                 f"{row.figures.tasks} × {row.figures.samples}",
                 percent(row.figures.success),
                 *(shown(row.figures.values.get(name), name) for name in values),
-                f"{spent.output + spent.thoughts:,}",
+                written(spent),
                 "unknown" if spent.dollars is None else f"{spent.dollars:.2f}",
             )
         yield table

@@ -116,8 +116,8 @@ class Budget:
 
 def _row(cost: float, call: str, usage: Usage | None) -> dict[str, Any]:
     """A line of the ledger. ``usage`` None: unknown."""
-    row = {"time": time.time(), "cost": cost, "known": usage is not None}
-    return row | dataclasses.asdict(usage or Usage()) | {"id": call}
+    tokens = dataclasses.asdict(usage or Usage(known=False))
+    return {"time": time.time(), "cost": cost, **tokens, "id": call}
 
 
 def _append(path: Path, line: str) -> None:

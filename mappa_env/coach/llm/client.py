@@ -137,6 +137,8 @@ class Client:
         return reply
 
     def _count(self, bill: Bill, request: Request, reserved: float, usage: Usage) -> None:
+        if not usage.known:  # the most is booked, and the rate limit keeps its estimate
+            return
         bill.usage = usage
         used = usage.prompt + usage.output + usage.thoughts
         self._buckets.reconcile(used - reserved)

@@ -304,7 +304,7 @@ class LLMCoach:
             cached=usage.cached,
             output=usage.output,
             thoughts=usage.thoughts,
-            cost=None if price is None else price.of(usage),
+            cost=price.of(usage) if price is not None and usage.known else None,
             spread=spread,
         )
 

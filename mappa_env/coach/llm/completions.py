@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +14,13 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from mappa_env.coach.llm.address import problem_of
+from mappa_env.coach.llm.counts import usage_of
 from mappa_env.coach.llm.http import MAX_REPLY_BYTES, disconnected, failure, rejected
 from mappa_env.coach.llm.settings import Calls
 from mappa_env.coach.llm.wire import Late, Passing, Rejected, Usage
-from mappa_env.errors import CoachStopped, OptionError
+from mappa_env.errors import CoachStopped, CoachWarning, OptionError
 
 _CONNECT_S = 10.0
-_DIGITS = 16
-"""Longer counts of tokens are no counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class Completions:
                 f"'openai:{name}': key_variable names an environment variable that is not set: export it "
                 "with the key, or leave key_variable out if the server needs none."
             )
+        self._said = False
         self._session = requests.Session()
         self._session.trust_env = False  # else ~/.netrc could replace the key, and proxies would see it
         for scheme in ("http://", "https://"):
@@ -112,26 +113,31 @@ class Completions:
         try:
             choice = body["choices"][0]
             message = choice["message"]
-            counts = body.get("usage") or {}
-            details = counts.get("prompt_tokens_details") or {}
-            thoughts = _count((counts.get("completion_tokens_details") or {}).get("reasoning_tokens"))
+            usage, odd = usage_of(body)
+            self._say(odd)
             return Completed(
                 text=_text(message.get("content")),
                 thoughts=_thoughts(message),
                 finish=str(choice.get("finish_reason") or ""),
                 refusal=_refusal(message.get("refusal")),
-                usage=Usage(
-                    _count(counts.get("prompt_tokens")),
-                    _count(details.get("cached_tokens")),
-                    max(_count(counts.get("completion_tokens")) - thoughts, 0),
-                    thoughts,
-                ),
+                usage=usage,
                 version=str(body.get("model") or ""),
                 number=str(body.get("id") or ""),
             )
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             what = str(error) if isinstance(error, _Odd) else type(error).__name__
             raise Passing(f"{self.where}: the answer is not a chat completion ({what})") from None
+
+    def _say(self, odd: str) -> None:
+        """Warn, once, that tokens are unknown."""
+        if odd and not self._said:
+            self._said = True
+            warnings.warn(
+                f"{self.where}: the usage has {odd}: such answers count, their tokens are unknown, and a "
+                "budget is charged the most that they may cost.",
+                CoachWarning,
+                stacklevel=2,
+            )
 
     def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         if self._key:
@@ -178,18 +184,6 @@ def _refusal(value: Any) -> str:
     if not value or isinstance(value, str):
         return value or ""
     return json.dumps(value)
-
-
-def _count(value: Any) -> int:
-    """A number of tokens; servers may write it as text, or with a decimal point."""
-    if value is None:
-        return 0
-    if isinstance(value, str) and len(value) < _DIGITS and value.strip().isdecimal():
-        return int(value)
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if isinstance(value, bool) or not whole or value < 0:
-        raise _Odd(f"{value!r:.60} where a number of tokens should be")
-    return int(value)
 
 
 def _parsed(data: bytes) -> Any:

@@ -127,14 +127,16 @@ class GeminiBackend:
 
 def _read(found: types.GenerateContentResponse) -> Reply:
     counts = found.usage_metadata
-    usage = Usage()
+    usage = Usage(known=False)
     if counts is not None:
-        usage = Usage(
+        numbers = (
             counts.prompt_token_count or 0,
             counts.cached_content_token_count or 0,
             counts.candidates_token_count or 0,
             counts.thoughts_token_count or 0,
         )
+        if min(numbers) >= 0:
+            usage = Usage(*numbers)
     version = found.model_version or ""
     feedback = found.prompt_feedback
     if feedback is not None and feedback.block_reason:

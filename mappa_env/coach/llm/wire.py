@@ -31,12 +31,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens. ``prompt`` includes ``cached``; ``output`` excludes ``thoughts``, which cost the same."""
+    """Tokens. ``prompt`` includes ``cached``; ``output`` excludes ``thoughts``, which cost the same.
+
+    ``known`` False: the server did not say all of them, and what it did not say is 0 here.
+    """
 
     prompt: int = 0
     cached: int = 0
     output: int = 0
     thoughts: int = 0
+    known: bool = True
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -44,6 +48,7 @@ class Usage:
             self.cached + other.cached,
             self.output + other.output,
             self.thoughts + other.thoughts,
+            self.known and other.known,
         )
 
 
