@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -124,6 +124,8 @@ def _guarded(
         except MappaError as error:  # of the environment, not of the client: its words are for the host
             _LOG.error("%s failed: %s", request.scope["route"].path, error)
             return _failure(503)
+        except ClientDisconnect:  # nobody waits for the answer, and nothing failed here
+            return answer({"error": "the client hung up before its request was here."}, 400)
         except asyncio.CancelledError:  # SIGTERM or Ctrl-C, and the call took longer than ``stop_s``
             return answer({"error": "the server ends: the call was given up."}, 503)
 

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import gymnasium as gym
 import pytest
@@ -137,6 +138,19 @@ def test_bodies_are_bounded_and_must_be_json(server: Serving) -> None:
         requests.get(server.url + "/environment", headers={"Host": "evil.example"}, timeout=30).status_code
         == 403
     )
+
+
+def test_a_client_that_hangs_up_leaves_no_traceback(tmp_path: Path) -> None:
+    with serve(tmp_path / "out", *FAST) as server:
+        address = urlsplit(server.url)
+        for path in ("/episodes", "/episodes/x/reset", "/episodes/x/step"):
+            with socket.create_connection((str(address.hostname), int(address.port or 0))) as client:
+                head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                client.sendall(f'{head}Content-Length: 100\r\n\r\n{{"seed": '.encode())
+                time.sleep(0.2)
+        assert requests.get(f"{server.url}/tasks", timeout=30).status_code == 200
+        server.end()
+    assert (tmp_path / "out").read_text().count("\n") == 1, "the address, and nothing else"
 
 
 def test_texts_that_utf8_cannot_hold_and_markup_are_actions_like_any_other(server: Serving) -> None:
