@@ -138,5 +138,6 @@ def validated(kind: type[Chosen], options: Mapping[str, Any], what: str) -> Chos
         place = ".".join(str(part) for part in first["loc"])
         hint = nearest(place, kind.model_fields) if first["type"] == "extra_forbidden" else ""
         unquoted = first["type"] == "extra_forbidden" or place in _UNQUOTED
+        said = first["msg"].removeprefix("Value error, ")
         found = "" if unquoted else f" (found {first['input']!r})"
-        raise OptionError(f"{what}: {place}: {first['msg']}{found}.{hint}") from None
+        raise OptionError(f"{what}: {place}: {said}{found}.{hint}") from None
