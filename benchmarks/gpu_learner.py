@@ -82,7 +82,11 @@ def make_model(shape: Shape, dtype: torch.dtype, device: str) -> Any:
         attn_implementation="sdpa",
     )
     with torch.device(device):
-        return Qwen3ForCausalLM(config).to(dtype).eval()
+        model = Qwen3ForCausalLM(config).eval()
+    for parameter in model.parameters():  # not buffers: rotary frequencies in bf16 mislead far tokens
+        parameter.data = parameter.data.to(dtype)
+    model.config.dtype = dtype
+    return model
 
 
 def make_samples(shape: Shape) -> tuple[list[Sample], list[Floats], list[Floats]]:
@@ -147,7 +151,7 @@ def where_time_goes(learner: Learner, batch: Any, vocabulary: int, device: str) 
 def gradient(device: str, dtype: torch.dtype, kernel: Kernel) -> torch.Tensor:
     """[parameters]: of the tiny model, on the CPU in fp64."""
     shape = SHAPES["tiny"]
-    model = make_model(shape, torch.float32, "cpu").to(device, dtype)
+    model = make_model(shape, dtype, "cpu").to(device)
     samples, advantages, weights = make_samples(shape)
     half = dtype is not torch.float32
     optim = Optim(attention=kernel, dtype="bf16" if half else "fp32", zero_stage=1 if half else 0)

@@ -31,22 +31,22 @@ from gpu_parts.where import Where
 
 FUNCTIONS: dict[str, Callable[[Where], list[Figure]]] = {
     "machine": machine,
-    "attention": attention,
     "gradients": gradients,
-    "learner": learner,
-    "learner, layers recomputed": learner_recomputed,
-    "head": head,
-    "generation, hf": generation_hf,
+    "attention": attention,
     "ipc, two processes": ipc,
-    "vllm": vllm,
-    "vllm, eager": vllm_eager,
+    "learner": learner,
+    "head": head,
     "run, hf": run_hf,
-    "run, offload": run_offload,
-    "run, vllm": run_vllm,
+    "vllm": vllm,
     "run, vllm, bf16 and sleep": run_vllm_bf16,
     "run, vllm, adapters": run_vllm_lora,
+    "learner, layers recomputed": learner_recomputed,
+    "generation, hf": generation_hf,
     "rollouts, ours": rollouts_ours,
     "rollouts, TRL": rollouts_trl,
+    "run, offload": run_offload,
+    "run, vllm": run_vllm,
+    "vllm, eager": vllm_eager,
 }
 
 

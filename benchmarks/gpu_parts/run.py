@@ -30,17 +30,18 @@ def run_vllm(where: Where) -> list[Figure]:
 def run_vllm_bf16(where: Where) -> list[Figure]:
     """One policy per agent on one card: three engines sleep while the learners train in bf16."""
     need("vllm")
-    return _run(where, *VLLM, *_sleep(where), *BF16, "policies.map=separate", limit=0.05)
+    return _run(where, *VLLM, *_taking_turns(where), *BF16, "policies.map=separate", limit=0.05)
 
 
 def run_vllm_lora(where: Where) -> list[Figure]:
     """Three adapters on one base and one engine, which sleeps while the learner trains."""
     need("vllm")
-    return _run(where, *VLLM, *_sleep(where), "policies.map=lora", "lora.rank=8", limit=0.05)
+    return _run(where, *VLLM, *_taking_turns(where), "policies.map=lora", "lora.rank=8", limit=0.05)
 
 
-def _sleep(where: Where) -> list[str]:
-    return ["engine.sleep=true"] if where.device == "cuda" else []
+def _taking_turns(where: Where) -> list[str]:
+    """Engine and learner on one card; adapters need an engine in half precision there."""
+    return ["engine.sleep=true", "engine.dtype=bf16"] if where.device == "cuda" else []
 
 
 def _run(where: Where, *options: str, limit: float = 0.01) -> list[Figure]:

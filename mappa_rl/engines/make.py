@@ -38,6 +38,12 @@ def check_engine(config: Config) -> None:
         return
     import_vllm()
     engine = config.engine
+    dtype = config.optim.dtype if engine.dtype == "learner" else engine.dtype
+    if config.policies.map == "lora" and dtype == "fp32" and not on_cpu():
+        raise EngineError(
+            "policies.map=lora: on a GPU vLLM multiplies adapters in half precision only, but the engine's "
+            "weights would be fp32. Use engine.dtype=bf16."
+        )
     if config.cluster.name == "ray":  # other machines run it, and have a GPU for each of its workers
         return
     if on_cpu():

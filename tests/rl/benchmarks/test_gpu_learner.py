@@ -33,6 +33,13 @@ def test_a_step_is_measured_and_its_time_divided(benchmark: Any) -> None:
     assert all(found["kinds"][kind] > 0 for kind in ("attention", "gemm", "head", "optimizer", "other"))
 
 
+def test_the_model_turns_far_tokens_as_one_that_was_loaded_does(benchmark: Any) -> None:
+    """Rotary frequencies stay in fp32: in bf16 the angle of token 256 is off by up to half a radian."""
+    model = benchmark.make_model(benchmark.SHAPES["tiny"], torch.bfloat16, "cpu")
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+    assert model.model.rotary_emb.inv_freq.dtype == torch.float32
+
+
 def test_flops_by_hand(benchmark: Any) -> None:
     shape = benchmark.SHAPES["tiny"]
     model = benchmark.make_model(shape, torch.float32, "cpu")

@@ -62,6 +62,19 @@ def test_an_engine_that_this_machine_cannot_run_is_refused(
         check_engine(vllm_config(override))
 
 
+@pytest.mark.parametrize("cluster", ["local", "ray"])
+def test_adapters_on_a_gpu_need_half_precision(monkeypatch: pytest.MonkeyPatch, cluster: str) -> None:
+    """vLLM 0.32 asserts it while it warms up its kernels, after a minute and in another process."""
+    monkeypatch.setattr("mappa_rl.engines.make.import_vllm", lambda: None)
+    config = ("policies.map=lora", f"cluster.name={cluster}")
+    monkeypatch.setattr("mappa_rl.engines.make.on_cpu", lambda: True)
+    check_engine(vllm_config(*config))  # a CPU has no such limit
+    monkeypatch.setattr("mappa_rl.engines.make.on_cpu", lambda: False)
+    check_engine(vllm_config(*config, "engine.dtype=bf16"))
+    with pytest.raises(EngineError, match=r"would be fp32\. Use engine\.dtype=bf16"):
+        check_engine(vllm_config(*config))
+
+
 def test_engines_do_not_learn_what_a_launcher_tells_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """torchrun's variables, as torch.distributed.run 2.13 sets them for a worker."""
     variables = {
