@@ -1,79 +1,25 @@
-"""Answers as trees: numbers, words, lists, tuples, sets, intervals, and expressions that need algebra."""
+"""Reads answers as trees: numbers, words, lists, points, intervals, and expressions that need algebra."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable
 
+from mappa_env.grading.brackets import GROUPED, cut, spans, split
 from mappa_env.grading.latex import CLOSE, DOLLAR, GROUP, OPEN, balanced, clean
 from mappa_env.grading.naming import defines, is_name
 from mappa_env.grading.numbers import Number, read_number, same_number
+from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
 from mappa_env.grading.units import joins
-
-Kind = Literal["list", "named", "set", "()", "[]", "(]", "[)", "union"]
 
 LONGEST = 2000
 """Characters of the longest text that is read."""
 MOST_ITEMS = 64
 MAX_DEPTH = 8
 
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A text, the letter of a choice, or digits with a base; in any case if it has more than one letter."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Infinity:
-    """``sign`` is 1 or -1."""
-
-    sign: int
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """Anything else, as cleaned text: a root, a polynomial, an equation, a matrix.
-
-    ``equation``: the whole ``y = 2x`` of which ``text`` is the right side.
-    """
-
-    text: str
-    equation: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """Several answers. ``list``, ``set`` and ``union`` have no order.
-
-    ``named``: assignments, whose ``names`` are as long as ``items``. A pair of brackets: a point or an
-    interval.
-    """
-
-    kind: Kind
-    items: tuple[Answer, ...]
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The letter of a choice together with its value: ``(C) 12``."""
-
-    letter: Words
-    value: Answer
-
-
-Answer = Number | Words | Infinity | Expression | Sequence | Choice
-
 _LABEL = re.compile(rf"(?:{OPEN} ?\(([A-Z])\) ?{CLOSE}|\(([A-Z])\))[ .:]*(?=[^] .:,;)({{\[])")
 _LETTER = re.compile(r"(?:(?:choice|option|answer) )?\(?([A-Z])\)?\.?", re.IGNORECASE)
-_JOIN = re.compile(rf"{OPEN} ?,? ?(?:and|or) ?{CLOSE}|(?<![A-Za-z\\])(?:, ?)?(?:and|or)(?![a-z])")
 _BASED = re.compile(r"([0-9][0-9A-F.]*) ?_ ?(?:\{ ?([0-9]{1,2}) ?\}|([0-9]{1,2}))")
-_GROUPED = re.compile(rf"[+-]?[${DOLLAR}]?[1-9][0-9]{{0,2}}(?:,[0-9]{{3}})+(?:\.[0-9]+)?%?")
 _RELATION = re.compile(r"[<>≤≥]")
 _PROSE = re.compile(rf"[A-Za-z{OPEN}{CLOSE} ,.;:!?'\"-]+")
 _NEXT = re.compile(r"[+-]?[0-9][0-9.,]* +[A-Za-z]")
@@ -110,7 +56,7 @@ def result(text: str) -> Answer | None:
 
 def relates(text: str) -> bool:
     """Whether it is an equation, or another statement, rather than a value."""
-    return len(_cut(text)[0]) > 1
+    return len(cut(text)[0]) > 1
 
 
 def _agree(steps: Iterable[str], found: Answer) -> bool:
@@ -129,32 +75,13 @@ def _agree(steps: Iterable[str], found: Answer) -> bool:
 
 def _steps(text: str) -> list[str] | None:
     """The parts of a chain of equals, without approximations at its end; None if it is anything else."""
-    parts, marks = _cut(text)
+    parts, marks = cut(text)
     if not marks or not set(marks) <= {"=", "≈"}:
         return None
     at = next((n for n, mark in enumerate(marks) if mark == "≈"), 0)
     if at == 0:
         return parts if "≈" not in marks or len(parts) == 2 else None
     return parts[: at + 1]  # x = 1/3 ≈ 0.33
-
-
-def _cut(text: str) -> tuple[list[str], list[str]]:
-    """The sides of the relations that are outside brackets, and their signs."""
-    depths = _depths(text)
-    marks = [(i, c) for i, c in enumerate(text) if c in "=≈∈<>≤≥≠" and depths[i] == 0]
-    cuts = [-1, *(i for i, _ in marks), len(text)]
-    return [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)], [c for _, c in marks]
-
-
-def leaves(answer: Answer) -> Iterator[Number | Words | Infinity | Expression]:
-    """The parts of an answer that have no parts."""
-    if isinstance(answer, Sequence):
-        for item in answer.items:
-            yield from leaves(item)
-    elif isinstance(answer, Choice):
-        yield from leaves(answer.value)
-    else:
-        yield answer
 
 
 def _read(text: str, depth: int) -> Answer | None:
@@ -174,10 +101,10 @@ def _read(text: str, depth: int) -> Answer | None:
     if _is_marked(text):
         return _read(text[1:-1], depth + 1)
     bare = text.strip(DOLLAR)
-    if bare != text and not _split(text, ",")[1:] and read_number(bare) is None:
+    if bare != text and not split(text, ",")[1:] and read_number(bare) is None:
         return _read(bare, depth + 1)
     for separator in ("∪", ";", "or", ","):
-        parts = _split(text, separator)
+        parts = split(text, separator)
         if len(parts) > 1:
             return _sequence(text, parts, "union" if separator == "∪" else "list", depth)
     return _relation(text, depth) or _bracketed(text, depth) or _plus_minus(text, depth) or _leaf(text)
@@ -196,9 +123,9 @@ def _bare(text: str) -> str:
         text = text.strip().strip("$").strip()
         if text.endswith((".", ",")) and not text.endswith("..."):
             text = text[:-1]
-        if text.startswith(r"\(") and text.endswith(r"\)") and _spans(text[1:-2] + ")"):
+        if text.startswith(r"\(") and text.endswith(r"\)") and spans(text[1:-2] + ")"):
             text = text[2:-2]
-        if text.startswith("{") and text.endswith("}") and _spans(text) and not _split(text[1:-1], ",")[1:]:
+        if text.startswith("{") and text.endswith("}") and spans(text) and not split(text[1:-1], ",")[1:]:
             text = text[1:-1]
         if text == before:
             return text
@@ -208,14 +135,14 @@ def _words(text: str) -> Answer | None:
     """The words of a text command, or plain ones."""
     if _is_marked(text):
         inner = text[1:-1].strip()
-        if not inner or any(mark in inner for mark in "\\=<>^_+*/" + GROUP) or _split(inner, ",")[1:]:
+        if not inner or any(mark in inner for mark in "\\=<>^_+*/" + GROUP) or split(inner, ",")[1:]:
             return None
         return _letter(inner) or Words(" ".join(inner.strip(".,;:! ").split()))
     if letter := _letter(text):
         return letter
     marked = OPEN in text and _PROSE.fullmatch(text)
     if marked or (_LONG_WORD.search(text) and _PLAIN_WORDS.fullmatch(text)):
-        if _split(text, "or")[1:] or ("," in text and marked):
+        if split(text, "or")[1:] or ("," in text and marked):
             return None
         return Words(" ".join(text.replace(OPEN, " ").replace(CLOSE, " ").strip(".,;:! ").split()))
     return None
@@ -228,48 +155,6 @@ def _is_marked(text: str) -> bool:
 def _letter(text: str) -> Words | None:
     found = _LETTER.fullmatch(text)
     return Words(found[1]) if found and (len(text) == 1 or found[1].isupper()) else None
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """The parts between separators that are outside brackets."""
-    if separator == "or":
-        places = [(m.start(), m.end()) for m in _JOIN.finditer(text)]
-    elif separator == "," and _GROUPED.fullmatch(text):
-        return [text]
-    else:
-        places = [(i, i + 1) for i, c in enumerate(text) if c == separator]
-    if not places:
-        return [text]
-    depths = _depths(text)
-    parts, at = [], 0
-    for start, end in places:
-        if depths[start] == 0:
-            parts.append(text[at:start])
-            at = end
-    return [*parts, text[at:]]
-
-
-def _depths(text: str) -> list[int]:
-    """For each character, the brackets and text commands around it; each mark itself counts as inside."""
-    depth, inside, found = 0, False, []
-    for c in text:
-        if c == OPEN:
-            inside = True
-        elif not inside and c in "([{":
-            depth += 1
-        found.append(depth + (inside and c != OPEN))
-        if c == CLOSE:
-            inside = False
-        elif not inside and c in ")]}":
-            depth = max(0, depth - 1)
-    return found
-
-
-def _spans(text: str) -> bool:
-    """Whether the last character is what closes the first one, a bracket: not so in ``(x+1)(x-1)``."""
-    depths = _depths(text)
-    closed = (i for i, (c, depth) in enumerate(zip(text, depths, strict=True)) if c in ")]}" and depth == 1)
-    return bool(text) and depths[0] > 0 and next(closed, -1) == len(text) - 1
 
 
 def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
@@ -309,7 +194,7 @@ def _name(part: str) -> str:
 
 def _relation(text: str, depth: int) -> Answer | None:
     """The value of ``x = 5``, ``x ≈ 5`` or ``x ∈ {1, 2}``, the interval of ``0 < x ≤ 1``; else None."""
-    parts, marks = _cut(text)
+    parts, marks = cut(text)
     if not marks:
         return None
     if set(marks) <= set("<>≤≥"):
@@ -365,14 +250,14 @@ def _bracketed(text: str, depth: int) -> Answer | None:
     r"""``(a, b)``, ``[a, b)``, ``\{a, b\}``, ``{a, b}`` and ``(a)``; None if no brackets are around it."""
     if text.startswith(r"\{") and text.endswith(r"\}"):
         inner, opened = text[2:-2], "{"
-        if not _spans(text[1:-2] + "}"):
+        if not spans(text[1:-2] + "}"):
             return None
-    elif text[0] in "([{" and text[-1] in ")]}" and _spans(text):
+    elif text[0] in "([{" and text[-1] in ")]}" and spans(text):
         inner, opened = text[1:-1], text[0]
     else:
         return None
-    separator = ";" if len(_split(inner, ";")) > 1 else ","
-    parts = inner.split(",") if _GROUPED.fullmatch(inner) else _split(inner, separator)
+    separator = ";" if len(split(inner, ";")) > 1 else ","
+    parts = inner.split(",") if GROUPED.fullmatch(inner) else split(inner, separator)
     if opened == "{":
         if any(mark in inner for mark in ("|", r"\mid", ":")):
             return None

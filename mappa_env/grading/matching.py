@@ -6,18 +6,9 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import product
 
-from mappa_env.grading.answers import (
-    Answer,
-    Choice,
-    Expression,
-    Infinity,
-    Sequence,
-    Words,
-    leaves,
-    relates,
-    result,
-)
+from mappa_env.grading.answers import relates, result
 from mappa_env.grading.numbers import Number, same_number
+from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Sequence, Words, leaves
 from mappa_env.grading.units import said
 
 Pair = tuple[str, str]

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from mappa_env.grading.answers import Answer, Expression, leaves, read_answer
+from mappa_env.grading.answers import read_answer
 from mappa_env.grading.latex import clean, to_latex
 from mappa_env.grading.matching import matches, questions, vote_of
 from mappa_env.grading.numbers import Number, read_number
+from mappa_env.grading.tree import Answer, Expression, leaves
 from mappa_env.parsing import last_boxed, split_thinking
 from mappa_env.types import ActionRecord, Outcome, Task
 

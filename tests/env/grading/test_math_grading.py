@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from boxes import boxed
 from mappa_env.data.arithmetic import load
 from mappa_env.errors import OptionError
-from mappa_env.grading import answers, latex, make_grader, naming, numbers, units
+from mappa_env.grading import answers, brackets, latex, make_grader, naming, numbers, tree, units
 from mappa_env.grading.expression import safe_value
 from mappa_env.grading.math import MAX_BOX, MAX_GOLD, alternatives, grade_answer, read_gold, unreadable
 from mappa_env.grading.math_pool import FAST_S, SLOW_S, MathPool
@@ -184,8 +184,8 @@ EQUAL = [
     "text", [box for box, _ in PRODUCTS] + ["(-1)(2)", "{1}{2}", "[1)(2]", r"\{1\}\{2\}"]
 )
 def test_brackets_that_do_not_belong_together_stay(text):
-    for leaf in answers.leaves(answers.read_answer(text)):
-        if isinstance(leaf, answers.Expression):
+    for leaf in tree.leaves(answers.read_answer(text)):
+        if isinstance(leaf, tree.Expression):
             assert leaf.text.count("(") == leaf.text.count(")")
             assert leaf.text.count("{") == leaf.text.count("}")
             assert not leaf.text.startswith(")")
@@ -538,7 +538,7 @@ def test_a_million_open_boxes_cost_nothing():
 
 PATTERNS = [
     (module, name)
-    for module in (answers, latex, naming, numbers, units)
+    for module in (answers, brackets, latex, naming, numbers, units)
     for name, pattern in vars(module).items()
     if isinstance(pattern, re.Pattern)
 ]
