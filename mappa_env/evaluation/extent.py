@@ -66,7 +66,7 @@ def check_finished(folder: Path, settings: Mapping[str, Any], played: Sequence[P
         if not total or found[env] < total:
             missing = f"{total - found[env]} of {total} episodes" if total else "episodes"
             raise EvaluationError(
-                f"{folder} is not finished: {missing} of {env} are missing. It goes on with: "
+                f"{folder} is not finished: {missing} of {env} are missing. Resume it with: "
                 f"{command(folder, settings)}"
             )
         if found[env] > total:
@@ -77,7 +77,7 @@ def check_finished(folder: Path, settings: Mapping[str, Any], played: Sequence[P
 
 
 def command(folder: Path, settings: Mapping[str, Any]) -> str:
-    """What goes on with the evaluation of ``settings`` in ``folder``, for a shell."""
+    """What resumes the evaluation of ``settings`` in ``folder``, for a shell."""
     models: Mapping[str, Mapping[str, Any]] = settings["models"]
     if not all(kind_of(str(spec["name"])) for spec in models.values()):
         return "the same 'mappa-rl eval' command as before"

@@ -152,7 +152,7 @@ def _infos(env: Any) -> dict[str, dict[str, Any]]:
     return env.unwrapped._observe(env.agents, {})[1]  # type: ignore[no-any-return]
 
 
-def test_a_vector_environment_goes_on_with_the_others(release: Path) -> None:
+def test_a_vector_environment_plays_the_others(release: Path) -> None:
     envs = gym.make_vec(ENV, num_envs=2, **options(release))
     table(release).unlink()
     with pytest.warns(DataWarning):

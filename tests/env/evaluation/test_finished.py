@@ -50,7 +50,7 @@ def test_a_killed_evaluation_is_refused_with_the_command_that_goes_on(
     said = refusal(capsys, command, evaluated, "--json", tmp_path / "x.json")
     assert f"{6 - left} of 6 episodes of {ENV} are missing" in said
     assert not (tmp_path / "x.json").exists()
-    words = shlex.split(said.partition("goes on with: ")[2])
+    words = shlex.split(said.partition("Resume it with: ")[2])
     assert words[:2] == ["mappa-env", "eval"]
     assert main(words[1:]) == 0
     assert main(["leaderboard", str(evaluated)]) == 0
@@ -83,7 +83,7 @@ def test_options_and_agents_are_in_the_command(tmp_path: Path, capsys: pytest.Ca
     more = ["--agent", "solver_0=trivial:last-number", "--limit", "2", "--seed", "7", "--coach", "rubric"]
     assert evaluate(out, *more) == 0
     kill(out, 1)
-    words = shlex.split(refusal(capsys, "leaderboard", out).partition("goes on with: ")[2])
+    words = shlex.split(refusal(capsys, "leaderboard", out).partition("Resume it with: ")[2])
     assert words[words.index("--agent") + 1] == "solver_0=trivial:last-number"
     assert main(words[1:]) == 0
     rows = [json.loads(line) for line in (out / "episodes.jsonl").read_text().splitlines()]
