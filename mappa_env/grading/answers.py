@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
-from mappa_env.grading.latex import CLOSE, DOLLAR, GROUP, OPEN, balanced, clean
-from mappa_env.grading.naming import defines, is_name
+from mappa_env.grading.expression_units import without_unit
+from mappa_env.grading.latex import CLOSE, GROUP, OPEN, balanced, clean
+from mappa_env.grading.naming import defines, is_derivative, is_name
 from mappa_env.grading.numbers import Number, read_number, same_number
+from mappa_env.grading.phrases import parts_of_phrase
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
+from mappa_env.grading.unit_names import MONEY, joined
 from mappa_env.grading.units import joins
+from mappa_env.grading.wording import plain
 
 LONGEST = 2000
 """Characters of the longest text that is read."""
@@ -19,7 +24,8 @@ MAX_DEPTH = 8
 
 _LABEL = re.compile(rf"(?:{OPEN} ?\(([A-Z])\) ?{CLOSE}|\(([A-Z])\))[ .:]*(?=[^] .:,;)({{\[])")
 _LETTER = re.compile(r"(?:(?:choice|option|answer) )?\(?([A-Z])\)?\.?", re.IGNORECASE)
-_BASED = re.compile(r"([0-9][0-9A-F.]*) ?_ ?(?:\{ ?([0-9]{1,2}) ?\}|([0-9]{1,2}))")
+_LABEL_AFTER = re.compile(rf" ?{OPEN} ?\(([A-Z])\) ?{CLOSE}[ .]*$")
+_BASED = re.compile(r"(\()?([0-9][0-9A-F.]*)(?(1)\)) ?_ ?(?:\{ ?([0-9]{1,2}) ?\}|([0-9]{1,2}))")
 _RELATION = re.compile(r"[<>≤≥]")
 _PROSE = re.compile(rf"[A-Za-z{OPEN}{CLOSE} ,.;:!?'\"-]+")
 _NEXT = re.compile(r"[+-]?[0-9][0-9.,]* +[A-Za-z]")
@@ -29,6 +35,7 @@ _ARROW = re.compile(
 )
 _PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[ ,.'-]+[A-Za-z]+)*[.!]?")
 _LONG_WORD = re.compile(r"[A-Za-z]{3}")
+_MONEY = "".join(MONEY)
 _FLIP = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
 _ENDS = {"(": ")", "[": "]"}
 
@@ -37,7 +44,7 @@ def read_answer(text: str) -> Answer | None:
     """The answer that a text gives; None if it is blank, too long or its braces do not match."""
     if len(text) > LONGEST:
         return None
-    text = clean(text)
+    text = plain(clean(text))
     if not balanced(text):
         return None
     return _read(text, 0)
@@ -56,7 +63,12 @@ def result(text: str) -> Answer | None:
 
 def relates(text: str) -> bool:
     """Whether it is an equation, or another statement, rather than a value."""
-    return len(cut(text)[0]) > 1
+    return len(sides(text)) > 1
+
+
+def sides(text: str) -> list[str]:
+    """What stands between the relations of a text."""
+    return cut(text)[0]
 
 
 def _agree(steps: Iterable[str], found: Answer) -> bool:
@@ -93,27 +105,51 @@ def _read(text: str, depth: int) -> Answer | None:
     if label := _LABEL.match(text):
         value = _read(text[label.end() :], depth + 1)
         return None if value is None else Choice(Words(label[1] or label[2]), value)
+    if (label := _LABEL_AFTER.search(text)) and label.start() > 0:
+        value = _read(text[: label.start()], depth + 1)
+        return None if value is None else Choice(Words(label[1]), value)
     if based := _BASED.fullmatch(text):
-        return Words(f"{based[1]}_{based[2] or based[3]}")
+        return Words(f"{based[2]}_{based[3] or based[4]}")
     found = read_number(text[1:-1].strip() if _is_marked(text) else text) or _words(text)
     if found is not None:
         return found
     if _is_marked(text):
         return _read(text[1:-1], depth + 1)
-    bare = text.strip(DOLLAR)
+    bare = text.strip(_MONEY)
     if bare != text and not split(text, ",")[1:] and read_number(bare) is None:
-        return _read(bare, depth + 1)
+        return _priced(_read(bare, depth + 1), next(MONEY[c] for c in text if c in MONEY))
     for separator in ("∪", ";", "or", ","):
         parts = split(text, separator)
         if len(parts) > 1:
             return _sequence(text, parts, "union" if separator == "∪" else "list", depth)
-    return _relation(text, depth) or _bracketed(text, depth) or _plus_minus(text, depth) or _leaf(text)
+    return (
+        _relation(text, depth)
+        or _bracketed(text, depth)
+        or _plus_minus(text, depth)
+        or _phrase(text, depth)
+        or _leaf(text)
+    )
 
 
 def _leaf(text: str) -> Answer:
     if text in ("∞", "+∞", "-∞"):
         return Infinity(-1 if text[0] == "-" else 1)
-    return Expression(text)
+    body, unit = without_unit(text)
+    return Expression(body, unit=unit)
+
+
+def _priced(answer: Answer | None, money: str) -> Answer | None:
+    if not isinstance(answer, Expression):
+        return answer
+    unit = joined(answer.unit, money, "")
+    return None if unit is None else replace(answer, unit=unit)
+
+
+def _phrase(text: str, depth: int) -> Answer | None:
+    """Values with words or colons between them, such as ``3:15``; None if it is anything else."""
+    found = [Words(part.text) if part.said else _read(part.text, depth + 1) for part in parts_of_phrase(text)]
+    items = tuple(item for item in found if item is not None)
+    return Sequence("phrase", items) if 1 < len(items) == len(found) else None
 
 
 def _bare(text: str) -> str:
@@ -202,25 +238,25 @@ def _relation(text: str, depth: int) -> Answer | None:
     if marks == ["∈"] and is_name(parts[0]):
         return _read(parts[1], depth + 1)
     chain = _steps(text)
-    if chain is None or (chain[0] and not is_name(chain[0])):
+    if chain is None or (chain[0] and not is_name(chain[0]) and not is_derivative(chain[0])):
         return None
     value = _read(chain[-1], depth + 1)
     if value is None or not _agree(chain[:-1], value):
         return None
-    return Expression(value.text, text) if isinstance(value, Expression) else value
+    return replace(value, equation=text) if isinstance(value, Expression) else value
 
 
 def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
     if len(parts) == 2:
         left, right = (_read(part, depth + 1) if part else None for part in parts)
         mark = marks[0]
-        if _constant(left) and right is not None and not _constant(right):
+        if is_constant(left) and right is not None and not is_constant(right):
             left, right, mark, parts = right, left, _FLIP[mark], parts[::-1]
-        if left is None or right is None or not _constant(right) or not _variable(parts[0]):
+        if left is None or right is None or not is_constant(right) or not _variable(parts[0]):
             return None
         if mark in "<≤":
-            return Sequence("(]" if mark == "≤" else "()", (Infinity(-1), right))
-        return Sequence("[)" if mark == "≥" else "()", (right, Infinity(1)))
+            return Sequence("(]" if mark == "≤" else "()", (Infinity(-1), right), (parts[0],))
+        return Sequence("[)" if mark == "≥" else "()", (right, Infinity(1)), (parts[0],))
     if len(parts) != 3 or not _variable(parts[1]):
         return None
     if set(marks) <= set(">≥"):
@@ -228,10 +264,10 @@ def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
     if not set(marks) <= set("<≤"):
         return None
     low, high = _read(parts[0], depth + 1), _read(parts[2], depth + 1)
-    if low is None or high is None or not (_constant(low) and _constant(high)):
+    if low is None or high is None or not (is_constant(low) and is_constant(high)):
         return None
     kind: Kind = {"<<": "()", "<≤": "(]", "≤<": "[)", "≤≤": "[]"}["".join(marks)]  # type: ignore[assignment]
-    return Sequence(kind, (low, high))
+    return Sequence(kind, (low, high), (parts[1],))
 
 
 def _variable(text: str) -> bool:
@@ -240,7 +276,8 @@ def _variable(text: str) -> bool:
     )
 
 
-def _constant(answer: Answer | None) -> bool:
+def is_constant(answer: Answer | None) -> bool:
+    """Whether it is an infinity, or a number or an expression without variables."""
     if isinstance(answer, Expression):
         return not re.search(r"(?<![\\A-Za-z])[A-Za-z]", answer.text)
     return isinstance(answer, (Number, Infinity))

@@ -21,7 +21,20 @@ r"""``\\\\``, a new line of a matrix."""
 
 _CHARS = str.maketrans(
     {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}  # full width
-    | {"−": "-", "–": "-", "—": "-", "‐": "-", "⁄": "/", "÷": "/", "·": "×", "⋅": "×", "⩽": "≤", "⩾": "≥"}
+    | {
+        "−": "-",
+        "–": "-",
+        "—": "-",
+        "‐": "-",
+        "⁄": "/",
+        "÷": "/",
+        "·": "×",
+        "⋅": "×",
+        "⩽": "≤",
+        "⩾": "≥",
+        "′": "'",
+        "’": "'",
+    }
     | dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\t\r\n~", " ")
     | dict.fromkeys(f"\u200b\u2060\ufeff{OPEN}{CLOSE}{GROUP}{BREAK}{DOLLAR}")
 )
@@ -80,14 +93,23 @@ _NAMES = {
     },
     **{"lparen": "(", "rparen": ")", "lbrack": "[", "rbrack": "]", "euro": "€", "pounds": "£"},
 }
-_SYMBOLS = re.compile(r"\\not *=|<=|>=|!=|\\%|\\\$|\{ *, *\}")
-_AS = {r"\not=": "≠", "<=": "≤", ">=": "≥", "!=": "≠", r"\%": "%", r"\$": DOLLAR}
+_SYMBOLS = re.compile(r"\\not *=|<=|>=|!=|\\%|\\\$|\{ *[,:] *\}")
+_AS = {"{:}": ":", r"\not=": "≠", "<=": "≤", ">=": "≥", "!=": "≠", r"\%": "%", r"\$": DOLLAR}
 _THOUSANDS = re.compile(r", ?\\! ?(?=[0-9]{3}(?![0-9]))")
 _LOOSE_DOLLAR = re.compile(r"(?<= )\$|\$(?= )")
 _SHORT_FRACTION = re.compile(r"\\frac *([0-9])(?= *[0-9{\\])")
 _SHORT_BOTTOM = re.compile(r"(\\frac *\{[^{}]*\}) *([0-9A-Za-z])")
 _SHORT_ROOT = re.compile(r"\\sqrt *([0-9A-Za-z])")
+_PRIME = re.compile(r"\^ *(?:\\prime(?![A-Za-z])|\{ *((?:\\prime *)+)\})")
+_LOG = re.compile(r"\\log *_ *(?:e(?![A-Za-z])|\{ *e *\})")
+_SUBSCRIPT = r"(?:_ ?(?:\{ ?([A-Za-z0-9]{1,9}) ?\}|([A-Za-z0-9])))?"
+_PRIMED = re.compile(rf"([A-Za-z]){_SUBSCRIPT}('{{1,9}}){_SUBSCRIPT}")
+_TRANSPOSED = re.compile(r"\^ ?(?:\{ ?(?:T|\\top) ?\}|T|\\top(?![A-Za-z]))")
 _LONE = re.compile(rf"{OPEN} ?(?![{UNIT_LETTERS}])([A-Za-z]) ?{CLOSE}")
+_LONG = re.compile(rf"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
+_I = re.compile(r"(?<=[0-9])i(?![A-Za-z])")
+"""Which is the imaginary unit where it stands alone."""
+_LOOSE_SPACE = re.compile(r" +(?![A-Za-z ])|(?<![A-Za-z ]) +")
 _BACK = str.maketrans(
     {"≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∈": r"\in ", "∪": r"\cup ", "∞": r"\infty ", "±": r"\pm "}
     | {"∓": r"\mp ", "≈": r"\approx ", "×": r"\cdot ", "∅": r"\emptyset ", "°": r"^{\circ}", "%": r"\%"}
@@ -102,6 +124,7 @@ def clean(text: str) -> str:
     text = _fonts(_COLOR.sub("", _THOUSANDS.sub(GROUP, text)))
     text = _COMMAND.sub(lambda found: _NAMES.get(found[1], found[0]), _DROPPED.sub("", text))
     text = _SYMBOLS.sub(lambda found: _AS.get(found[0].replace(" ", ""), GROUP), _DEGREE.sub("°", text))
+    text = _LOG.sub(r"\\ln ", _PRIME.sub(lambda found: "'" * found[0].count("prime"), text))
     text = text.replace(f"{OPEN}{DOLLAR}{CLOSE}", DOLLAR)
     text = _SPACE.sub(" ", _LOOSE_DOLLAR.sub(" ", text)).strip(" $")
     text = _SHORT_FRACTION.sub(r"\\frac{\1}", text)
@@ -121,9 +144,29 @@ def balanced(text: str) -> bool:
     return depth == 0
 
 
+def without_spaces(text: str) -> str:
+    """Cleaned text without the spaces that part nothing."""
+    return _LOOSE_SPACE.sub("", text)
+
+
+def without_primes(text: str) -> str:
+    """Cleaned text without the primes of symbols, which ``to_latex`` makes a part of them."""
+    return _PRIMED.sub("x", text)
+
+
 def to_latex(text: str) -> str:
-    """Cleaned text as LaTeX again."""
-    return _LONE.sub(r" \1 ", text).translate(_BACK)
+    """Cleaned text as LaTeX that algebra overlooks nothing of.
+
+    A prime is a part of a symbol, a transpose is a power, and a text of several letters a symbol.
+    """
+    text = _TRANSPOSED.sub("^{T_{0}}", _PRIMED.sub(_primed, _I.sub(" i", _LONE.sub(r" \1 ", text))))
+    return _LONG.sub(lambda found: found[0].lower(), text).translate(_BACK)
+
+
+def _primed(found: re.Match[str]) -> str:
+    letter, *subscripts, primes, one, other = found.groups()
+    below = "".join(filter(None, [*subscripts, one, other]))
+    return f"{letter}_{{{below}prime{len(primes)}}}"
 
 
 def _fonts(text: str) -> str:

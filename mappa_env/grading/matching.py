@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from itertools import product
 
-from mappa_env.grading.answers import relates, result
+from mappa_env.grading.answers import is_constant, relates, result, sides
+from mappa_env.grading.expression_units import is_radian
+from mappa_env.grading.latex import CLOSE, OPEN, without_primes, without_spaces
+from mappa_env.grading.naming import same_name
 from mappa_env.grading.numbers import Number, same_number
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Sequence, Words, leaves
-from mappa_env.grading.units import said
+from mappa_env.grading.unit_names import same_unit
 
 Pair = tuple[str, str]
 """(gold, answer), as cleaned texts."""
@@ -17,12 +21,13 @@ Equal = Callable[[Pair], bool]
 
 MOST_PAIRS = 64
 
-_STATEMENT = re.compile(
-    r"\\(?:not|neg|lnot|equiv|sim|simeq|cong|propto|n[a-z]*(?:eq|less|gtr|in|sim|cong)|doteq|asymp)(?![A-Za-z])"
+_OVERLOOKED = re.compile(
+    r"\\(?:not|neg|lnot|equiv|sim|simeq|cong|propto|n[a-z]*(?:eq|less|gtr|in|sim|cong)|doteq|asymp|mod|ldots|"
+    r"[hv]?phantom)(?![A-Za-z])|['\"°]"
 )
-_TEXT = re.compile(r"⟦([^⟦⟧]*)⟧")
-_POWER = re.compile(r"\^\s*\{?-?[0-9]\}?|(?<=[a-z])[23](?![0-9])")
-_RECKONS = re.compile(r"[0-9+=<>]|-\s|\b(?:plus|minus|times|percent|divided)\b")
+"""Commands and marks that deny, relate or change what algebra reads without them."""
+
+_WORDS = re.compile(f"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 
 
 def questions(gold: Answer, answer: Answer) -> list[Pair]:
@@ -33,6 +38,8 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
         answer = answer.value
     if isinstance(gold, Expression):
         return [_pair(gold, answer)] if _may_equal(gold, answer) else []
+    if (ratio := _ratio(gold)) is not None and not isinstance(answer, Sequence):
+        return questions(ratio, answer)
     if not isinstance(gold, Sequence):
         return []
     golds = dict.fromkeys(leaf for leaf in leaves(gold) if isinstance(leaf, Expression))
@@ -56,29 +63,37 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
         return isinstance(found, Number) and same_number(gold, found)
     if isinstance(gold, Words):
         return isinstance(answer, Words) and len(gold.text) > 1 and _folded(gold.text) == _folded(answer.text)
+    if (ratio := _ratio(gold)) is not None and not isinstance(answer, Sequence):
+        return matches(ratio, answer, equal)
     if isinstance(gold, Sequence):
         return isinstance(answer, Sequence) and _all_match(gold, answer, equal)
-    return isinstance(gold, Expression) and _may_equal(gold, answer) and equal(_pair(gold, answer))
+    if not isinstance(gold, Expression) or not _may_equal(gold, answer):
+        return False
+    pair = _pair(gold, answer)
+    return without_spaces(pair[0]) == without_spaces(pair[1]) or equal(pair)
 
 
 def vote_of(answer: Answer) -> str:
-    """One text for all spellings of an answer whose leaves are numbers or words.
+    """One text for the spellings of an answer that are right for the same golds.
 
-    Units are no part of it: ``12 cm`` and ``12`` are both right for 12. A fraction that is not in lowest
-    terms and a percentage have votes of their own, as the grade may differ. Expressions differ by text.
+    Units, the letter beside a value, left sides, and a percent sign at a number above 1 are no part of it:
+    ``12 cm``, ``(C) 12``, ``m + n = 12`` and ``12%`` are all right for 12. A fraction that is not in lowest
+    terms has a vote of its own, as it is wrong where the other is right. So have a letter alone, whose value
+    only the gold says, and expressions that only algebra finds equal.
     """
     if isinstance(answer, Number):
         if answer.reducible is not None:
             return "/".join(map(str, answer.reducible)) + "%" * answer.percent
-        return f"{answer.value}{'%' * answer.percent}"
+        return str(answer.value / (100 if answer.percent and abs(answer.value) <= 1 else 1))
     if isinstance(answer, Words):
         return answer.text.casefold() if len(answer.text) > 1 else answer.text
     if isinstance(answer, Choice):
-        return f"({answer.letter.text}) {vote_of(answer.value)}"
+        return vote_of(answer.value)
     if not isinstance(answer, Sequence):
-        return text_of(answer)
+        found = result(answer.text) if isinstance(answer, Expression) else None
+        return without_spaces(text_of(answer)) if found is None else vote_of(found)
     items = [vote_of(item) for item in answer.items]
-    if answer.names:
+    if answer.kind == "named":
         items = [f"{name}={item}" for name, item in zip(answer.names, items, strict=True)]
     if answer.kind in ("list", "set", "named", "union"):
         items = sorted(items)
@@ -91,12 +106,8 @@ def text_of(answer: Answer) -> str:
     if isinstance(answer, (Expression, Words)):
         return answer.text
     if isinstance(answer, Number):
-        fraction = answer.value
-        return (
-            f"{fraction.numerator}"
-            if fraction.denominator == 1
-            else _fraction(fraction.numerator, fraction.denominator)
-        )
+        top, bottom = answer.value.numerator, answer.value.denominator
+        return (f"{top}" if bottom == 1 else _fraction(top, bottom)) + "%" * answer.percent
     if isinstance(answer, Infinity):
         return "∞" if answer.sign > 0 else "-∞"
     if isinstance(answer, Choice):
@@ -116,41 +127,65 @@ def _fraction(top: int, bottom: int) -> str:
 def _pair(gold: Expression, answer: Answer) -> Pair:
     """An equation is compared with an equation, anything else with a right side."""
     if isinstance(answer, Expression):
-        if answer.equation and ("=" in gold.text or gold.equation):
-            return gold.equation or gold.text, answer.equation
+        if gold.equation and answer.equation:
+            return gold.text, answer.text
+        if answer.equation and relates(gold.text):
+            return gold.text, answer.equation
         if relates(answer.text) and not relates(gold.text):
             found = result(answer.text)
-            return (gold.equation, answer.text) if found is None else (gold.text, text_of(found))
+            words = _WORDS.fullmatch(sides(answer.text)[0])  # Area = ...
+            if found is None or (gold.equation and not words and not is_constant(gold)):
+                return gold.equation, answer.text
+            return gold.text, text_of(found)
     return gold.text, text_of(answer)
 
 
 def _may_equal(gold: Expression, answer: Answer) -> bool:
-    """Whether algebra may compare a gold with the answer. It takes words for products, and overlooks text.
+    """Whether algebra may compare a gold with the answer.
 
     Of an equation it takes the right side, so one that is not solved is no answer to a value.
     """
+    if isinstance(answer, Words):
+        return len(answer.text) == 1 and not _overlooked(gold)
+    if not _same_units(gold, answer) or _overlooked(gold) != _overlooked(answer):
+        return False
     if not isinstance(answer, Expression):
-        return not isinstance(answer, Words) or len(answer.text) == 1
-    (asked, times), (found, own) = said(gold.text), said(answer.text)
-    if not (found <= asked and times == own) or _signs(gold) != _signs(answer):
-        return False
-    if not _reckoned(answer.text) <= _reckoned(gold.text):
-        return False
+        return True
+    if gold.equation and answer.equation:
+        return is_constant(gold) or same_name(_left(gold), _left(answer))
     solved = answer.equation or gold.equation or relates(gold.text) or not relates(answer.text)
     return bool(solved) or result(answer.text) is not None
 
 
-def _signs(answer: Expression) -> set[str]:
-    """The commands that deny or relate."""
-    return set(_STATEMENT.findall(answer.text))
+def _left(answer: Expression) -> str:
+    return sides(answer.equation)[0]
 
 
-def _reckoned(text: str) -> set[str]:
-    """The texts with numbers or operators, which change a value that algebra reads without them.
+def _same_units(gold: Expression, answer: Answer) -> bool:
+    """As for numbers; and what is a multiple of pi is in radians."""
+    unit = answer.unit if isinstance(answer, (Expression, Number)) else ""
+    if not same_unit(gold.unit, unit):
+        return False
+    radians = is_radian(gold.text) or is_radian(text_of(answer))
+    return not radians or (gold.unit == "°") == (unit == "°")
 
-    A power of a unit is none.
-    """
-    return {found for found in _TEXT.findall(text) if _RECKONS.search(_POWER.sub("", found))}
+
+def _overlooked(answer: Answer) -> set[str]:
+    return set(_OVERLOOKED.findall(without_primes(answer.text))) if isinstance(answer, Expression) else set()
+
+
+def _ratio(gold: Answer) -> Answer | None:
+    """The fraction that a ratio of two is, in lowest terms; others, such as ``3:15``, may be times."""
+    if not isinstance(gold, Sequence) or gold.kind != "phrase" or gold.items[1:2] != (Words(":"),):
+        return None
+    if len(gold.items) != 3:
+        return None
+    top, _, bottom = gold.items
+    if isinstance(top, Number) and isinstance(bottom, Number):
+        if top.whole is None or not bottom.whole or math.gcd(top.whole, bottom.whole) != 1:
+            return None
+        return Number(top.value / bottom.value)
+    return Expression(rf"\frac{{{text_of(top)}}}{{{text_of(bottom)}}}")
 
 
 def _folded(text: str) -> str:
@@ -166,11 +201,15 @@ def _all_match(gold: Sequence, answer: Sequence, equal: Equal) -> bool:
         return set(gold.names) == set(values) and all(
             matches(item, values[name], equal) for name, item in zip(gold.names, gold.items, strict=True)
         )
-    ordered = kinds[0] in ("()", "[]", "(]", "[)") or "named" in kinds
+    ordered = kinds[0] in ("()", "[]", "(]", "[)", "phrase") or "named" in kinds
     if kinds[0] != kinds[1] and not (
-        set(kinds) <= {"list", "set"} or ("named" in kinds and set(kinds) <= {"named", "list", "()"})
+        set(kinds) <= {"list", "set"}
+        or kinds == ("phrase", "list")  # 5 feet and 4 inches
+        or ("named" in kinds and set(kinds) <= {"named", "list", "()"})
     ):
         return False
+    if "named" not in kinds and gold.names and answer.names and gold.names != answer.names:
+        return False  # x > 1 and z > 1
     if ordered:
         return all(matches(g, a, equal) for g, a in zip(gold.items, answer.items, strict=True))
     return _one_to_one([[n for n, a in enumerate(answer.items) if matches(g, a, equal)] for g in gold.items])

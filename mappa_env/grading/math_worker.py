@@ -86,8 +86,21 @@ def _serve(
 
 def _comparison() -> tuple[Callable[[str, str], bool | None], Callable[[str], bool]]:
     import math_verify
+    from latex2sympy2_extended import NormalizationConfig
+    from latex2sympy2_extended.latex2sympy2 import ConversionConfig
+    from math_verify import parser
 
-    latex = math_verify.LatexExtractionConfig(try_extract_without_anchor=False, boxed_match_priority=0)
+    # R and r are two symbols.
+    parser.latex2sympy = functools.partial(
+        parser.latex2sympy, conversion_config=ConversionConfig(lowercase_symbols=False)
+    )
+    latex = math_verify.LatexExtractionConfig(
+        try_extract_without_anchor=False,
+        boxed_match_priority=0,
+        normalization_config=NormalizationConfig(  # the host took the units away; h is a factor
+            units=False, malformed_operators=True, nits=True, boxed="all"
+        ),
+    )
 
     def parse(text: str) -> list[Any]:
         parsed: list[Any] = math_verify.parse(
@@ -197,6 +210,8 @@ def _differ(gold: Any, answer: Any) -> bool:
 
     if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
         return gold.shape == answer.shape and any(map(_entries_differ, gold, answer))
+    if gold.is_Equality and answer.is_Equality and gold.free_symbols != answer.free_symbols:
+        return True
     if gold.free_symbols != answer.free_symbols or not gold.free_symbols:
         return False
     if isinstance(gold, Expr) and isinstance(answer, Expr):

@@ -56,6 +56,11 @@ _AROUND = re.compile(r"[(){} ]|m?\\(?:angle|measuredangle|triangle)(?![A-Za-z])"
 _CALLED = re.compile(r"(?<=[A-Za-z])\([^()]*\)")
 _BASE = re.compile(r"\\log ?_ ?(?:\{ ?[0-9]+ ?\}|[0-9])")
 _FUNCTIONS = "fghpqFGHPQ"
+_DERIVATIVE = re.compile(
+    r"\\frac ?\{ ?(?:d|\\partial)(?: ?\^ ?\{? ?([2-9]) ?\}?)? ?([A-Za-z]) ?\} ?"
+    r"\{ ?(?:d|\\partial) ?([A-Za-z])(?: ?\^ ?\{? ?[2-9] ?\}?)? ?\}"
+)
+_FUNCTION = re.compile(r"(\\?[A-Za-z]+)('{0,9})(?:\(([A-Za-z])\))?")
 
 
 def is_name(text: str) -> bool:
@@ -87,6 +92,31 @@ def defines(left: str) -> bool:
     text = _shortened(left)
     commands = set(_COMMAND.findall(text))
     return bool(commands & _QUANTITIES) or len(_unknowns(text)) != 1 or len(_AROUND.sub("", text)) == 1
+
+
+def is_derivative(text: str) -> bool:
+    """Whether the text is ``dy/dx`` as a fraction, of any order."""
+    return len(text) <= MAX_NAME and _DERIVATIVE.fullmatch(text) is not None
+
+
+def same_name(one: str, other: str) -> bool:
+    """Whether two left sides name the same: ``y``, ``f(x)`` and ``y(x)`` do, and their derivatives."""
+    if one == other:
+        return True
+    (base, order, variable), (other_base, other_order, other_variable) = _function(one), _function(other)
+    if order != other_order or (variable and other_variable and variable != other_variable):
+        return False
+    return base == other_base or ("y" in (base, other_base) and bool(variable or other_variable))
+
+
+def _function(text: str) -> tuple[str, int, str]:
+    """The letter of a function, how often it is derived, and its variable, if those are said."""
+    if found := _DERIVATIVE.fullmatch(text[:MAX_NAME]):
+        return found[2], int(found[1] or 1), found[3]
+    bare = text.replace(" ", "").replace("{", "").replace("}", "")
+    if found := _FUNCTION.fullmatch(bare):
+        return found[1], len(found[2]), found[3] or ""
+    return bare, 0, ""
 
 
 def _shortened(text: str) -> str:

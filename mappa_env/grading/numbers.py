@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mappa_env.grading.latex import CLOSE, DOLLAR, GROUP, OPEN
-from mappa_env.grading.units import MONEY, WORDS, Unit, joined, same_unit, unit_of
+from mappa_env.grading.unit_names import MONEY, joined, same_unit
+from mappa_env.grading.units import WORDS, Unit, unit_of
 
 LONGEST = 400
 """Characters of the longest number that is read."""
@@ -39,6 +40,10 @@ _DOTS = re.compile(r"\\dot *\{([0-9])\}([0-9]*)\\dot *\{([0-9])\}")
 """A period with a dot over its first and its last digit."""
 _LETTER = re.compile(r"\\[A-Za-z]+|[A-Za-z€£¥²³" + OPEN + "]")
 _EXPONENT = re.compile(r" ?(?:\^ ?(?:\{ ?([23]) ?\}|([23]))|([²³]))$")
+
+
+_ERA = re.compile(r"[AP]M|[ap]\.m\.?|[AP]\.M\.?|BCE?|AD|CE|B\.C\.(?:E\.)?|A\.D\.|C\.E\.")
+_DIRECTION = re.compile(r"[NSEW]|[Nn]orth|[Ss]outh|[Ee]ast|[Ww]est")
 
 
 class Number(NamedTuple):
@@ -163,8 +168,13 @@ def _unit(text: str) -> tuple[str, Unit | None]:
         power = {"²": "2", "³": "3"}.get(power, power)
         tail = tail[: len(tail) - len(exponent[0])]
     name = tail.strip()
+    if head.rstrip().endswith("°") and (direction := _DIRECTION.fullmatch(name.strip(f"{OPEN}{CLOSE} "))):
+        return head.rstrip(), Unit(f"°{direction[0][0].lower()}")
     marked = name.startswith(OPEN) and name.endswith(CLOSE) and name.count(OPEN) == 1
     marked = marked or (head.rstrip().endswith("°") and name in ("C", "F"))
+    marked = marked or bool(_ERA.fullmatch(name))
     if not marked and len(name) == 1 and not (head.endswith(" ") or power or name in "€£¥"):
         return text, None  # 3m is a product
-    return head.rstrip(), unit_of(name.strip(OPEN + CLOSE) if marked else name, power, marked=marked)
+    if marked and head.rstrip().endswith("/"):
+        head, name = head.rstrip()[:-1], f"per {name.strip(OPEN + CLOSE)}"
+    return head.rstrip(), unit_of(name.strip(OPEN + CLOSE), power, marked=marked)

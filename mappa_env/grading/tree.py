@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from mappa_env.grading.numbers import Number
 
-Kind = Literal["list", "named", "set", "()", "[]", "(]", "[)", "union"]
+Kind = Literal["list", "named", "set", "()", "[]", "(]", "[)", "union", "phrase"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,13 @@ class Infinity:
 class Expression:
     """Anything else, as cleaned text: a root, a polynomial, an equation, a matrix.
 
-    ``equation``: the whole ``y = 2x`` of which ``text`` is the right side.
+    ``equation``: the whole ``y = 2x`` of which ``text`` is the right side. ``unit``: its unit, which is no
+    part of the text.
     """
 
     text: str
-    equation: str = field(default="", compare=False)
+    equation: str = ""
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Sequence:
     """Several answers. ``list``, ``set`` and ``union`` have no order.
 
     ``named``: assignments, whose ``names`` are as long as ``items``. A pair of brackets: a point or an
-    interval.
+    interval, whose only name is that of its variable. ``phrase``: values with words or colons between them.
     """
 
     kind: Kind

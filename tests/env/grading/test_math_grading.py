@@ -22,7 +22,21 @@ from hypothesis import strategies as st
 from boxes import boxed
 from mappa_env.data.arithmetic import load
 from mappa_env.errors import OptionError
-from mappa_env.grading import answers, brackets, latex, make_grader, naming, numbers, tree, units
+from mappa_env.grading import (
+    answers,
+    brackets,
+    expression_units,
+    latex,
+    make_grader,
+    matching,
+    naming,
+    numbers,
+    phrases,
+    tree,
+    unit_names,
+    units,
+    wording,
+)
 from mappa_env.grading.expression import safe_value
 from mappa_env.grading.math import MAX_BOX, MAX_GOLD, alternatives, grade_answer, read_gold, unreadable
 from mappa_env.grading.math_pool import FAST_S, SLOW_S, MathPool
@@ -253,7 +267,23 @@ NO_UNITS = [
     ("boxes", "votes"),
     [
         (["0.5", r"\frac12", "1/2", r"\dfrac12", r"0.50", r"\frac{1}{2}\text{ cm}"], 1),
-        (["12", "12.0", r"12\text{ cm}", "12 cm", r"x = 12"], 1),
+        (
+            [
+                "12",
+                "12.0",
+                r"12\text{ cm}",
+                "12 cm",
+                r"x = 12",
+                "m+n=12",
+                r"12\%",
+                "(C) 12",
+                r"12\text{ (C)}",
+            ],
+            1,
+        ),
+        ([r"3\sqrt2\text{ cm}", r"3\sqrt{2}", r"x = 3 \sqrt 2", r"\text{Area}=3\sqrt2", r"\$3\sqrt2"], 1),
+        ([r"0.5\%", "0.005"], 1),
+        ([r"3:15\text{ pm}", "3:15", r"\text{3:15}"], 1),
         (["5000000", r"5\text{ million}", "5,000,000"], 1),
         (["(0.5, 1)", r"(\frac12, 1)"], 1),
         (["1, 2", "2, 1", r"x = 1 \text{ or } x = 2"], 1),
@@ -538,7 +568,10 @@ def test_a_million_open_boxes_cost_nothing():
 
 PATTERNS = [
     (module, name)
-    for module in (answers, brackets, latex, naming, numbers, units)
+    for module in (
+        *(answers, brackets, expression_units, latex, matching, naming, numbers, phrases, unit_names, units),
+        wording,
+    )
     for name, pattern in vars(module).items()
     if isinstance(pattern, re.Pattern)
 ]
@@ -574,7 +607,7 @@ def test_no_pattern_takes_more_than_linear_time(module, name):
     pattern, source = vars(module)[name], inspect.getsource(module)
     uses = [
         use
-        for use in ("sub", "finditer", "findall", "search", "match", "fullmatch")
+        for use in ("sub", "split", "finditer", "findall", "search", "match", "fullmatch")
         if f"{name}.{use}(" in source
     ]
     assert uses
