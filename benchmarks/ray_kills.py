@@ -1,8 +1,9 @@
 """Does a run on a cluster keep its promises while its actors die?
 
-Two runs of a small demo on two Ray nodes of this machine, with a FAKE language model as the coach (real HTTP
-on loopback, grades that depend on the question alone): one undisturbed, one of whose actors a random one is
-killed (SIGKILL) every few seconds, --kills times over all kinds of actors. Then, for the second:
+Two runs of a small demo on two Ray nodes of this machine, with crews of two processes and a FAKE language
+model as the coach (real HTTP on loopback, grades that depend on the question alone): one undisturbed, one of
+whose actors a random one is killed (SIGKILL) every few seconds, --kills times over all kinds of actors:
+environment workers, the coach, learners and crews, with engine=vllm engines too. Then, for the second:
 
 * as many steps as asked for, each once, with as many episodes
 * the metrics and rewards of the undisturbed run, so no reward is lost or counted twice
@@ -17,29 +18,23 @@ import argparse
 import json
 import os
 import random
-import signal
 import sqlite3
 import sys
 import tempfile
 import threading
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import fakes
+import psutil
 from rich.console import Console
 
 from mappa_env.trace import Traces
-from mappa_rl.cluster.actors import answer
-from mappa_rl.cluster.session import import_ray
-from mappa_rl.config import load_config
-from mappa_rl.errors import ClusterError
 from mappa_rl.telemetry.sinks import read_metrics
-from mappa_rl.training.trainer import train
 
-fake_llm, ray_cluster = fakes.load("fake_llm"), fakes.load("ray_cluster")
-tiny = fakes.load("tiny_run").TINY
+fake_llm, ray_cluster, runs = (fakes.load(name) for name in ("fake_llm", "ray_cluster", "runs_on_ray"))
 TIMES = (
     "time",
     "tokens_per_s",
@@ -53,7 +48,10 @@ TIMES = (
 
 
 class Killer(threading.Thread):
-    """Kills a random actor of the run every ``every_s`` seconds on average, ``count`` times at most."""
+    """Kills an actor of the run every ``every_s`` seconds on average, ``count`` times at most.
+
+    First a kind is drawn, then one of its actors, so that rare kinds die as often.
+    """
 
     def __init__(self, count: int, every_s: float, seed: int) -> None:
         super().__init__(daemon=True)
@@ -65,29 +63,29 @@ class Killer(threading.Thread):
         while self.killed.total() < self._count:
             if self.done.wait(self._draw.uniform(0.5, 1.5) * self._every_s):
                 return
-            ray = import_ray()
-            names = sorted(ray.util.list_named_actors()) if ray.is_initialized() else []
-            if not names:
-                continue
-            name = self._draw.choice(names)
-            try:
-                where = answer(ray.get_actor(name).where.remote(), name, 5.0)
-                os.kill(where["pid"], signal.SIGKILL)
-            except (ClusterError, ValueError, ProcessLookupError):  # it is just starting again
-                continue
-            self.killed[name.split("-")[0]] += 1
+            kinds: dict[str, list[psutil.Process]] = {}
+            for kind, process in runs.actors():
+                kinds.setdefault(kind, []).append(process)
+            if kinds:
+                kind = self._draw.choice(sorted(kinds))
+                with suppress(psutil.NoSuchProcess):
+                    self._draw.choice(kinds[kind]).kill()
+                    self.killed[kind] += 1
 
 
-def trained(out: Path, address: str, coach: str, overrides: list[str], killer: Killer | None) -> None:
-    """A run there, and what disturbs it."""
-    where = ["cluster=ray", f"cluster.address={address}", "cluster.env_cpus=0.5", "cluster.envs_per_worker=2"]
-    words = [*tiny, "warmstart.steps=3", "eval.episodes=2", "cluster.moves=50", *where, *overrides]
+def trained(out: Path, cluster: Any, coach: str, overrides: list[str], killer: Killer | None) -> None:
+    """A run there, in a process of its own, and what disturbs it."""
+    limits = ["cluster.moves=50", "cluster.restarts=50", "cluster.envs_per_worker=2"]
+    words = ["warmstart.steps=3", "eval.episodes=2", *limits, *runs.on(cluster), *overrides]
+    process = runs.begun(out, [*words, f"env.coach={json.dumps(coach)}"])
     if killer is not None:
         killer.start()
-    train(load_config("demo", [*words, f"env.coach={json.dumps(coach)}", f"out={out}"]), out)
+    said, _ = process.communicate()
     if killer is not None:
         killer.done.set()
         killer.join()
+    if process.returncode != 0:
+        sys.exit(f"The run ended with status {process.returncode}:\n{said}")
 
 
 def facts(out: Path) -> dict[str, Any]:
@@ -110,19 +108,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     args = parser.parse_args()
     kills = 2 if args.quick else args.kills
-    own = [f"run.steps={3 if args.quick else 12}", "rollout.episodes_per_step=8", *args.overrides]
+    crews = [
+        "placement.crews={verifier_0: 1}",
+        "run.processes=2",
+        "optim.zero_stage=2",
+        "optim.minibatches=2",
+    ]
+    steps = [f"run.steps={3 if args.quick else 12}", "rollout.episodes_per_step=8"]
+    own = [*steps, *crews, *args.overrides]
     os.environ["OPENAI_API_KEY"] = "key-of-a-fake"
     grade = lambda call, name: len(call.text) % 5  # noqa: E731
     with tempfile.TemporaryDirectory(prefix="mappa-kills-") as folder:
         calm, hunted = Path(folder) / "calm", Path(folder) / "hunted"
         killer = Killer(kills, args.every, args.seed)
-        for out, who in ((calm, None), (hunted, killer)):
-            with (
-                ray_cluster.nodes(2) as nodes,
-                fake_llm.serving("openai", grade=grade, latency_s=0.05) as server,
-            ):
+        with ray_cluster.nodes(2) as nodes, fake_llm.serving("openai", grade=grade, latency_s=0.05) as server:
+            for out, who in ((calm, None), (hunted, killer)):
                 begin = [] if who is None else [f"warmstart.path={calm / 'warmstart'}"]
-                trained(out, nodes.address, f"openai:m@{server.url}", [*own, *begin], who)
+                trained(out, nodes, f"openai:m@{server.url}", [*own, *begin], who)
         first, second = facts(calm), facts(hunted)
         with closing(sqlite3.connect(hunted / "coach" / "calls.sqlite")) as cache:
             (answers,) = cache.execute("select count(*) from calls").fetchone()

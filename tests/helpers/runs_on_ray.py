@@ -52,14 +52,25 @@ def until_step(out: Path, step: int) -> None:
         time.sleep(0.05)
 
 
-def actors_named(title: str) -> list[psutil.Process]:
-    """The actors whose process has that title, of nodes that this process has started.
+KINDS = ("EnvWorker", "CoachService", "Follower", "CrewActor", "EngineHost")
+"""The classes of a run's actors. Ray's own agents have such titles, too, and a node dies with them."""
+
+
+def actors() -> list[tuple[str, psutil.Process]]:
+    """Class and process of every actor of a run, on nodes that this process has started.
 
     To ask Ray takes seconds, in which a small run ends.
     """
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            if "".join(process.cmdline()[:1]).startswith(f"ray::{title}"):
-                found.append(process)
+            title = "".join(process.cmdline()[:1])
+            for kind in KINDS:
+                if title.startswith(f"ray::{kind}"):
+                    found.append((kind, process))
     return found
+
+
+def actors_named(title: str) -> list[psutil.Process]:
+    """The actors of that class."""
+    return [process for name, process in actors() if name == title]
