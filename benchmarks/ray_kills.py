@@ -50,12 +50,13 @@ TIMES = (
 class Killer(threading.Thread):
     """Kills an actor of the run every ``every_s`` seconds on average, ``count`` times at most.
 
-    First a kind is drawn, then one of its actors, so that rare kinds die as often.
+    First a kind is drawn, then one of its actors once there is one. So rare kinds die as often, and a run
+    that starts again comes far enough to have the late ones.
     """
 
-    def __init__(self, count: int, every_s: float, seed: int) -> None:
+    def __init__(self, kinds: list[str], count: int, every_s: float, seed: int) -> None:
         super().__init__(daemon=True)
-        self._count, self._every_s, self._draw = count, every_s, random.Random(seed)
+        self._kinds, self._count, self._every_s, self._draw = kinds, count, every_s, random.Random(seed)
         self.done = threading.Event()
         self.killed: Counter[str] = Counter()
 
@@ -63,14 +64,13 @@ class Killer(threading.Thread):
         while self.killed.total() < self._count:
             if self.done.wait(self._draw.uniform(0.5, 1.5) * self._every_s):
                 return
-            kinds: dict[str, list[psutil.Process]] = {}
-            for kind, process in runs.actors():
-                kinds.setdefault(kind, []).append(process)
-            if kinds:
-                kind = self._draw.choice(sorted(kinds))
-                with suppress(psutil.NoSuchProcess):
-                    self._draw.choice(kinds[kind]).kill()
-                    self.killed[kind] += 1
+            kind = self._draw.choice(self._kinds)
+            while not (found := runs.actors_named(kind)):
+                if self.done.wait(0.1):
+                    return
+            with suppress(psutil.NoSuchProcess):
+                self._draw.choice(found).kill()
+                self.killed[kind] += 1
 
 
 def trained(out: Path, cluster: Any, coach: str, overrides: list[str], killer: Killer | None) -> None:
@@ -114,13 +114,15 @@ def main() -> int:
         "optim.zero_stage=2",
         "optim.minibatches=2",
     ]
-    steps = [f"run.steps={3 if args.quick else 12}", "rollout.episodes_per_step=8"]
+    steps = [f"run.steps={3 if args.quick else 40}", "rollout.episodes_per_step=8"]
     own = [*steps, *crews, *args.overrides]
     os.environ["OPENAI_API_KEY"] = "key-of-a-fake"
     grade = lambda call, name: len(call.text) % 5  # noqa: E731
     with tempfile.TemporaryDirectory(prefix="mappa-kills-") as folder:
         calm, hunted = Path(folder) / "calm", Path(folder) / "hunted"
-        killer = Killer(kills, args.every, args.seed)
+        engines = "engine.name=vllm" in args.overrides
+        kinds = [kind for kind in runs.KINDS if engines or kind != "EngineHost"]
+        killer = Killer(kinds, kills, args.every, args.seed)
         with ray_cluster.nodes(2) as nodes, fake_llm.serving("openai", grade=grade, latency_s=0.05) as server:
             for out, who in ((calm, None), (hunted, killer)):
                 begin = [] if who is None else [f"warmstart.path={calm / 'warmstart'}"]
