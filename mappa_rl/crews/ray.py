@@ -26,7 +26,7 @@ _END_S = 20.0
 class RayCrew(Crew):
     """Actors of the class ``actor``, one for each process; their policies begin as ``start``.
 
-    Raises ClusterError if the cluster has no room for them.
+    Raises ClusterError if the cluster has no room for them, and CrewLost if one dies while it starts.
     """
 
     def __init__(
@@ -49,6 +49,9 @@ class RayCrew(Crew):
                 self._work(each, "begin", config, start.resolve(), number, rank, meet)
                 for rank, each in enumerate(self._actors)
             ]
+        except ActorLost as error:
+            self.close()
+            raise self._lost(str(error)) from error
         except BaseException:
             self.close()
             raise

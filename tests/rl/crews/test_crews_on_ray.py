@@ -13,6 +13,10 @@ import pytest
 from safetensors.numpy import load_file
 
 from mappa_rl.commands.checkpoint import newest_step
+from mappa_rl.config import load_config
+from mappa_rl.crews.ray import RayCrew
+from mappa_rl.errors import ActorLost, CrewLost
+from mappa_rl.training.crew_actor import CrewActor
 from ray_cluster import nodes
 from runs_on_ray import actors_named, finished, learned, on, until_step
 from runs_on_ray import begun as run_begun
@@ -62,6 +66,27 @@ def test_crews_in_actors_learn_what_one_learns_and_one_may_die(
         one, other = (load_file(run / weights.format(policy)) for run in (undisturbed, out))
         assert all((one[name] == other[name]).all() for name in one)
     assert not actors()
+
+
+def test_a_crew_that_dies_while_it_starts_is_lost_as_a_later_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the run starts again from its last checkpoint. A cluster would have to be hit at the moment."""
+    closed = []
+
+    class Room:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def start(self, *_: Any, **__: Any) -> list[Any]:
+            raise ActorLost("crew-1 is lost: The actor died unexpectedly.")
+
+        def close(self) -> None:
+            closed.append(True)
+
+    monkeypatch.setattr("mappa_rl.crews.ray.connect", lambda cluster: None)
+    monkeypatch.setattr("mappa_rl.crews.ray.Group", Room)
+    with pytest.raises(CrewLost, match="crew-1 is lost"):
+        RayCrew(1, ["p"], load_config("demo"), Path(), CrewActor)
+    assert closed
 
 
 @pytest.mark.large
