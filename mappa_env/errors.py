@@ -69,6 +69,10 @@ class EvaluationError(MappaError, RuntimeError):
     """An evaluation cannot be made, or is not what its folder holds."""
 
 
+class UnfinishedEvaluation(EvaluationError):
+    """Episodes of an evaluation are missing; the same command plays them."""
+
+
 class RemoteError(MappaError, RuntimeError):
     """A served environment cannot be reached, or refuses a call."""
 

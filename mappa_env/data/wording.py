@@ -150,7 +150,7 @@ def _grouped(tokens: list[str]) -> list[str]:
                 one(False, depth + 1)
             if rest:
                 rest.pop()
-            if expected and len(found) - begin != 1:
+            if expected and (len(found) - begin != 1 or (len(found[begin]) > 1 and found[begin].isalpha())):
                 found[begin:] = ["{", *found[begin:], "}"]
         elif token != "}":
             found.append(token)

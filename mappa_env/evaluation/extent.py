@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.data.store import write
-from mappa_env.errors import EvaluationError
+from mappa_env.errors import EvaluationError, UnfinishedEvaluation
 from mappa_env.evaluation.episodes import Played
 from mappa_env.evaluation.participants import kind_of
 from mappa_env.evaluation.plan import Job
@@ -65,7 +65,7 @@ def check_finished(folder: Path, settings: Mapping[str, Any], played: Sequence[P
             total = 0
         if not total or found[env] < total:
             missing = f"{total - found[env]} of {total} episodes" if total else "episodes"
-            raise EvaluationError(
+            raise UnfinishedEvaluation(
                 f"{folder} is not finished: {missing} of {env} are missing. Resume it with: "
                 f"{command(folder, settings)}"
             )

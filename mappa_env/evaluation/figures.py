@@ -8,10 +8,8 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from mappa_env.errors import EvaluationError
+from mappa_env.errors import EvaluationError, UnfinishedEvaluation
 from mappa_env.evaluation.abandoned import Abandoned
 from mappa_env.evaluation.episodes import Played, Tokens
 from mappa_env.evaluation.extent import digest_of
@@ -63,42 +61,13 @@ def figures(played: Sequence[Played], abandoned: Sequence[Abandoned] = ()) -> li
     ]
 
 
-def check_unchanged(path: Path, document: Mapping[str, Any], found: Sequence[Figures]) -> None:
-    """Raises EvaluationError if the figures that the file at ``path`` holds are not those ``found``."""
-    rows = document.get("environments")
-    written = {row.get("env"): row for row in rows if isinstance(row, dict)} if isinstance(rows, list) else {}
-    for each in found:
-        row = written.get(each.env, {})
-        then = {name: row.get(name) for name in ("tasks", "samples", "digest")} | _means(row)
-        now = {name: getattr(each, name) for name in ("tasks", "samples", "digest")}
-        now |= {"success": each.success.mean, "score": each.score.mean}
-        for name, value in now.items():
-            if not _same(then[name], value):
-                raise EvaluationError(
-                    f"{path} says {name}={then[name]!r} of {each.env}, but the episodes beside it have "
-                    f"{name}={value!r}: one of them was changed after the evaluation, so it is not ranked. "
-                    "Restore the file, or evaluate again with another --out."
-                )
-
-
-def _means(row: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: row.get(name) for name in ("success", "score")}
-    return {name: each.get("mean") if isinstance(each, dict) else each for name, each in found.items()}
-
-
-def _same(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
-    return one == other
-
-
 def _figures(env: str, played: Sequence[Played], lost: Sequence[Mapping[str, Tokens]]) -> Figures:
     tasks: defaultdict[str, list[Played]] = defaultdict(list)
     for each in played:
         tasks[each.task_id].append(each)
     counts = {len(mine) for mine in tasks.values()}
     if len(counts) > 1:
-        raise EvaluationError(
+        raise UnfinishedEvaluation(
             f"{env}: tasks have between {min(counts)} and {max(counts)} episodes, so the evaluation is not "
             "finished: run the same command again."
         )

@@ -6,21 +6,22 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mappa_env import __version__
 from mappa_env.data.store import write
-from mappa_env.errors import EvaluationError
+from mappa_env.errors import EvaluationError, UnfinishedEvaluation
 from mappa_env.evaluation.abandoned import load_abandoned
 from mappa_env.evaluation.comparison import compared
 from mappa_env.evaluation.episodes import Played, load
 from mappa_env.evaluation.extent import check_finished
-from mappa_env.evaluation.figures import Figures, check_unchanged, figures
+from mappa_env.evaluation.figures import Figures, figures
 from mappa_env.evaluation.lock import LOCK, locked
 from mappa_env.evaluation.plan import Plan
+from mappa_env.evaluation.seal import check_sealed
 from mappa_env.json_and_yaml import json_text, read_json
 
 SETTINGS, RESULTS = "settings.json", "evaluation.json"
@@ -51,8 +52,9 @@ def opened(folder: Path, plan: Plan) -> Iterator[list[Played]]:
 def begin(folder: Path, plan: Plan) -> list[Played]:
     """Make ``folder`` the plan's, or go on with it; returns the episodes that are over.
 
-    Raises EvaluationError if it belongs to another plan: its results would be a mixture. Settings that
-    change no result may differ; the new ones are written.
+    Raises EvaluationError if it belongs to another plan: its results would be a mixture; and if all its
+    episodes are there, but not those of its results. Settings that change no result may differ; the new ones
+    are written.
     """
     path = folder / SETTINGS
     asked = json.loads(json.dumps(plan.settings))
@@ -65,9 +67,13 @@ def begin(folder: Path, plan: Plan) -> list[Played]:
                     f"{folder} holds an evaluation with {key}={old.get(key)!r}, and now {key}="
                     f"{new.get(key)!r}: go on with the old value, or choose another --out."
                 )
+        played = load(folder, repair=True)
+        if (folder / RESULTS).exists():  # new ones would hide what was changed since
+            with suppress(UnfinishedEvaluation):
+                _check(folder, _evaluation(folder, played, over=True))
         if before != asked:
             write(path, json_text(asked) + "\n")
-        return load(folder, repair=True)
+        return played
     check_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write(path, json_text(asked) + "\n")
@@ -93,29 +99,40 @@ def check_free(folder: Path) -> None:
 def finish(folder: Path, played: list[Played]) -> Evaluation:
     """Compute the figures and write them to ``evaluation.json``. Raises EvaluationError if it is not over."""
     found = _evaluation(folder, played, over=True)
-    document = {
-        "mappa": __version__,
-        "settings": found.settings,
-        "versions": {agent: list(names) for agent, names in found.versions.items()},
-        "environments": [dataclasses.asdict(each) for each in found.figures],
-    }
-    write(folder / RESULTS, json_text(_named(document)) + "\n")
+    write(folder / RESULTS, json_text(_document(found)) + "\n")
     return found
 
 
 def read(folder: Path) -> Evaluation:
     """The finished evaluation in ``folder``, from its episodes.
 
-    Raises EvaluationError if episodes are missing, or if they do not have the figures that were written when
-    it was finished; DataError for lines that are no episodes.
+    Raises EvaluationError if episodes are missing, or if settings and episodes are not those of the results
+    that were written when it was finished; DataError for lines that are no episodes.
     """
     if not (folder / SETTINGS).is_file():
         raise EvaluationError(f"{folder} holds no evaluation: name the --out folder of 'mappa-env eval'.")
-    written = folder / RESULTS
-    found = _evaluation(folder, load(folder), over=written.exists())
-    if written.exists():
-        check_unchanged(written, _read(written), found.figures)
+    sealed = (folder / RESULTS).exists()
+    found = _evaluation(folder, load(folder), over=sealed)
+    if sealed:
+        _check(folder, found)
     return found
+
+
+def _check(folder: Path, found: Evaluation) -> None:
+    written = _read(folder / RESULTS)
+    check_sealed(folder / RESULTS, written, json.loads(json_text(_document(found))))
+
+
+def _document(found: Evaluation) -> dict[str, Any]:
+    named: dict[str, Any] = _named(
+        {
+            "mappa": __version__,
+            "settings": found.settings,
+            "versions": {agent: list(names) for agent, names in found.versions.items()},
+            "environments": [dataclasses.asdict(each) for each in found.figures],
+        }
+    )
+    return named
 
 
 def _evaluation(folder: Path, played: list[Played], *, over: bool) -> Evaluation:

@@ -11,7 +11,7 @@ from mappa_env.grading.expression_units import without_unit
 from mappa_env.grading.latex import CLOSE, GROUP, OPEN, balanced, clean
 from mappa_env.grading.naming import defines, is_derivative, is_name
 from mappa_env.grading.numbers import Number, read_number, same_number
-from mappa_env.grading.phrases import parts_of_phrase
+from mappa_env.grading.phrases import Part, parts_of_phrase
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
 from mappa_env.grading.unit_names import MONEY, joined
 from mappa_env.grading.units import joins
@@ -22,6 +22,7 @@ LONGEST = 2000
 MOST_ITEMS = 64
 MAX_DEPTH = 8
 
+_MINUTES = re.compile("0[0-9]")
 _LABEL = re.compile(rf"(?:{OPEN} ?\(([A-Z])\) ?{CLOSE}|\(([A-Z])\))[ .:]*(?=[^] .:,;)({{\[])")
 _LETTER = re.compile(r"(?:(?:choice|option|answer) )?\(?([A-Z])\)?\.?", re.IGNORECASE)
 _LABEL_AFTER = re.compile(rf" ?{OPEN} ?\(([A-Z])\) ?{CLOSE}[ .]*$")
@@ -146,8 +147,19 @@ def _priced(answer: Answer | None, money: str) -> Answer | None:
 
 
 def _phrase(text: str, depth: int) -> Answer | None:
-    """Values with words or colons between them, such as ``3:15``; None if it is anything else."""
-    found = [Words(part.text) if part.said else _read(part.text, depth + 1) for part in parts_of_phrase(text)]
+    """Values with words or colons between them, such as ``3:15``; None if it is anything else.
+
+    A zero before minutes belongs to the colon: ``1:05`` is neither ``1:5`` nor a ratio.
+    """
+    parts = parts_of_phrase(text)
+    found = [
+        Words(f":{'0' * bool(_MINUTES.match(after.text))}")
+        if part.said and part.text == ":"
+        else Words(part.text)
+        if part.said
+        else _read(part.text, depth + 1)
+        for part, after in zip(parts, [*parts[1:], Part("", False)], strict=True)
+    ]
     items = tuple(item for item in found if item is not None)
     return Sequence("phrase", items) if 1 < len(items) == len(found) else None
 

@@ -97,10 +97,13 @@ _SYMBOLS = re.compile(r"\\not *=|<=|>=|!=|\\%|\\\$|\{ *[,:] *\}")
 _AS = {"{:}": ":", r"\not=": "≠", "<=": "≤", ">=": "≥", "!=": "≠", r"\%": "%", r"\$": DOLLAR}
 _THOUSANDS = re.compile(r", ?\\! ?(?=[0-9]{3}(?![0-9]))")
 _LOOSE_DOLLAR = re.compile(r"(?<= )\$|\$(?= )")
-_SHORT_FRACTION = re.compile(r"\\frac *([0-9])(?= *[0-9{\\])")
-_SHORT_BOTTOM = re.compile(r"(\\frac *\{[^{}]*\}) *([0-9A-Za-z])")
-_SHORT_ROOT = re.compile(r"\\sqrt *([0-9A-Za-z])")
-_PRIME = re.compile(r"\^ *(?:\\prime(?![A-Za-z])|\{ *((?:\\prime *)+)\})")
+_LETTER = (
+    r"\\(?:pi|theta|alpha|beta|gamma|delta|lambda|mu|rho|sigma|tau|phi|varphi|psi|omega|ell)(?![A-Za-z])"
+)
+_SHORT_FRACTION = re.compile(rf"\\frac *([0-9]|{_LETTER})(?= *[0-9{{\\])")
+_SHORT_BOTTOM = re.compile(rf"(\\frac *\{{[^{{}}]*\}}) *([0-9A-Za-z]|{_LETTER})")
+_SHORT_ROOT = re.compile(rf"\\sqrt *([0-9A-Za-z]|{_LETTER})")
+_PRIME = re.compile(r" *\^ *(?:\\prime(?![A-Za-z])|\{ *((?:\\prime *)+)\})")
 _LOG = re.compile(r"\\log *_ *(?:e(?![A-Za-z])|\{ *e *\})")
 _SUBSCRIPT = r"(?:_ ?(?:\{ ?([A-Za-z0-9]{1,9}) ?\}|([A-Za-z0-9])))?"
 _PRIMED = re.compile(rf"([A-Za-z]){_SUBSCRIPT}('{{1,9}}){_SUBSCRIPT}")

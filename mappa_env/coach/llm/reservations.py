@@ -1,7 +1,8 @@
 """Calls under way, on disk beside the ledger: a killed process leaves what it may have spent.
 
 Each is one line, written before the call is sent and not synchronised: it survives the death of the process,
-``kill -9`` too, but not that of the machine. A process locks its file as long as it lives.
+``kill -9`` too, but not that of the machine. A process locks its file as long as it lives; a fork of it
+writes there too, but only the process itself empties or removes the file.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ class Reservations:
         path = ledger.with_name(f".{ledger.name}.{self._token}.open")
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._number, self._size = 0, 0
+        self._number, self._size, self._owner = 0, 0, os.getpid()
         self._open: set[str] = set()
-        weakref.finalize(self, _close, self._file, path, self._open)
+        self.finalizer = weakref.finalize(self, _close, self._file, path, self._open, self._owner)
 
     def enter(self, most: float) -> str:
         """Write down that a call of at most ``most`` dollars is sent; returns its id."""
         self._number += 1
-        call = f"{self._token}-{os.getpid()}-{self._number}"  # a forked process writes to the same file
+        call = f"{self._token}-{os.getpid()}-{self._number}"
         self._size += os.write(self._file, f"{json.dumps({'id': call, 'most': most})}\n".encode())
         self._open.add(call)
         return call
@@ -45,7 +46,7 @@ class Reservations:
     def settle(self, call: str) -> None:
         """The ledger has the call's line."""
         self._open.discard(call)
-        if not self._open and self._size > _LONG:
+        if not self._open and self._size > _LONG and os.getpid() == self._owner:
             os.ftruncate(self._file, 0)
             self._size = 0
 
@@ -80,7 +81,7 @@ def _parsed(line: bytes, path: Path) -> tuple[str, float]:
         ) from None
 
 
-def _close(file: int, path: Path, still_open: set[str]) -> None:
-    if not still_open:
+def _close(file: int, path: Path, still_open: set[str], owner: int) -> None:
+    if not still_open and os.getpid() == owner:
         path.unlink(missing_ok=True)
     os.close(file)

@@ -116,8 +116,8 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda row: row.update(success=True), "says success=0.0 of .* have success=0.16"),
-        (lambda row: row.update(score=1.0), "says score=0.0"),
+        (lambda row: row.update(success=True), r"says success\.mean=0\.0 of .* have success\.mean=0\.16"),
+        (lambda row: row.update(score=1.0), r"says score\.mean=0\.0"),
         (lambda row: row.update(task_id="another"), "says tasks=3"),
         (lambda row: row.update(score=7.5), "score must be from 0 to 1, found 7.5"),
         (lambda row: row.update(score=float("nan")), "score must be from 0 to 1, found nan"),
@@ -131,10 +131,40 @@ def test_an_edited_episode_is_not_ranked(
     assert re.search(said, found) or "tasks have between" in found
 
 
+def test_the_command_that_resumes_hides_no_edit(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It plays nothing, and would write results that agree with the edited episode."""
+    edit(evaluated / "episodes.jsonl", lambda row: row.update(success=True))
+    before = (evaluated / "evaluation.json").read_bytes()
+    assert evaluate(evaluated, "--limit", "3", "--samples", "2") != 0
+    assert "was changed after the evaluation" in capsys.readouterr().err
+    assert (evaluated / "evaluation.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [('"seed": 0', '"seed": 7', "says seed=0"), ('"constant:', '"openai:gpt@http://h/v1#', "says models=")],
+)
+def test_settings_of_another_evaluation_are_not_ranked(
+    evaluated: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
+) -> None:
+    path = evaluated / "settings.json"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    assert said in refusal(capsys, "leaderboard", evaluated)
+
+
+def test_tokens_and_dollars_are_sealed(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = evaluated / "evaluation.json"
+    found = json.loads(path.read_text())
+    found["environments"][0]["tokens"] = {}
+    path.write_text(json.dumps(found))
+    assert "was changed after the evaluation" in refusal(capsys, "leaderboard", evaluated)
+
+
 def test_edited_figures_are_not_ranked(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = evaluated / "evaluation.json"
     path.write_text(path.read_text().replace('"mean": 0.0', '"mean": 0.9'))
-    assert "says success=0.9" in refusal(capsys, "leaderboard", evaluated)
+    assert "says success.mean=0.9" in refusal(capsys, "leaderboard", evaluated)
 
 
 @pytest.mark.parametrize(

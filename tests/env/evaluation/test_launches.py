@@ -95,6 +95,7 @@ def test_a_server_with_another_model_cannot_go_on(tmp_path: Path, capsys: pytest
     assert len(rows(out)) == 2
     with (out / "episodes.jsonl").open("a") as file:  # as if both had answered before
         file.write(lines[2].replace("fake-model-001", "other-002"))
+    (out / "evaluation.json").unlink()
     assert evaluate(out, "--model", "openai:m@http://127.0.0.1:9/v1", "--limit", "3") == 2
     assert "two models" in capsys.readouterr().err
 

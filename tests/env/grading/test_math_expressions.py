@@ -149,6 +149,7 @@ def test_every_letter_and_mark_counts(one: str, other: str) -> None:
         (r"f^{\prime\prime}(x)+1", "1+f''(x)"),
         ("A^T", r"A^{\top}"),
         ("x′", "x'"),
+        (r"x ^{\prime}+r c", "x'+rc"),
         (r"A\cap B", r"A \cap B"),
     ],
 )

@@ -19,6 +19,7 @@ from fake_llm import serving, stalling
 from mappa_env.cli import main
 from mappa_env.coach.llm.budget import Budget
 from mappa_env.coach.llm.models import Price
+from mappa_env.coach.llm.reservations import Reservations
 from mappa_env.coach.llm.wire import Request, Usage
 from mappa_env.errors import CoachError, CoachWarning
 
@@ -123,6 +124,21 @@ def test_the_file_does_not_grow_with_the_calls(tmp_path: Path) -> None:
         sizes.append(open_files(tmp_path)[0].stat().st_size)
     assert max(sizes) < 70_000
     assert len(lines(tmp_path / "ledger.jsonl")) == 3000
+
+
+def test_a_fork_takes_no_call_of_its_parent_away(tmp_path: Path) -> None:
+    """It has a copy of the object, which it drops or fills when it ends."""
+    mine = Reservations(tmp_path / "ledger.jsonl")
+    child = os.fork()
+    if child == 0:
+        for _ in range(2000):
+            mine.settle(mine.enter(1.0))
+        mine.finalizer()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    mine.enter(7.0)
+    (path,) = tmp_path.glob(".ledger.jsonl.*.open")
+    assert json.loads(path.read_text().splitlines()[-1])["most"] == 7.0
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
