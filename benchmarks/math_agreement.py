@@ -3,10 +3,10 @@
     python benchmarks/math_agreement.py --suites FOLDER [--show] [--json PATH] [--table PATH] [--quick]
 
 FOLDER has a git clone of each project, under any name: huggingface/Math-Verify, huggingface/trl,
-huggingface/open-r1, NovaSky-AI/SkyRL, PrimeIntellect-ai/verifiers, hendrycks/math and rllm-org/rllm. Their
-tests are read as data, as of the commits in ``math_suites.py``, and never run; it finds gold, answer and
-expectation. Each answer goes into a box. Baselines in the same run: math-verify alone, and the
-normalise-and-compare of hendrycks/math.
+huggingface/open-r1, NovaSky-AI/SkyRL, PrimeIntellect-ai/verifiers, hendrycks/math, rllm-org/rllm and
+volcengine/verl. Their tests are read as data, as of the commits in ``math_suites.py``, and never run; it
+finds gold, answer and expectation. Each answer goes into a box. Baselines in the same run: math-verify
+alone, and the normalise-and-compare of hendrycks/math.
 """
 
 from __future__ import annotations

@@ -58,7 +58,12 @@ SUITES: Mapping[str, Source] = {
     "rLLM": Source(
         "rllm-org/rllm",
         "9beb6e0f676a46d38858991fd79ac5f8e0b16d4c",
-        (("tests/*/test_*.py", "rllm"), ("tests/test_*.py", "rllm"), ("cookbooks/math/test.py", "rllm")),
+        (("tests/*/test_*.py", "rllm"), ("tests/test_*.py", "rllm"), ("cookbooks/*/test.py", "rllm")),
+    ),
+    "verl": Source(
+        "volcengine/verl",
+        "d69068d2a32b985e759049da6f801a039b94b31b",
+        (("tests/utils/reward_score/test_*.py", "is_equiv"),),
     ),
 }
 """Suite -> where it comes from."""
@@ -123,7 +128,8 @@ class Clone:
         if self._git is None:
             sys.exit(
                 f"{folder} has no clone of {source.repository} with the commit {source.commit}. Get it:\n"
-                f"git clone https://github.com/{source.repository} {folder / source.repository}"
+                f"git clone https://github.com/{source.repository} {folder / source.repository}\n"
+                f"git -C {folder / source.repository} fetch origin {source.commit}"
             )
 
     def paths(self) -> list[str]:
@@ -213,7 +219,7 @@ def _parametrized(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[
 
 
 def _row(row: Mapping[str, Any], function: ast.AST) -> Iterator[_Raw]:
-    gold = row.get("gold", row.get("ground_truth", row.get("answer")))
+    gold = next((row[key] for key in ("gold", "ground_truth", "gt", "answer") if key in row), None)
     answer = row.get("pred", row.get("output", row.get("completion")))
     if not isinstance(gold, str) or not isinstance(answer, str):
         return
