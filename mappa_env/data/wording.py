@@ -54,7 +54,7 @@ _OPENS, _CLOSES = frozenset("([{|-+\u2026"), frozenset(")]}|'!%\u2026")
 @functools.lru_cache(maxsize=16_384)
 def normalise(text: str) -> str:
     """The wording of ``text``; see the module. A tenth of a millisecond for a contest problem."""
-    text = _plain(text).replace("\u00b0", r"^\circ").replace(r"\degree", r"^\circ")
+    text = _plain(text.strip()).replace("\u00b0", r"^\circ").replace(r"\degree", r"^\circ")
     text = _GROUPED.sub(lambda number: re.sub(r"\D", "", number[0]), text)
     text = _STYLE.sub(lambda found: found[1] or (_DOLLAR if found[0][-1] == "$" else " "), text)
     if text.isupper() and _LOUD.search(text):
