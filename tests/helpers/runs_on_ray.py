@@ -56,21 +56,14 @@ KINDS = ("EnvWorker", "CoachService", "Follower", "CrewActor", "EngineHost")
 """The classes of a run's actors. Ray's own agents have such titles, too, and a node dies with them."""
 
 
-def actors() -> list[tuple[str, psutil.Process]]:
-    """Class and process of every actor of a run, on nodes that this process has started.
+def actors_named(title: str) -> list[psutil.Process]:
+    """The actors whose process has that title, a class or its call, on nodes that this process has started.
 
     To ask Ray takes seconds, in which a small run ends.
     """
     found = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            title = "".join(process.cmdline()[:1])
-            for kind in KINDS:
-                if title.startswith(f"ray::{kind}"):
-                    found.append((kind, process))
+            if "".join(process.cmdline()[:1]).startswith(f"ray::{title}"):
+                found.append(process)
     return found
-
-
-def actors_named(title: str) -> list[psutil.Process]:
-    """The actors of that class."""
-    return [process for name, process in actors() if name == title]
