@@ -33,7 +33,7 @@ class Reservations:
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._number, self._size, self._owner = 0, 0, os.getpid()
         self._open: set[str] = set()
-        self.finalizer = weakref.finalize(self, _close, self._file, path, self._open, self._owner)
+        weakref.finalize(self, _close, self._file, path, self._open, self._owner)
 
     def enter(self, most: float) -> str:
         """Write down that a call of at most ``most`` dollars is sent; returns its id."""

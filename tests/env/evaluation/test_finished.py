@@ -156,9 +156,21 @@ def test_settings_of_another_evaluation_are_not_ranked(
 def test_tokens_and_dollars_are_sealed(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = evaluated / "evaluation.json"
     found = json.loads(path.read_text())
-    found["environments"][0]["tokens"] = {}
+    tokens = next(iter(found["environments"][0]["tokens"].values()))
+    tokens["output"] += 1
     path.write_text(json.dumps(found))
     assert "was changed after the evaluation" in refusal(capsys, "leaderboard", evaluated)
+
+
+def test_results_of_a_version_with_fewer_figures_are_ranked(evaluated: Path) -> None:
+    """Answers whose tokens are unknown were not counted at first."""
+    path = evaluated / "evaluation.json"
+    found = json.loads(path.read_text())
+    for tokens in found["environments"][0]["tokens"].values():
+        del tokens["unknown"]
+    path.write_text(json.dumps(found))
+    assert main(["leaderboard", str(evaluated)]) == 0
+    assert evaluate(evaluated, "--limit", "3", "--samples", "2") == 0
 
 
 def test_edited_figures_are_not_ranked(evaluated: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,7 +133,7 @@ def test_a_fork_takes_no_call_of_its_parent_away(tmp_path: Path) -> None:
     if child == 0:
         for _ in range(2000):
             mine.settle(mine.enter(1.0))
-        mine.finalizer()
+        del mine
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     mine.enter(7.0)
