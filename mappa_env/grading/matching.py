@@ -74,12 +74,13 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
 
 
 def vote_of(answer: Answer) -> str:
-    """One text for the spellings of an answer that are right for the same golds.
+    """One text for the spellings of an answer.
 
     Units, the letter beside a value, left sides, and a percent sign at a number above 1 are no part of it:
-    ``12 cm``, ``(C) 12``, ``m + n = 12`` and ``12%`` are all right for 12. A fraction that is not in lowest
-    terms has a vote of its own, as it is wrong where the other is right. So have a letter alone, whose value
-    only the gold says, and expressions that only algebra finds equal.
+    ``12 cm``, ``(C) 12``, ``m + n = 12`` and ``12%`` are all right for 12. So ``12 cm`` and ``12 km`` share a
+    vote too, of which one gold takes one only. A fraction that is not in lowest terms has a vote of its own,
+    as it is wrong where the other is right. So have a letter alone, whose value only the gold says, and
+    expressions that only algebra finds equal.
     """
     if isinstance(answer, Number):
         if answer.reducible is not None:
