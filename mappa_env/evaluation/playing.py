@@ -16,7 +16,7 @@ import numpy as np
 from mappa_env.cards import Card
 from mappa_env.coach.llm.wire import Passing, Rejected
 from mappa_env.envs.team_env import TeamEnv
-from mappa_env.errors import CoachStopped, EvaluationError
+from mappa_env.errors import CoachStopped, EvaluationError, UnknownTaskError
 from mappa_env.evaluation.abandoned import Abandoned
 from mappa_env.evaluation.chat import Chat
 from mappa_env.evaluation.episodes import Played, Tokens
@@ -182,7 +182,12 @@ def play(plan: Plan, job: Job, env: TeamEnv, company: Company, lost: Callable[[A
 def _once(plan: Plan, job: Job, env: TeamEnv, company: Company, tokens: dict[str, Tokens]) -> Played:
     """``tokens`` is filled with what each agent has taken so far."""
     began, seed = time.monotonic(), job.seed(plan.seed)
-    env.reset(np.random.default_rng(seed), {"task_id": job.task_id})
+    try:
+        env.reset(np.random.default_rng(seed), {"task_id": job.task_id})
+    except UnknownTaskError as error:  # this thread's environment read other files than those of the jobs
+        raise EvaluationError(
+            f"Task {job.task_id} cannot be played: its files have changed since this began ({error})"
+        ) from error
     episode = env.episode
     if episode.task.void:
         raise EvaluationError(episode.task.prompt)

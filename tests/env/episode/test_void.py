@@ -18,6 +18,7 @@ from mappa_env.data.tabular import dsbench
 from mappa_env.envs.team_env import TeamEnv
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import DataError, DataWarning
+from mappa_env.evaluation import playing
 from mappa_env.registration import card_of, find_card
 from mappa_env.scripted import make_team
 from mappa_env.trace import read
@@ -202,16 +203,23 @@ def test_the_reference_is_not_computed_from_changed_files(release: Path) -> None
         task.truth["reference"]
 
 
+@pytest.mark.parametrize("when", ["an episode starts", "a thread opens its environment"])
 def test_an_evaluation_plays_the_others_and_says_which_it_could_not(
-    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    release: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
 ) -> None:
-    whole, path = Episode.reset, table(release)
+    path = table(release)
+    owner, name = (Episode, "reset") if when == "an episode starts" else (playing, "TeamEnv")
+    whole = getattr(owner, name)
 
-    def late(self: Episode, *, seed: int, task_id: str | None = None) -> None:
+    def late(*args: Any, **options: Any) -> Any:
         path.unlink(missing_ok=True)
-        whole(self, seed=seed, task_id=task_id)
+        return whole(*args, **options)
 
-    monkeypatch.setattr(Episode, "reset", late)
+    monkeypatch.setattr(owner, name, late)
     arguments = ["eval", ENV, "--sandbox", "null", "--tasks", str(release), "--model", "constant:x"]
     assert main([*arguments, "--out", str(tmp_path / "e")]) == 2
     said = capsys.readouterr().err
