@@ -50,7 +50,7 @@ class Encoder:
         self._count += 1
         self._know_variable(trajectory.settings)
         shared: list[bytes] = []
-        """Lines that these refer to; they hold no secrets."""
+        """Lines that these refer to."""
         lines: list[bytes] = []
         actions, timings = trajectory.actions, trajectory.timings
         bare = b'"key":"%b","step":' % key.encode()
@@ -67,13 +67,13 @@ class Encoder:
                     position,
                     self._messages(actions, position, before, shared),
                     times,
-                    record_to_json(ActionRecord, action, {"messages"}),
+                    self._hide(record_to_json(ActionRecord, action, {"messages"})),
                 )
             )
             rows.append(_row(action, segment))
             segment += action.last_turn
         lines.append(self._closing(key, trajectory, rows, shared))
-        return key, b"".join((*shared, self._secrets.hide(b"".join(lines))))
+        return key, b"".join((*shared, *lines))
 
     def learned(self, key: str, actions: Sequence[Learned]) -> bytes:
         """The lines that say what a learner made of the episode ``key``."""
@@ -109,14 +109,14 @@ class Encoder:
     def _message(self, message: Message, shared: list[bytes]) -> bytes:
         text = message.get("content", "")
         if len(text) < SHARED or len(message) != 2 or "role" not in message:
-            return to_json(message)
+            return self._hide(to_json(message))
         return b'{"role":%b,"text":"%b"}' % (to_json(message["role"]), self._text(text, shared))
 
     def _text(self, text: str, shared: list[bytes]) -> bytes:
         """The id of a text, after a line with it if the file does not have it."""
         found = self._texts.get(text)
         if found is None:
-            written = self._secrets.hide(to_json(text))
+            written = self._hide(to_json(text))
             found = hashlib.sha256(written).hexdigest()[:32].encode()
             shared.append(b'%b"id":"%b","text":%b}\n' % (_TEXT, found, written))
             if len(self._texts) >= REMEMBERED:
@@ -136,11 +136,11 @@ class Encoder:
         return b'%b"key":"%b","task":%b,"episode":%b,"card":%b,"about":%b,"rows":%b}\n' % (
             _EPISODE,
             key.encode(),
-            to_json(shown),
-            record_to_json(Trajectory, trajectory, APART),
+            self._hide(to_json(shown)),
+            self._hide(record_to_json(Trajectory, trajectory, APART)),
             self._card_line(shared),
-            self._about,
-            to_json(rows),
+            self._hide(self._about),
+            self._hide(to_json(rows)),
         )
 
     def _card_line(self, shared: list[bytes]) -> bytes:
@@ -150,6 +150,9 @@ class Encoder:
             self._card_id = hashlib.sha256(self._card).hexdigest()[:32].encode()
             shared.append(b'%b"id":"%b","card":%b}\n' % (_CARD, self._card_id, self._card))
         return b'"%b"' % self._card_id
+
+    def _hide(self, lines: bytes) -> bytes:
+        return self._secrets.hide(lines)
 
     def _know_variable(self, settings: Mapping[str, Any]) -> None:
         """Look for the coach's key too, which may be in a variable of any name."""
