@@ -29,10 +29,10 @@ def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
 
     Candidates are the last consecutive ones of the culprit's actions whose verdicts blame it (all its
     actions, if only verdicts on others blame it). For an agent that must write files, the faulty action
-    is the last one that wrote any; if none did, the last whose program used files of this agent; else the
-    last run, if it failed; else the last action, which ended the segment. For an
-    agent that communicates by text, it is the last run, which replaced earlier ones, unless a later action
-    without code scores lower.
+    is the last one that wrote any; if none did, the last whose program used or names files of this agent;
+    else the last run, if it failed; else the last action, which ended the segment. For an agent that
+    communicates by text, it is the last run, which replaced earlier ones, unless a later action without code
+    scores lower.
     """
     agent = culprit(actions)
     if agent is None:
@@ -50,8 +50,8 @@ def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
         return wrote[-1].step
     files = {*team[agent].requires, *team[agent].reads}
     programs = [(run.step, Program(run.code or "", run.tool)) for run in runs if run.tool is not None]
-    if touched := [step for step, program in programs if program.touched(files)]:
-        return touched[-1]
+    if aimed := [step for step, program in programs if program.aims_at(files)]:
+        return aimed[-1]
     step, last = programs[-1]
     return step if last.tool.status != "ok" else tail[-1].step
 

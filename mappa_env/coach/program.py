@@ -1,10 +1,14 @@
-"""Code that an action ran: the files that it opened, and how it failed."""
+"""Code that an action ran: the files that it opened or names, and how it failed."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import posixpath
 import re
-from collections.abc import Iterable
+import tokenize
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mappa_env.coach.calls import may_open
@@ -13,6 +17,7 @@ from mappa_env.types import ToolResult
 BLUNDERS = {"SyntaxError", "IndentationError", "TabError", "NameError", "ImportError", "ModuleNotFoundError"}
 """Exceptions of a program's own text. Only an input that is known to raise the same one explains them."""
 _TAIL = 4000
+_WORD = re.compile(r"[\w.-]+")
 _EXCEPTION = re.compile(
     r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration|Warning))\b[^\n]*", re.M
 )
@@ -55,9 +60,14 @@ class Program(NamedTuple):
         lines = [code[int(at) - 1] for at in _FRAME.findall(self.tool.stderr) if 0 < int(at) <= len(code)]
         return not lines or any(_READS.search(line) for line in lines)
 
-    def touched(self, paths: Iterable[str]) -> int:
-        """How many of ``paths`` it used."""
-        return sum(self.uses(path) for path in set(paths))
+    def aims_at(self, paths: Iterable[str]) -> int:
+        """How many of ``paths`` it used, or has the names of in string literals.
+
+        Names tell what a program was for that failed before it used a file. They may lower a score and choose
+        among one agent's actions, but excuse nothing: code that does not run may name anything.
+        """
+        words = _literal_words(self.code)
+        return sum(path in words or self.uses(path) for path in set(paths))
 
     def uses(self, path: str, *, listed: bool = False) -> bool:
         """Whether it opened ``path`` or asked for it; if that went unobserved, whether its code may have.
@@ -81,3 +91,18 @@ def exceptions_of(tool: ToolResult) -> list[tuple[str, str]]:
     """The same of all exceptions in the traceback: the last may have been raised while handling others."""
     found = _EXCEPTION.finditer(tool.stderr[-_TAIL:])
     return [(match[1].rsplit(".", 1)[-1], match[0][:160]) for match in found]
+
+
+def _tokens(code: str) -> Iterator[tokenize.TokenInfo]:
+    """Reads tokens, not the syntax tree: code that agents write may nest without end."""
+    with contextlib.suppress(tokenize.TokenError, SyntaxError, ValueError):  # the tokens up to there count
+        yield from tokenize.generate_tokens(io.StringIO(code).readline)
+
+
+@functools.lru_cache(maxsize=4096)
+def _literal_words(code: str) -> frozenset[str]:
+    found = set[str]()
+    for token in _tokens(code):
+        if tokenize.tok_name[token.type] in ("STRING", "FSTRING_MIDDLE"):
+            found.update(word.strip(".") for word in _WORD.findall(token.string))
+    return frozenset(found)

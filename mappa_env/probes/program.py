@@ -35,8 +35,8 @@ class Question(NamedTuple):
     ``table``: of ``load_table``. ``matrix``: the model wants xgboost's own kind of table. ``shares``: the
     task's metric takes probabilities. ``short``: ask only for what the metric takes. ``given``: a CSV file
     of the task to read first, as those do that write a submission, and ask the model once. ``part``: the
-    file holds several things, and the first of them that predicts is the model. ``predictions``,
-    ``probabilities``: the CSV files to write.
+    file holds several things, and the one of them that predicts is the model; several are none.
+    ``predictions``, ``probabilities``: the CSV files to write.
     """
 
     model: str
@@ -111,7 +111,7 @@ def program(question: Question, wording: Wording) -> str:
     if question.part:
         lines += [
             f"{name} = list({name}.values()) if isinstance({name}, dict) else list({name})",
-            f"{name} = [each for each in {name} if hasattr(each, 'predict')][0]",
+            f"({name},) = [each for each in {name} if hasattr(each, 'predict')]",
         ]
     lines.append(f"print(type({name}).__name__, hasattr({name}, 'predict'))")
     given = f"xgboost.DMatrix({x})" if question.matrix else x

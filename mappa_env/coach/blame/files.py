@@ -61,9 +61,9 @@ class FileWalk:
         tried = [case for case in segment if case.evidence.tool is not None]
         if not tried:
             return self._blamed(segment[-1].evidence.step, f"ran no code, and had to write {path}")
-        case, last = max(tried, key=lambda case: (_touched(case), case.evidence.step)), segment[-1]
+        case, last = max(tried, key=lambda case: (_aimed(case), case.evidence.step)), segment[-1]
         left = last.evidence.tool is None and len(segment) < last.evidence.agent.max_turns
-        if left and not _touched(case) and case.programs[-1].tool.status == "ok":
+        if left and not _aimed(case) and case.programs[-1].tool.status == "ok":
             return self._blamed(last.evidence.step, f"ended the segment without {path}; nothing had tried")
         tool = case.evidence.tool
         assert tool is not None
@@ -197,7 +197,7 @@ class FileWalk:
         return (step,)
 
 
-def _touched(case: Case) -> int:
-    """How many of its agent's files a program used: exploration uses fewer than the work itself."""
+def _aimed(case: Case) -> int:
+    """How many of its agent's files a program was for: exploration is for fewer than the work itself."""
     spec = case.evidence.agent
-    return case.programs[-1].touched({*spec.requires, *spec.reads})
+    return case.programs[-1].aims_at({*spec.requires, *spec.reads})

@@ -60,8 +60,8 @@ def work(
 
     ``blocked``: inputs were unsound, and a program really tried to use one. ``idle``: they were, and none
     did. Otherwise the inputs were sound. ``unfinished``: turns are left, and the programs so far neither used
-    files of this agent nor wrote any. ``partial``: turns are left, and they did. ``failed``: the code for the
-    files failed. ``empty``: the segment ends. 0: no code was run.
+    nor name files of this agent, nor wrote any. ``partial``: turns are left, and they did. ``failed``: code
+    for the files failed. ``empty``: the segment ends. 0: no code was run.
     """
     missing = unwritten(case)
     if not missing:
@@ -77,7 +77,7 @@ def work(
     if not case.programs:
         return Finding(0.0, f"no code was run, although this work needs it; {said}", case.me)
     spec = case.evidence.agent
-    meant = any(run.tool.written or run.touched((*spec.requires, *spec.reads)) for run in case.programs)
+    meant = any(run.tool.written or run.aims_at((*spec.requires, *spec.reads)) for run in case.programs)
     if here is not None and here.status != "ok":
         if meant or case.evidence.last_turn:
             return Finding(failed, f"the code failed: {_how(case)}; {said}", case.me)

@@ -145,7 +145,7 @@ def test_the_last_agent_may_clear_up() -> None:
 )
 def test_a_sound_helper_excuses_nothing(use: str) -> None:
     actions, _ = patched({"engineer_0": (MODULE, ""), "modeler_0": (use, "")}, SEED)
-    assert (actions[1].verdict.score, actions[1].verdict.blame) == (2, "modeler_0")  # it had opened nothing
+    assert (actions[1].verdict.score, actions[1].verdict.blame) == (1, "modeler_0")
     assert actions[0].verdict.score == 10
 
 
@@ -154,7 +154,7 @@ def test_a_damaged_helper_excuses_no_other_crash() -> None:
     broken = {"engineer_0": (MODULE, ""), "modeler_0": ("", HARMS_MODULE["deleted"])}
     for crash in ("nosuch_name", "# features.py\nimport nosuch", "1 / 0"):
         actions, _ = patched({**broken, "analyst_0": (crash, "")}, SEED)
-        assert (actions[2].verdict.score, actions[2].verdict.blame) == (2, "analyst_0")
+        assert (actions[2].verdict.score, actions[2].verdict.blame) == (1, "analyst_0")
 
 
 SHADOWS = {

@@ -71,8 +71,18 @@ def test_who_does_not_take_the_model_out_blames_nobody() -> None:
     assert culprit(actions) is None
 
 
-@pytest.mark.parametrize("handed", ["(X.mean(), y[:3])", "{'columns': list(X.columns)}", "[]"])
-def test_a_thing_without_a_model_in_it_is_unusable(handed: str) -> None:
+@pytest.mark.parametrize(
+    "handed",
+    [
+        "(X.mean(), y[:3])",
+        "{'columns': list(X.columns)}",
+        "[]",
+        "model[: len(model) // 2]",
+        "list(model.estimators_)",
+        "{'one': model, 'other': model}",
+    ],
+)
+def test_a_thing_without_one_model_in_it_is_unusable(handed: str) -> None:
     actions = played(LABELS, handed, "")
     assert (actions[1].verdict.score, actions[1].verdict.blame) == (1, "modeler_0")
     assert culprit(actions) == "modeler_0"

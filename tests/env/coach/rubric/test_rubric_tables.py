@@ -79,11 +79,13 @@ def test_the_ladder_of_an_engineers_failures() -> None:
     slow = score(text, ran("", "timeout"))
     printed = score(text, ran("Saved X_train.pkl", opened=("train.csv",)), last=False)
     nothing = score(text, ran("looked at it"), last=True)
-    looked = score(code("print('X_train.pkl')"), ran("X_train.pkl", opened=()), last=False)
+    claimed = score(code("print('Saved X_train.pkl')"), ran("Saved X_train.pkl", opened=()), last=False)
+    looked = score(code("print(dir())"), ran("[]", opened=()), last=False)
     stumbled = score(code("print(one)"), ran("", "error", "NameError: one", opened=()), last=False)
+    tried = score(code("pd.read_csv('train.csv')"), ran("", "error", "NameError: pd", opened=()), last=False)
     partly = score(text, ran("", files=TABLES[:2]), probe=facts(X_test={"exists": False}))
     assert talk == lie == 0
-    assert nothing < syntax == slow == crash < partly == printed < looked == stumbled == 2
+    assert nothing < syntax == slow == crash == tried < partly == printed == claimed < looked == stumbled == 2
 
 
 def test_a_later_turn_fixes_an_earlier_one() -> None:
