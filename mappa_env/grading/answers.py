@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
+from mappa_env.grading.assignments import names_of_tuple
+from mappa_env.grading.based import read_based
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
+from mappa_env.grading.equations import agree, computes, relates, steps
 from mappa_env.grading.expression_units import without_unit
-from mappa_env.grading.latex import CLOSE, GROUP, OPEN, balanced, clean
-from mappa_env.grading.naming import defines, is_derivative, is_name
-from mappa_env.grading.numbers import Number, read_number, same_number
+from mappa_env.grading.labels import labelled
+from mappa_env.grading.latex import balanced, clean
+from mappa_env.grading.naming import defines, has_unknowns, is_derivative, is_name, is_variable
+from mappa_env.grading.numbers import Number, read_number
 from mappa_env.grading.phrases import Part, parts_of_phrase
+from mappa_env.grading.prose import measured, parted
+from mappa_env.grading.sets import condition, fulfils, named_set
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
 from mappa_env.grading.unit_names import MONEY, joined
-from mappa_env.grading.units import joins
 from mappa_env.grading.wording import plain
+from mappa_env.grading.words import is_marked, read_words
 
 LONGEST = 2000
 """Characters of the longest text that is read."""
@@ -23,19 +28,7 @@ MOST_ITEMS = 64
 MAX_DEPTH = 8
 
 _MINUTES = re.compile("0[0-9]")
-_LABEL = re.compile(rf"(?:{OPEN} ?\(([A-Z])\) ?{CLOSE}|\(([A-Z])\))[ .:]*(?=[^] .:,;)({{\[])")
-_LETTER = re.compile(r"(?:(?:choice|option|answer) )?\(?([A-Z])\)?\.?", re.IGNORECASE)
-_LABEL_AFTER = re.compile(rf" ?{OPEN} ?\(([A-Z])\) ?{CLOSE}[ .]*$")
-_BASED = re.compile(r"(\()?([0-9][0-9A-F.]*)(?(1)\)) ?_ ?(?:\{ ?([0-9]{1,2}) ?\}|([0-9]{1,2}))")
 _RELATION = re.compile(r"[<>≤≥]")
-_PROSE = re.compile(rf"[A-Za-z{OPEN}{CLOSE} ,.;:!?'\"-]+")
-_NEXT = re.compile(r"[+-]?[0-9][0-9.,]* +[A-Za-z]")
-"""A number and, after a space, the symbol of the next statement."""
-_ARROW = re.compile(
-    r"\\(?:[A-Za-z]*arrow|to|implies|iff|therefore|because|quad|land|lor|wedge|vee)(?![A-Za-z])|[→⇒⟹⇔⟺∴∵∧∨]"
-)
-_PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[ ,.'-]+[A-Za-z]+)*[.!]?")
-_LONG_WORD = re.compile(r"[A-Za-z]{3}")
 _MONEY = "".join(MONEY)
 _FLIP = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
 _ENDS = {"(": ")", "[": "]"}
@@ -52,49 +45,19 @@ def read_answer(text: str) -> Answer | None:
 
 
 def result(text: str) -> Answer | None:
-    """The right side of ``m + n = 23``, whose left side defines what is asked for; None for anything else."""
-    parts = _steps(text)
-    if parts is None or len(parts) < 2 or not (defines(parts[0]) or read_number(parts[0]) is not None):
-        return None
-    if not any(c.isalpha() for part in parts[:-1] for c in part):
+    """The right side of ``m + n = 23``, whose left side defines what is asked for, and of ``5 + 7 = 12``.
+
+    None for anything else.
+    """
+    parts = steps(text)
+    if parts is None or len(parts) < 2:
         return None
     found = _read(parts[-1], 1)
-    return found if found is not None and _agree(parts[:-1], found) else None
-
-
-def relates(text: str) -> bool:
-    """Whether it is an equation, or another statement, rather than a value."""
-    return len(sides(text)) > 1
-
-
-def sides(text: str) -> list[str]:
-    """What stands between the relations of a text."""
-    return cut(text)[0]
-
-
-def _agree(steps: Iterable[str], found: Answer) -> bool:
-    """Whether no step is a number other than the result, or begins a new statement.
-
-    So not in ``x = 13 = 12``, ``x = 7 so y = 5`` and ``x = 7 y = 5``.
-    """
-    for n, step in enumerate(steps):
-        number = read_number(step.strip())
-        if number is not None and not (isinstance(found, Number) and same_number(number, found)):
-            return False
-        if n and number is None and (joins(step) or _NEXT.fullmatch(step.strip()) or _ARROW.search(step)):
-            return False
-    return True
-
-
-def _steps(text: str) -> list[str] | None:
-    """The parts of a chain of equals, without approximations at its end; None if it is anything else."""
-    parts, marks = cut(text)
-    if not marks or not set(marks) <= {"=", "≈"}:
+    if found is None or not agree(parts[:-1], found):
         return None
-    at = next((n for n, mark in enumerate(marks) if mark == "≈"), 0)
-    if at == 0:
-        return parts if "≈" not in marks or len(parts) == 2 else None
-    return parts[: at + 1]  # x = 1/3 ≈ 0.33
+    if not any(c.isalpha() for part in parts[:-1] for c in part):
+        return found if all(computes(part, found) for part in parts[:-1]) else None
+    return found if defines(parts[0]) or read_number(parts[0]) is not None else None
 
 
 def _read(text: str, depth: int) -> Answer | None:
@@ -103,25 +66,21 @@ def _read(text: str, depth: int) -> Answer | None:
         return None
     if depth > MAX_DEPTH:
         return Expression(text)
-    if label := _LABEL.match(text):
-        value = _read(text[label.end() :], depth + 1)
-        return None if value is None else Choice(Words(label[1] or label[2]), value)
-    if (label := _LABEL_AFTER.search(text)) and label.start() > 0:
-        value = _read(text[: label.start()], depth + 1)
-        return None if value is None else Choice(Words(label[1]), value)
-    if based := _BASED.fullmatch(text):
-        return Words(f"{based[2]}_{based[3] or based[4]}")
-    found = read_number(text[1:-1].strip() if _is_marked(text) else text) or _words(text)
+    if label := labelled(text):
+        value = _read(label[1], depth + 1)
+        return None if value is None else Choice(Words(label[0]), value)
+    number = read_number(text[1:-1].strip() if is_marked(text) else text)
+    found = number or read_based(text) or named_set(text) or _spoken(text, depth) or read_words(text)
     if found is not None:
         return found
-    if _is_marked(text):
+    if is_marked(text):
         return _read(text[1:-1], depth + 1)
     bare = text.strip(_MONEY)
     if bare != text and not split(text, ",")[1:] and read_number(bare) is None:
         return _priced(_read(bare, depth + 1), next(MONEY[c] for c in text if c in MONEY))
-    for separator in ("∪", ";", "or", ","):
+    for separator in ("∨", "∧", "∪", ";", "or", ","):
         parts = split(text, separator)
-        if len(parts) > 1:
+        if len(parts) > 1 and _parts(parts, separator):
             return _sequence(text, parts, "union" if separator == "∪" else "list", depth)
     return (
         _relation(text, depth)
@@ -130,6 +89,25 @@ def _read(text: str, depth: int) -> Answer | None:
         or _phrase(text, depth)
         or _leaf(text)
     )
+
+
+def _parts(parts: list[str], separator: str) -> bool:
+    """Whether a separator parts answers.
+
+    Not so ``∨`` between letters, ``∧`` between conditions of one unknown, and ``∪`` before an equals sign.
+    """
+    if separator == "∨":
+        return all(map(relates, parts))
+    if separator == "∧":
+        return len(set(filter(None, map(_name, parts)))) == len(parts)
+    return separator != "∪" or "=" not in "".join(parts[1:])
+
+
+def _spoken(text: str, depth: int) -> Answer | None:
+    """The values of a text of numbers and words, or of feet and inches; None if it is anything else."""
+    said = measured(text) or parted(text)
+    found = _read(said, depth + 1) if said else None
+    return found if isinstance(found, (Number, Sequence)) else None
 
 
 def _leaf(text: str) -> Answer:
@@ -179,32 +157,6 @@ def _bare(text: str) -> str:
             return text
 
 
-def _words(text: str) -> Answer | None:
-    """The words of a text command, or plain ones."""
-    if _is_marked(text):
-        inner = text[1:-1].strip()
-        if not inner or any(mark in inner for mark in "\\=<>^_+*/" + GROUP) or split(inner, ",")[1:]:
-            return None
-        return _letter(inner) or Words(" ".join(inner.strip(".,;:! ").split()))
-    if letter := _letter(text):
-        return letter
-    marked = OPEN in text and _PROSE.fullmatch(text)
-    if marked or (_LONG_WORD.search(text) and _PLAIN_WORDS.fullmatch(text)):
-        if split(text, "or")[1:] or ("," in text and marked):
-            return None
-        return Words(" ".join(text.replace(OPEN, " ").replace(CLOSE, " ").strip(".,;:! ").split()))
-    return None
-
-
-def _is_marked(text: str) -> bool:
-    return text.startswith(OPEN) and text.endswith(CLOSE) and text.count(OPEN) == 1
-
-
-def _letter(text: str) -> Words | None:
-    found = _LETTER.fullmatch(text)
-    return Words(found[1]) if found and (len(text) == 1 or found[1].isupper()) else None
-
-
 def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
     parts = [part for part in parts if part.strip()]
     if len(parts) > MOST_ITEMS:
@@ -230,7 +182,8 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
     pairs = all(isinstance(item, Sequence) and len(item.items) == 2 for item in items)
     if kind == "list" and pairs and any("∞" in part or _RELATION.search(part) for part in parts):
         kind = "union"
-    return Sequence(kind, tuple(dict.fromkeys(items)))
+    once = kind == "union" or all(isinstance(item, Sequence) for item in items)  # solutions, not data
+    return Sequence(kind, tuple(dict.fromkeys(items)) if once else items)
 
 
 def _name(part: str) -> str:
@@ -247,15 +200,39 @@ def _relation(text: str, depth: int) -> Answer | None:
         return None
     if set(marks) <= set("<>≤≥"):
         return _interval(parts, marks, depth)
+    if set(marks) == {"≈"} and parts[0] and not is_name(parts[0]) and not has_unknowns(parts[0]):
+        return _with_equation(_read(parts[0], depth + 1), text)
     if marks == ["∈"] and is_name(parts[0]):
-        return _read(parts[1], depth + 1)
-    chain = _steps(text)
-    if chain is None or (chain[0] and not is_name(chain[0]) and not is_derivative(chain[0])):
+        return _assigned(names_of_tuple(parts[0]), _read(parts[1], depth + 1))
+    chain = steps(text)
+    if chain is None:
+        return None
+    names = names_of_tuple(chain[0])
+    if chain[0] and not (names or is_name(chain[0]) or is_derivative(chain[0])):
         return None
     value = _read(chain[-1], depth + 1)
-    if value is None or not _agree(chain[:-1], value):
+    if value is None or not agree(chain[:-1], value):
         return None
+    return _with_equation(_assigned(names, value), text)
+
+
+def _with_equation(value: Answer | None, text: str) -> Answer | None:
     return replace(value, equation=text) if isinstance(value, Expression) else value
+
+
+def _assigned(names: tuple[str, ...], value: Answer | None) -> Answer | None:
+    """A point, or each of several, with the names that ``(x, y)`` on the left gives to its parts.
+
+    None if it has more or fewer parts.
+    """
+    if not names or not isinstance(value, Sequence):
+        return value
+    if value.kind in ("list", "set"):
+        items = [_assigned(names, item) for item in value.items]
+        return None if None in items else replace(value, items=tuple(item for item in items if item))
+    if value.kind != "()":
+        return value
+    return Sequence("named", value.items, names) if len(value.items) == len(names) else None
 
 
 def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
@@ -264,12 +241,12 @@ def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
         mark = marks[0]
         if is_constant(left) and right is not None and not is_constant(right):
             left, right, mark, parts = right, left, _FLIP[mark], parts[::-1]
-        if left is None or right is None or not is_constant(right) or not _variable(parts[0]):
+        if left is None or right is None or not is_constant(right) or not is_variable(parts[0]):
             return None
         if mark in "<≤":
             return Sequence("(]" if mark == "≤" else "()", (Infinity(-1), right), (parts[0],))
         return Sequence("[)" if mark == "≥" else "()", (right, Infinity(1)), (parts[0],))
-    if len(parts) != 3 or not _variable(parts[1]):
+    if len(parts) != 3 or not is_variable(parts[1]):
         return None
     if set(marks) <= set(">≥"):
         parts, marks = parts[::-1], [_FLIP[mark] for mark in marks[::-1]]
@@ -280,12 +257,6 @@ def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
         return None
     kind: Kind = {"<<": "()", "<≤": "(]", "≤<": "[)", "≤≤": "[]"}["".join(marks)]  # type: ignore[assignment]
     return Sequence(kind, (low, high), (parts[1],))
-
-
-def _variable(text: str) -> bool:
-    return bool(
-        re.fullmatch(r"(?:\\[A-Za-z]+|[A-Za-z])(?:_[A-Za-z0-9]|_\{[A-Za-z0-9]+\}|\([A-Za-z]\))?", text)
-    )
 
 
 def is_constant(answer: Answer | None) -> bool:
@@ -309,7 +280,7 @@ def _bracketed(text: str, depth: int) -> Answer | None:
     parts = inner.split(",") if GROUPED.fullmatch(inner) else split(inner, separator)
     if opened == "{":
         if any(mark in inner for mark in ("|", r"\mid", ":")):
-            return None
+            return _built(text, depth)
         found = _read(inner, depth + 1) if len(parts) == 1 else _sequence(text, parts, "list", depth)
         if found is None or isinstance(found, Expression):
             return None
@@ -322,6 +293,14 @@ def _bracketed(text: str, depth: int) -> Answer | None:
     items = [_read(part, depth + 1) for part in parts]
     kind: Kind = f"{text[0]}{text[-1]}"  # type: ignore[assignment]
     return None if None in items else Sequence(kind, tuple(item for item in items if item is not None))
+
+
+def _built(text: str, depth: int) -> Answer | None:
+    """The interval, or the union of them, that the condition of a set says."""
+    if (said := condition(text)) is None:
+        return None
+    found = _read(said.text, depth + 1)
+    return found if fulfils(found, said.name) else None
 
 
 def _plus_minus(text: str, depth: int) -> Answer | None:

@@ -34,6 +34,10 @@ _CHARS = str.maketrans(
         "⩾": "≥",
         "′": "'",
         "’": "'",
+        "″": "''",
+        "¢": " cents",
+        "ℝ": r"\mathbb{R}",
+        "∩": r"\cap ",
     }
     | dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\t\r\n~", " ")
     | dict.fromkeys(f"\u200b\u2060\ufeff{OPEN}{CLOSE}{GROUP}{BREAK}{DOLLAR}")
@@ -71,8 +75,13 @@ _FONTS = frozenset(
 )
 _BRACE = re.compile(r"\\(?:([A-Za-z]+) *\{|[\\{}])|[{}]")
 _DROPPED = re.compile(
-    r"\\!|\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|strut|hfill)(?![A-Za-z])"
+    r"\\!|\\(?:left|right|[bB]igg?[lrm]?|(?:display|text|script|scriptscript)style|limits|nolimits|strut|hfill|"
+    r"tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge)(?![A-Za-z])"
 )
+_FONT_OF_ONE = re.compile(r"\\(math(?:bb|cal|frak|scr|bf|rm|it|sf)|boldsymbol|bm) +([A-Za-z])")
+_CHOOSE = re.compile(r"\{([^{}\\]*)\\choose(?![A-Za-z])([^{}\\]*)\}")
+_SIGN_AS_TEXT = re.compile(rf"{OPEN} ?([%°{DOLLAR}]) ?{CLOSE}")
+_COMMA_AS_TEXT = re.compile(rf"{OPEN}(,){CLOSE}(?=[0-9]{{3}}(?![0-9]))|{OPEN} ?([,;]) ?{CLOSE}")
 _SPACE = re.compile(
     r"(?:\\[,;:> ]|\\q?quad(?![A-Za-z])|\\thinspace(?![A-Za-z])|\\[hv]space *\{[^{}]{0,20}\}| )+"
 )
@@ -92,6 +101,7 @@ _NAMES = {
         "div": "/",
     },
     **{"lparen": "(", "rparen": ")", "lbrack": "[", "rbrack": "]", "euro": "€", "pounds": "£"},
+    **{"R": r"\mathbb{R}", "lor": "∨", "vee": "∨", "land": "∧", "wedge": "∧"},
 }
 _SYMBOLS = re.compile(r"\\not *=|<=|>=|!=|\\%|\\\$|\{ *[,:] *\}")
 _AS = {"{:}": ":", r"\not=": "≠", "<=": "≤", ">=": "≥", "!=": "≠", r"\%": "%", r"\$": DOLLAR}
@@ -112,11 +122,13 @@ _LONE = re.compile(rf"{OPEN} ?(?![{UNIT_LETTERS}])([A-Za-z]) ?{CLOSE}")
 _LONG = re.compile(rf"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 _I = re.compile(r"(?<=[0-9])i(?![A-Za-z])")
 """Which is the imaginary unit where it stands alone."""
+_DECIMAL = re.compile(r"(?<![0-9.])([0-9]*)\.([0-9]+)(?![0-9.]| ?\\(?:overline|bar|dot))")
 _LOOSE_SPACE = re.compile(r" +(?![A-Za-z ])|(?<![A-Za-z ]) +")
 _BACK = str.maketrans(
     {"≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∈": r"\in ", "∪": r"\cup ", "∞": r"\infty ", "±": r"\pm "}
     | {"∓": r"\mp ", "≈": r"\approx ", "×": r"\cdot ", "∅": r"\emptyset ", "°": r"^{\circ}", "%": r"\%"}
     | {BREAK: r"\\", OPEN: r"\text{", CLOSE: "}", GROUP: "{,}", DOLLAR: r"\$", "√": r"\sqrt ", "π": r"\pi "}
+    | {"∨": r"\lor ", "∧": r"\land "}
 )
 
 
@@ -124,11 +136,13 @@ def clean(text: str) -> str:
     """The text in one spelling; see the module."""
     text = text.translate(_CHARS)
     text = text.replace("\\\\", BREAK if r"\begin" in text else "\\")  # else escaped twice, as in JSON
+    text = _FONT_OF_ONE.sub(r"\\\1{\2}", _CHOOSE.sub(r"\\binom{\1}{\2}", text))
     text = _fonts(_COLOR.sub("", _THOUSANDS.sub(GROUP, text)))
     text = _COMMAND.sub(lambda found: _NAMES.get(found[1], found[0]), _DROPPED.sub("", text))
     text = _SYMBOLS.sub(lambda found: _AS.get(found[0].replace(" ", ""), GROUP), _DEGREE.sub("°", text))
     text = _LOG.sub(r"\\ln ", _PRIME.sub(lambda found: "'" * found[0].count("prime"), text))
-    text = text.replace(f"{OPEN}{DOLLAR}{CLOSE}", DOLLAR)
+    text = _SIGN_AS_TEXT.sub(r"\1", text)
+    text = _COMMA_AS_TEXT.sub(lambda found: GROUP if found[1] else f"{found[2]} ", text)
     text = _SPACE.sub(" ", _LOOSE_DOLLAR.sub(" ", text)).strip(" $")
     text = _SHORT_FRACTION.sub(r"\\frac{\1}", text)
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", _SHORT_BOTTOM.sub(r"\1{\2}", text)).strip().rstrip("\\ ")
@@ -160,8 +174,10 @@ def without_primes(text: str) -> str:
 def to_latex(text: str) -> str:
     """Cleaned text as LaTeX that algebra overlooks nothing of.
 
-    A prime is a part of a symbol, a transpose is a power, and a text of several letters a symbol.
+    A prime is a part of a symbol, a transpose is a power, and a text of several letters a symbol. A decimal
+    is a fraction, as algebra rounds ``2^{0.5}`` as soon as it reads it.
     """
+    text = _DECIMAL.sub(lambda found: rf"(\frac{{{found[1]}{found[2]}}}{{1{'0' * len(found[2])}}})", text)
     text = _TRANSPOSED.sub("^{T_{0}}", _PRIMED.sub(_primed, _I.sub(" i", _LONE.sub(r" \1 ", text))))
     return _LONG.sub(lambda found: found[0].lower(), text).translate(_BACK)
 

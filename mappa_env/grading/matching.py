@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 
-from mappa_env.grading.answers import is_constant, relates, result, sides
+from mappa_env.grading.answers import is_constant, result
+from mappa_env.grading.assignments import are_numbered, order_of
+from mappa_env.grading.equations import relates, sides
 from mappa_env.grading.expression_units import is_radian
 from mappa_env.grading.latex import CLOSE, OPEN, without_primes, without_spaces
-from mappa_env.grading.naming import same_name
+from mappa_env.grading.naming import is_derived, same_name
 from mappa_env.grading.numbers import Number, same_number
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Sequence, Words, leaves
 from mappa_env.grading.unit_names import same_unit
@@ -59,8 +62,9 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
     if isinstance(answer, Choice):
         return gold == answer.letter or matches(gold, answer.value, equal)
     if isinstance(gold, Number):
-        found = result(answer.text) if isinstance(answer, Expression) else answer
-        return isinstance(found, Number) and same_number(gold, found)
+        if isinstance(answer, Expression) and same_unit(gold.unit, answer.unit):
+            answer = result(answer.equation or answer.text) or answer
+        return isinstance(answer, Number) and same_number(gold, answer)
     if isinstance(gold, Words):
         return isinstance(answer, Words) and len(gold.text) > 1 and _folded(gold.text) == _folded(answer.text)
     if (ratio := _ratio(gold)) is not None and not isinstance(answer, Sequence):
@@ -93,11 +97,11 @@ def vote_of(answer: Answer) -> str:
     if not isinstance(answer, Sequence):
         found = result(answer.text) if isinstance(answer, Expression) else None
         return without_spaces(text_of(answer)) if found is None else vote_of(found)
-    items = [vote_of(item) for item in answer.items]
     if answer.kind == "named":
-        items = [f"{name}={item}" for name, item in zip(answer.names, items, strict=True)]
-    if answer.kind in ("list", "set", "named", "union"):
-        items = sorted(items)
+        return f"({', '.join(vote_of(item) for item in _in_order(answer))})"
+    items = [vote_of(item) for item in answer.items]
+    if answer.kind in ("list", "set", "union"):
+        items = sorted(set(items) if answer.kind == "set" else items)
     inner = ("∪" if answer.kind == "union" else ", ").join(items)
     return f"{answer.kind[0]}{inner}{answer.kind[1]}" if answer.kind[0] in "([" else inner
 
@@ -154,6 +158,8 @@ def _may_equal(gold: Expression, answer: Answer) -> bool:
         return True
     if gold.equation and answer.equation:
         return is_constant(gold) or same_name(_left(gold), _left(answer))
+    if answer.equation and is_derived(_left(answer)) and not is_constant(gold) and not relates(gold.text):
+        return False
     solved = answer.equation or gold.equation or relates(gold.text) or not relates(answer.text)
     return bool(solved) or result(answer.text) is not None
 
@@ -194,26 +200,51 @@ def _folded(text: str) -> str:
 
 
 def _all_match(gold: Sequence, answer: Sequence, equal: Equal) -> bool:
-    if len(gold.items) != len(answer.items):
-        return False
     kinds = (gold.kind, answer.kind)
-    if kinds == ("named", "named"):
+    golds, answers = gold.items, answer.items
+    if kinds == ("set", "set"):  # which has each element once
+        golds, answers = tuple(dict.fromkeys(golds)), tuple(dict.fromkeys(answers))
+    if len(golds) != len(answers):
+        return False
+    if "named" in kinds:
+        return _named_match(gold, answer, equal)
+    if kinds[0] != kinds[1] and not (
+        set(kinds) <= {"list", "set"} or kinds == ("phrase", "list")  # 5 feet and 4 inches
+    ):
+        return False
+    if gold.names and answer.names and gold.names != answer.names:
+        return False  # x > 1 and z > 1
+    if gold.kind in ("()", "[]", "(]", "[)", "phrase"):
+        return all(matches(g, a, equal) for g, a in zip(golds, answers, strict=True))
+    return _one_to_one([[n for n, a in enumerate(answers) if matches(g, a, equal)] for g in golds])
+
+
+def _named_match(gold: Sequence, answer: Sequence, equal: Equal) -> bool:
+    """Assignments by name; with a point or a list in the order in which its values are meant.
+
+    ``7, -2`` may be the values of x and y: ``y = -2, x = 7`` is right for it, and ``x = -2, y = 7`` is not.
+    It may also be two roots, whose numbers are no order: ``x_1 = -2, x_2 = 7`` is right, too.
+    """
+    if gold.kind == answer.kind:
         values = dict(zip(answer.names, answer.items, strict=True))
         return set(gold.names) == set(values) and all(
             matches(item, values[name], equal) for name, item in zip(gold.names, gold.items, strict=True)
         )
-    ordered = kinds[0] in ("()", "[]", "(]", "[)", "phrase") or "named" in kinds
-    if kinds[0] != kinds[1] and not (
-        set(kinds) <= {"list", "set"}
-        or kinds == ("phrase", "list")  # 5 feet and 4 inches
-        or ("named" in kinds and set(kinds) <= {"named", "list", "()"})
-    ):
-        return False
-    if "named" not in kinds and gold.names and answer.names and gold.names != answer.names:
-        return False  # x > 1 and z > 1
-    if ordered:
-        return all(matches(g, a, equal) for g, a in zip(gold.items, answer.items, strict=True))
-    return _one_to_one([[n for n, a in enumerate(answer.items) if matches(g, a, equal)] for g in gold.items])
+    named, other = (gold, answer) if gold.kind == "named" else (answer, gold)
+    if other.kind == "list" and are_numbered(named.names):
+        return _all_match(_as_list(gold), _as_list(answer), equal)
+    return other.kind in ("list", "()") and all(
+        matches(g, a, equal) for g, a in zip(_in_order(gold), _in_order(answer), strict=True)
+    )
+
+
+def _as_list(answer: Sequence) -> Sequence:
+    return replace(answer, kind="list", names=())
+
+
+def _in_order(answer: Sequence) -> list[Answer]:
+    places = order_of(answer.names) if answer.kind == "named" else range(len(answer.items))
+    return [answer.items[n] for n in places]
 
 
 def _one_to_one(edges: Iterable[list[int]]) -> bool:

@@ -34,7 +34,7 @@ _NAME = re.compile(
 )
 _ONE_UNKNOWN_SIZE = re.compile(r"\| ?[a-z](?: ?[+-] ?[0-9]+)? ?\|")
 _SIGNED_CALL = re.compile(r"\( ?-? ?[0-9]* ?[A-Za-z]? ?\)")
-_OTHERS = re.compile(r"[^ -~°×√²³π∞∅\x01\x02" + OPEN + CLOSE + "\ue000-\uf8ff]")
+_OTHERS = re.compile(r"[^ -~°×√²³π∞∅∪\x01\x02" + OPEN + CLOSE + "\ue000-\uf8ff]")
 _FACTOR = re.compile(r"(?:[+-] ?|[0-9.]+(?![0-9.]) ?×? ?|\\frac ?\{[0-9]+\} ?\{[0-9]+\} ?)+(?=.)")
 _PARTS = (
     re.compile(rf"{OPEN}[^{OPEN}{CLOSE}]*[A-Za-z][^{OPEN}{CLOSE}]*{CLOSE}"),
@@ -56,6 +56,7 @@ _AROUND = re.compile(r"[(){} ]|m?\\(?:angle|measuredangle|triangle)(?![A-Za-z])"
 _CALLED = re.compile(r"(?<=[A-Za-z])\([^()]*\)")
 _BASE = re.compile(r"\\log ?_ ?(?:\{ ?[0-9]+ ?\}|[0-9])")
 _FUNCTIONS = "fghpqFGHPQ"
+_VARIABLE = re.compile(r"(?:\\[A-Za-z]+|[A-Za-z])(?:_[A-Za-z0-9]|_\{[A-Za-z0-9]+\}|\([A-Za-z]\))?")
 _DERIVATIVE = re.compile(
     r"\\frac ?\{ ?(?:d|\\partial)(?: ?\^ ?\{? ?([2-9]) ?\}?)? ?([A-Za-z]) ?\} ?"
     r"\{ ?(?:d|\\partial) ?([A-Za-z])(?: ?\^ ?\{? ?[2-9] ?\}?)? ?\}"
@@ -74,6 +75,11 @@ def is_name(text: str) -> bool:
     return not (_ONE_UNKNOWN_SIZE.fullmatch(text) and text.strip("| ")[0] in "xyt") and not (
         _SIGNED_CALL.fullmatch(text) and any(c in text for c in "-0123456789")
     )
+
+
+def is_variable(text: str) -> bool:
+    """Whether the text is one symbol: ``x``, ``x_1``, ``\\theta``, ``f(x)``."""
+    return _VARIABLE.fullmatch(text) is not None
 
 
 def defines(left: str) -> bool:
@@ -97,6 +103,16 @@ def defines(left: str) -> bool:
 def is_derivative(text: str) -> bool:
     """Whether the text is ``dy/dx`` as a fraction, of any order."""
     return len(text) <= MAX_NAME and _DERIVATIVE.fullmatch(text) is not None
+
+
+def is_derived(text: str) -> bool:
+    """Whether the text is a derivative: ``dy/dx``, ``y'``, ``f''(x)``, of any order."""
+    return _function(text)[1] > 0
+
+
+def has_unknowns(text: str) -> bool:
+    """Whether there is a letter whose value is not known, as pi and e are."""
+    return bool(_unknowns(text))
 
 
 def same_name(one: str, other: str) -> bool:

@@ -10,8 +10,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mappa_env.grading.latex import CLOSE, DOLLAR, GROUP, OPEN
-from mappa_env.grading.unit_names import MONEY, joined, same_unit
-from mappa_env.grading.units import WORDS, Unit, unit_of
+from mappa_env.grading.number_words import spelled
+from mappa_env.grading.unit_names import KILO, MONEY, joined, same_unit
+from mappa_env.grading.units import Unit, unit_of
 
 LONGEST = 400
 """Characters of the longest number that is read."""
@@ -124,8 +125,8 @@ def same_number(gold: Number, answer: Number) -> bool:
 
 def _value(text: str) -> tuple[Fraction, tuple[int, int] | None] | None:
     text = _DOTS.sub(r"\\dot{\1\2\3}", _SHORT_PERIOD.sub(r"\\\1{\2}", text))
-    if text.lower() in WORDS:
-        return Fraction(WORDS.index(text.lower())), None
+    if (words := spelled(text)) is not None:
+        return _fraction(*words) if words[1] > 1 else (Fraction(words[0]), None)
     if found := _PLAIN.fullmatch(text) or _POINT.fullmatch(text):
         places, period = found["places"] or "", found["period"]
         whole = _int(found.groupdict().get("whole") or "0")
@@ -137,13 +138,19 @@ def _value(text: str) -> tuple[Fraction, tuple[int, int] | None] | None:
         top, bottom = _int(found["top"]), _int(found["bottom"])
         if not bottom:
             return None
-        value = Fraction(top, bottom)
         if found["whole"]:
+            value = Fraction(top, bottom)
             return (int(found["whole"]) + value, None) if 0 < value < 1 else None
-        return value, None if value.denominator == abs(bottom) != 1 else (top, bottom)
+        return _fraction(top, bottom)
     if found := _POWER.fullmatch(text):
         return Fraction(found["value"]) * Fraction(10) ** int(found[2] or found[3] or found[4]), None
     return None
+
+
+def _fraction(top: int, bottom: int) -> tuple[Fraction, tuple[int, int] | None]:
+    """The value, and top and bottom if they are not in lowest terms."""
+    value = Fraction(top, bottom)
+    return value, None if value.denominator == abs(bottom) != 1 else (top, bottom)
 
 
 def _int(text: str) -> int:
@@ -175,6 +182,8 @@ def _unit(text: str) -> tuple[str, Unit | None]:
     marked = marked or bool(_ERA.fullmatch(name))
     if not marked and len(name) == 1 and not (head.endswith(" ") or power or name in "€£¥"):
         return text, None  # 3m is a product
+    if name.startswith(f"{OPEN}{KILO}") and not name[2].isalpha() and not head.endswith(" "):
+        return head, Unit(KILO)
     if marked and head.rstrip().endswith("/"):
         head, name = head.rstrip()[:-1], f"per {name.strip(OPEN + CLOSE)}"
     return head.rstrip(), unit_of(name.strip(OPEN + CLOSE), power, marked=marked)

@@ -24,7 +24,9 @@ _RATES: Mapping[str, str] = _LISTS["rates"]
 _TRAILING = frozenset(_LISTS["trailing"])
 _PREPOSITIONS = frozenset(_LISTS["prepositions"])
 _MONEY_NAMES = frozenset([*MONEY.values(), "cent", "₹"])
-_ALIKE = (("£", "lb"), ("pint", "point"))
+KILO = "K"
+"""A K right after a number: kelvins, or thousands. So it may not be missing."""
+_ALIKE = (("£", "lb"), ("pint", "point"), (KILO, "k"))
 """Units that one word or sign may mean."""
 _BEFORE = {"square": "2", "sq": "2", "cubic": "3", "cu": "3"}
 _AFTER = re.compile(r" (squared|cubed)$|\^? ?\{? ?([23]) ?\}?$|([²³])$")
@@ -46,7 +48,11 @@ def unit_name(name: str, power: str = "") -> str:
 
 def same_unit(one: str, other: str) -> bool:
     """Whether two units do not contradict each other. One may be missing, or say more: "red balls"."""
-    if not one or not other or one == other or (one, other) in _ALIKE or (other, one) in _ALIKE:
+    if one == other or (one, other) in _ALIKE or (other, one) in _ALIKE:
+        return True
+    if KILO in (one, other):
+        return False
+    if not one or not other:
         return True
     short, long = sorted((one, other), key=len)
     if short in MONEY.values() and long.startswith((f"{short} ", f"{short}/")):
@@ -69,7 +75,7 @@ def joined(unit: str, money: str, degrees: str) -> str | None:
         return money
     if unit.startswith((f"{money} ", f"{money}/")):
         return unit
-    if unit in _MONEY_NAMES or unit == "%":
+    if unit in _MONEY_NAMES or unit in ("%", KILO):
         return None
     return money + unit if unit.startswith("/") else f"{money} {unit}"
 
@@ -106,6 +112,11 @@ def _phrase(name: str) -> str:
     return " ".join([*sorted(nouns[:-1]), *nouns[-1:]])
 
 
+def _without_s(word: str) -> str:
+    plural = word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 2
+    return word[:-1] if plural else word
+
+
 def _one(word: str) -> str:
     """The symbol of a measure, or what is left of a noun in the singular and in the plural."""
     if word in _PLURALS:
@@ -114,16 +125,17 @@ def _one(word: str) -> str:
         word = f"{word[:-2]}an"
     if word in _MEASURES:
         return _MEASURES[word]
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 2:
-        word = word[:-1]
+    word = _without_s(word)
     if word in _MEASURES:
         return _MEASURES[word]
     if len(word) < 4:
         return word
-    if _HISSES.search(word):
-        word = word[:-1]
+    if _HISSES.search(word):  # what is left of "lenses" ends as "lens" does
+        word = _without_s(word[:-1])
     elif word.endswith("ie"):
         word = f"{word[:-2]}y"
     elif word.endswith(("ve", "fe")):
         word = f"{word[:-2]}f"
+    if word.endswith("zz"):  # quizzes
+        word = word[:-1]
     return _MEASURES.get(word, word)

@@ -57,6 +57,8 @@ _ORDINAL = re.compile(
 )
 """Fractions, and multiples with any number word: "twentieths", "tenfold", "octillion"."""
 _DENIES = frozenset(["no", "or", *_LISTS["negation"], *_LISTS["connective"], *_LISTS["function"]])
+_COMPOUND = re.compile(r"-[A-Za-z]{3}")
+"""The end of a word that begins with a number: ``8-day``."""
 _UNIT = re.compile(r"[A-Za-z€£¥][A-Za-z€£¥.'/ -]*(?:\^ ?\{? ?[23] ?\}?|(?<=[A-Za-z])[23²³])?")
 _WORD = re.compile(r"[A-Za-z€£¥]+")
 _COMMANDS = re.compile(r"\\[A-Za-z]+")
@@ -76,6 +78,8 @@ def unit_of(text: str, power: str = "", *, marked: bool) -> Unit | None:
     ``marked``: they stand in a text command, where symbols in capitals and short words are no variables.
     """
     name = text.replace(".", "").strip()
+    if marked and _COMPOUND.match(name):
+        name = name[1:]
     if name.lower() in _PERCENT:
         return Unit("%")
     scale = 1
@@ -94,6 +98,11 @@ def unit_of(text: str, power: str = "", *, marked: bool) -> Unit | None:
     if any(len(word) < 3 and not _short(word) for word in words) or set(words) <= _SMALL - set(_SYMBOLS):
         return None
     return Unit(unit_name(name, power), scale)
+
+
+def is_symbol(word: str) -> bool:
+    """Whether it is the symbol of a unit, or a short one, that needs no text command: ``cm``, ``hr``."""
+    return word in _SYMBOLS or word.lower() in _PAIRS
 
 
 def refused_words(text: str) -> set[str]:

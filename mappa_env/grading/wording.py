@@ -8,18 +8,19 @@ from __future__ import annotations
 import re
 
 from mappa_env.grading.latex import CLOSE, OPEN
-from mappa_env.grading.units import WORDS, refused_words
+from mappa_env.grading.numbers import read_number
+from mappa_env.grading.units import refused_words
 
 _MINUS = re.compile(rf"{OPEN} ?(?:negative|minus) ?{CLOSE} ?", re.IGNORECASE)
-_MINUS_INSIDE = re.compile(rf"{OPEN} ?(?:negative|minus) ([A-Za-z0-9.,]+) ?{CLOSE}$", re.IGNORECASE)
+_MINUS_INSIDE = re.compile(rf"{OPEN} ?(?:negative|minus) ([A-Za-z0-9., -]+){CLOSE}$", re.IGNORECASE)
 _FUNCTION = re.compile(
     rf"{OPEN} ?((?:arc)?(?:sin|cos|tan)h?|cot|csc|log|ln|exp|gcd|lcm) ?{CLOSE}(?= ?[({{\\_^A-Za-z])"
 )
 _RATE = re.compile(rf"{CLOSE} ?/ ?{OPEN}")
 _SAID = rf"\{{ ?{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}"
 _FRACTION = re.compile(rf"\\frac ?{_SAID} ?\}} ?{_SAID}([^{{}}]{{0,3}})\}}")
-_CLOCK = re.compile(rf"{OPEN} ?([0-9]{{1,9}}(?:(?: ?: ?| to )[0-9]{{1,9}})+) ?([A-Za-z. ]*){CLOSE}$")
 _STATES = re.compile(r"(?:[A-Za-z' -]*[A-Za-z])?(?:(?<=[A-Za-z]) ?:|(?:^| )(?:is|are|equals)(?: ?:)?) *")
+_CHOICE = re.compile(r" ?[A-Z] ?: ?")
 _ANSWER = re.compile(r" ?(?:the )?(?:(?:final|correct) )?answer(?: is ?:?| ?:) ?", re.IGNORECASE)
 
 
@@ -27,12 +28,10 @@ def plain(text: str) -> str:
     """A cleaned text with signs in place of such words, and without a label before the answer."""
     text = _FRACTION.sub(rf"{OPEN}\1/\2{CLOSE}\3", _RATE.sub("/", text))
     text = _unlabelled(_FUNCTION.sub(r"\\\1 ", text))
-    if found := _CLOCK.match(text):
-        return found[1].replace(" to ", ":") + (f"{OPEN}{found[2]}{CLOSE}" if found[2] else "")
     if found := _MINUS.match(text):
         return f"-{text[found.end() :]}"
-    if (found := _MINUS_INSIDE.match(text)) and (found[1][0].isdigit() or found[1].lower() in WORDS):
-        return f"-{found[1]}"
+    if (found := _MINUS_INSIDE.match(text)) and (read_number(found[1].strip()) is not None):
+        return f"-{found[1].strip()}"
     return text
 
 
@@ -45,7 +44,7 @@ def _unlabelled(text: str) -> str:
         return f"{OPEN}{label[found.end() :]}{CLOSE}" if found else text
     if rest.lstrip().startswith(":"):
         label, rest = f"{label.rstrip()}:", rest.lstrip(" :")
-    if not _STATES.fullmatch(label.strip()):
+    if not _STATES.fullmatch(label.strip()) or _CHOICE.fullmatch(label):
         return text
     said = re.sub(r"\b(?:is|are|equals)\b|:", " ", label)
     return text if refused_words(said) else rest.strip()

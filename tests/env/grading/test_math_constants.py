@@ -66,3 +66,71 @@ def test_equal_constants_and_coefficients_are_right_at_any_size(one, other):
 @pytest.mark.parametrize("text", ["10^{10^9}", "(10^6)!", "2^{-10^9}", r"e^{-10^{10}}+\sqrt2"])
 def test_the_largest_constants_end_in_time_and_equal_nothing(text):
     assert not grade_answer(boxed(text), r"\sqrt{2}").correct
+
+
+SPELLINGS = [
+    (r"\sqrt2", "2^{0.5}"),
+    (r"\frac{\sqrt2}{2}", r"\sqrt{0.5}"),
+    (r"-\ln 2", r"\ln(0.5)"),
+    (r"x^{\frac32}", "x^{1.5}"),
+    ("e^{-t/2}", "e^{-0.5t}"),
+    (r"y=\frac12x+2", "y=.5x+2"),
+    (r"100\cdot1.05^t", "100(1.05)^t"),
+    (r"\binom{10}{3}", r"{10\choose3}"),
+    (r"\binom{n}{k}+1", r"{n \choose k}+1"),
+    (r"\frac12", r"\text{one half}"),
+    (r"\frac12", r"\text{one-half}"),
+    ("2/3", "two thirds"),
+    ("0.75", r"\text{three quarters}"),
+    (r"-\frac12", r"\text{negative one half}"),
+    ("12", "5+7=12"),
+    ("12", r"3\cdot4=12"),
+    ("12", "0.5+11.5=12"),
+    ("6", "10-2^2=6"),
+    (r"12\text{ cm}", "5+7=12 cm"),
+    (r"\frac{\sqrt3}{2}", r"\frac{\sqrt3}{2}\approx0.866"),
+    (r"\pi", r"\pi\approx3.14"),
+    ("1/3", r"\frac13\approx0.33"),
+    ("0.866", r"\frac{\sqrt3}{2}\approx0.866"),
+    ("0.5", r"\sin\theta\approx0.5"),
+    ("2516_8", r"2516_{\text{eight}}"),
+    ("2516_8", r"2516_\text{eight}"),
+    ("AB3_{12}", "AB3_{12}"),
+    ("AB3_{12}", r"(AB3)_{\text{twelve}}"),
+    ("A_{12}", "A_{12}"),
+]
+OTHERS = [
+    (r"\sqrt2", "2^{0.51}"),
+    (r"\sqrt2", "2^{.05}"),
+    ("e^{-t/2}", "e^{-0.05t}"),
+    (r"\binom{10}{3}", r"{10\choose4}"),
+    ("120", r"{10\choose3}"),  # not written in full
+    (r"\frac12", r"\text{two fourths}"),
+    (r"\frac12", r"\text{one third}"),
+    (r"\frac12", r"\text{not one half}"),
+    ("5/2", r"\text{two and one half}"),
+    ("12", "5+7=13"),
+    ("13", "5+7=13"),
+    ("13", "12=13"),
+    ("12", "5+7"),
+    ("12", "5+7=12=13"),
+    (r"12\text{ m}", "5+7=12 cm"),
+    (r"12\text{ m}", "a+b=12 cm"),
+    (r"\frac{\sqrt3}{2}", r"\frac{\sqrt2}{2}\approx0.866"),
+    ("1/3", r"\frac14\approx0.33"),
+    ("2516_8", r"2516_{\text{nine}}"),
+    ("2516_8", "2516"),
+    ("AB3_{12}", "BA3_{12}"),
+    ("AB3_{12}", "AB3_{13}"),
+]
+
+
+@pytest.mark.parametrize(("gold", "box"), SPELLINGS)
+def test_a_constant_may_be_spelled_otherwise(gold, box):
+    assert grade_answer(boxed(box), gold).correct
+    assert grade_answer(boxed(gold), gold + " ").correct
+
+
+@pytest.mark.parametrize(("gold", "box"), OTHERS)
+def test_other_constants_and_computations_are_wrong(gold, box):
+    assert not grade_answer(boxed(box), gold).correct

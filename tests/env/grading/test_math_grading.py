@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import json
 import math
@@ -22,21 +23,7 @@ from hypothesis import strategies as st
 from boxes import boxed
 from mappa_env.data.arithmetic import load
 from mappa_env.errors import OptionError
-from mappa_env.grading import (
-    answers,
-    brackets,
-    expression_units,
-    latex,
-    make_grader,
-    matching,
-    naming,
-    numbers,
-    phrases,
-    tree,
-    unit_names,
-    units,
-    wording,
-)
+from mappa_env.grading import answers, latex, make_grader, naming, tree
 from mappa_env.grading.expression import safe_value
 from mappa_env.grading.math import MAX_BOX, MAX_GOLD, alternatives, grade_answer, read_gold, unreadable
 from mappa_env.grading.math_pool import FAST_S, SLOW_S, MathPool
@@ -566,12 +553,14 @@ def test_a_million_open_boxes_cost_nothing():
     assert time.process_time() - start < 2
 
 
+MODULES = (
+    *("answers", "assignments", "based", "brackets", "equations", "expression_units", "labels", "latex"),
+    *("matching", "naming", "number_words", "numbers", "phrases", "prose", "sets", "unit_names", "units"),
+    *("wording", "words"),
+)
 PATTERNS = [
     (module, name)
-    for module in (
-        *(answers, brackets, expression_units, latex, matching, naming, numbers, phrases, unit_names, units),
-        wording,
-    )
+    for module in (importlib.import_module(f"mappa_env.grading.{each}") for each in MODULES)
     for name, pattern in vars(module).items()
     if isinstance(pattern, re.Pattern)
 ]

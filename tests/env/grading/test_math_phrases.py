@@ -75,3 +75,66 @@ def test_the_parts_are_not_divided_multiplied_or_swapped(gold: str, box: str) ->
 )
 def test_the_parts_may_be_spelled_otherwise(gold: str, box: str) -> None:
     assert grade_answer(boxed(box), gold).correct
+
+
+TEXTS = [
+    *[
+        (r"1\text{ hour }20\text{ minutes}", each)
+        for each in (
+            *(r"\text{1 hour and 20 minutes}", r"\text{1 hour 20 minutes}", r"\text{1 hr 20 min}"),
+            *(r"1\text{ h }20\text{ min}", "1 hour and 20 minutes", "1 hour 20 minutes", "1 h 20 min"),
+        )
+    ],
+    (r"\text{1 hour and 20 minutes}", r"1\text{ hour and }20\text{ minutes}"),
+    (r"\text{2 dozen and 3}", r"\text{2 dozen and 3}"),
+    ("7, -2", r"\text{7 and -2}"),
+    ("7, -2", r"\text{-2, 7}"),
+    ("7, 8, 9", r"\text{7, 8, and 9}"),
+    ("1, 2, 3", r"1\text{, }2\text{, }3"),
+    ("1000", r"1\text{,}000"),
+    (r"\text{June 20}", "June 20"),
+    (r"\text{June 20}", r"\text{June }20"),
+    ("June 20, 2024", r"\text{june 20, 2024}"),
+    (r"\text{Room 5A}", r"\text{room 5a}"),
+    (r"\text{25 to 30}", "25:30"),
+    ("3:15", r"\text{3:15 p.m.}"),
+]
+OTHER_TEXTS = [
+    (r"1\text{ hour }20\text{ minutes}", r"\text{20 hours and 1 minute}"),
+    (r"1\text{ hour }20\text{ minutes}", r"\text{1 hour and 20 seconds}"),
+    (r"1\text{ hour }20\text{ minutes}", r"\text{not 1 hour and 20 minutes}"),
+    *[
+        ("7, -2", rf"\text{{{each}}}")
+        for each in (
+            *(
+                "7 and not -2",
+                "7 and -2 are wrong",
+                "between 7 and -2",
+                "7 and 2",
+                "7 to -2",
+                "neither 7 nor -2",
+            ),
+            *("7, -2 and 0", "7 minus -2", "sqrt 7 and -2"),
+        )
+    ],
+    ("1, 2, 3", r"1\text{, }2\text{, }4"),
+    (r"\text{June 20}", "June 21"),
+    (r"\text{June 20}", "July 20"),
+    (r"\text{June 20}", "20"),
+    ("20", r"\text{June 20}"),
+    (r"\text{Room 5A}", r"\text{Room 5B}"),
+    ("5", r"\text{top 5}"),
+    ("5", r"\text{at least 5}"),
+    (r"\sin 20", "sin 21"),
+]
+
+
+@pytest.mark.parametrize(("gold", "box"), TEXTS)
+def test_a_text_of_numbers_and_words_is_the_same_as_its_parts(gold: str, box: str) -> None:
+    assert grade_answer(boxed(box), gold).correct
+    assert grade_answer(boxed(gold), gold + " ").correct
+
+
+@pytest.mark.parametrize(("gold", "box"), OTHER_TEXTS)
+def test_a_text_of_other_numbers_or_words_is_wrong(gold: str, box: str) -> None:
+    assert not grade_answer(boxed(box), gold).correct

@@ -369,6 +369,62 @@ NOUNS = [
 ]
 
 
+SIGNS = [
+    ("6 cents", "6¢"),
+    ("6", "6¢"),
+    (r"6\text{ cents}", r"\text{6¢}"),
+    ("7 feet", "7'"),
+    (r"2.5\text{ ft}", "2.5'"),
+    (r"12\text{ inches}", "12''"),
+    (r"12\text{ inches}", '12"'),
+    ("5 feet 4 inches", "5'4''"),
+    (r"5\text{ ft }4\text{ in}", "5' 4\""),
+    (r"5\text{ ft }4\frac12\text{ in}", r"5'4\frac{1}{2}''"),
+    ("6, 7", "6', 7'"),
+    (r"15\%", r"15\text{\%}"),
+    ("0.15", r"15\mathrm{\%}"),
+    ("12 days", r"12\text{-day}"),
+    ("12", r"\text{12-day}"),
+    (r"3\text{ m}", r"3\text{-meter}"),
+    (r"25\text{ K}", r"25\text{K}"),
+    (r"25\text{ kelvin}", r"25\text{K}"),
+    ("25", r"25\text{ K}"),
+    ("12", r"\large 12"),
+    ("12", r"{\footnotesize 12}"),
+    (r"\sqrt2", r"\Huge\sqrt2"),
+]
+OTHER_SIGNS = [
+    (r"\$6", "6¢"),
+    ("7¢", "6¢"),
+    ("7 inches", "7'"),
+    ("7 feet", "7''"),
+    ("4 feet 5 inches", "5'4''"),
+    ("54", "5'4''"),
+    ("x_1", "x_1'"),
+    ("f(2)", "f'(2)"),
+    (r"16\%", r"15\text{\%}"),
+    (r"12\text{ hours}", r"12\text{-day}"),
+    *[("12", rf"12\text{{{each}}}") for each in ("-fold", "-x", "-1", "-ish", "-m")],
+    ("12", "12-day"),
+    ("25", r"25\text{K}"),
+    ("25000", r"25\text{K}"),
+    (r"\$25", r"\$25\text{K}"),
+    ("25", r"25\text{K people}"),
+    (r"26\text{K}", r"25\text{K}"),
+    ("12", r"\larger 12"),
+]
+
+
+@pytest.mark.parametrize(("gold", "box"), SIGNS)
+def test_signs_hyphens_and_sizes_say_what_words_say(gold, box):
+    assert grade_answer(boxed(box), gold).correct
+
+
+@pytest.mark.parametrize(("gold", "box"), OTHER_SIGNS)
+def test_signs_that_say_something_else_are_wrong(gold, box):
+    assert not grade_answer(boxed(box), gold).correct
+
+
 @pytest.mark.parametrize("words", NO_NOUNS)
 def test_words_that_multiply_deny_or_operate_are_no_unit(words):
     assert not grade_answer(boxed(rf"12\text{{ {words}}}"), "12").correct

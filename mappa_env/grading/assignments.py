@@ -1,0 +1,44 @@
+"""Names of values that stand together: in which order they are meant, and which are of one unknown."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+from mappa_env.grading.brackets import spans, split
+from mappa_env.grading.naming import is_name
+
+_INDEXED = re.compile(r"(\\?[A-Za-z]+) ?_ ?(?:\{ ?([0-9]{1,4}) ?\}|([0-9]))")
+
+
+def names_of_tuple(text: str) -> tuple[str, ...]:
+    """The names of ``(x, y)``, two or more and each once; empty if the text is anything else."""
+    if not (text.startswith("(") and spans(text)):
+        return ()
+    names = tuple(name.strip() for name in split(text[1:-1], ","))
+    return names if 1 < len(set(names)) == len(names) and all(map(is_name, names)) else ()
+
+
+def order_of(names: Sequence[str]) -> list[int]:
+    """The places of names in the order in which values without names are meant.
+
+    Letters that follow one another in the alphabet, such as x, y and z, and numbered names have an order of
+    their own. Others, such as ``(m, b)`` and ``(n, k)``, are meant as they are written.
+    """
+    places = sorted(range(len(names)), key=lambda n: _key(names[n]))
+    keys = [_key(names[n]) for n in places]
+    follow = all(a[0] == b[0] and b[1] == a[1] + 1 for a, b in itertools.pairwise(keys))
+    return places if follow else list(range(len(names)))
+
+
+def are_numbered(names: Sequence[str]) -> bool:
+    """Whether the names are one letter with numbers, as are those of an unknown's values: ``x_1, x_2``."""
+    return all(map(_INDEXED.fullmatch, names)) and len({_key(name)[0] for name in names}) == 1
+
+
+def _key(name: str) -> tuple[str, int]:
+    """What the name has in common with its neighbours, and its place among them."""
+    if found := _INDEXED.fullmatch(name):
+        return found[1], int(found[2] or found[3])
+    return ("", ord(name)) if len(name) == 1 else (name, 0)

@@ -1,0 +1,41 @@
+"""Answers in words: texts, and the letters of choices."""
+
+from __future__ import annotations
+
+import re
+
+from mappa_env.grading.brackets import split
+from mappa_env.grading.latex import CLOSE, GROUP, OPEN
+from mappa_env.grading.tree import Words
+
+_LETTER = re.compile(r"(?:(?:choice|option|answer) )?\(?([A-Z])\)?\.?", re.IGNORECASE)
+_PROSE = re.compile(rf"[A-Za-z{OPEN}{CLOSE} ,.;:!?'\"-]+")
+_PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[ ,.'-]+[A-Za-z]+)*[.!]?")
+_LONG_WORD = re.compile(r"[A-Za-z]{3}")
+
+
+def read_words(text: str) -> Words | None:
+    """The words of a text command, or plain ones; None if they are a list or no words."""
+    if is_marked(text):
+        inner = text[1:-1].strip()
+        if not inner or any(mark in inner for mark in "\\=<>^_+*/" + GROUP) or split(inner, ",")[1:]:
+            return None
+        return _letter(inner) or Words(" ".join(inner.strip(".,;:! ").split()))
+    if letter := _letter(text):
+        return letter
+    marked = OPEN in text and _PROSE.fullmatch(text)
+    if marked or (_LONG_WORD.search(text) and _PLAIN_WORDS.fullmatch(text)):
+        if split(text, "or")[1:] or ("," in text and marked):
+            return None
+        return Words(" ".join(text.replace(OPEN, " ").replace(CLOSE, " ").strip(".,;:! ").split()))
+    return None
+
+
+def is_marked(text: str) -> bool:
+    """Whether the whole text is one text command."""
+    return text.startswith(OPEN) and text.endswith(CLOSE) and text.count(OPEN) == 1
+
+
+def _letter(text: str) -> Words | None:
+    found = _LETTER.fullmatch(text)
+    return Words(found[1]) if found and (len(text) == 1 or found[1].isupper()) else None

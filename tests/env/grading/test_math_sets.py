@@ -1,0 +1,57 @@
+"""Sets that have a name or a condition, and statements of which one holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from boxes import boxed
+from mappa_env.grading.math import grade_answer
+
+SAME = [
+    *[(r"(-\infty,\infty)", each) for each in (r"\mathbb R", r"\mathbb{R}", r"x\in\mathbb{R}", "ℝ", r"\R")],
+    (r"(-\infty,\infty)", r"\text{all real numbers}"),
+    *[
+        (r"\emptyset", each)
+        for each in (r"\text{empty set}", r"\text{the empty set}", r"\{\}", r"\varnothing")
+    ],
+    *[
+        (r"(-\infty,5]", each)
+        for each in (r"\{x\mid x\le5\}", r"\{x : x\le 5\}", r"\left\{x\,|\,x\leq5\right\}")
+    ],
+    (r"(1,\infty)", r"\{t\mid t>1\}"),
+    (r"(1,5]", r"\{x\in\mathbb{R}: 1<x\le 5\}"),
+    (r"(-\infty,1)\cup(5,\infty)", r"\{x\mid x<1\text{ or }x>5\}"),
+    (r"[\sqrt2,\infty)", r"\{x\mid x\ge\sqrt2\}"),
+    ("-2, 1", r"x=-2\lor x=1"),
+    ("-2, 1", r"x=1\vee x=-2"),
+    (r"x<1\text{ or }x>5", r"x<1\lor x>5"),
+    (r"p\lor q", r"p\vee q"),
+    (r"\mathbb{Z}", r"\mathbb Z"),
+]
+OTHER = [
+    (r"(-\infty,\infty)", "R"),
+    (r"(-\infty,\infty)", r"\mathbb{Q}"),
+    (r"(-\infty,\infty)", r"\text{all real numbers except }1"),
+    (r"(0,\infty)", r"\mathbb R"),
+    *[(r"\emptyset", each) for each in (r"\{0\}", r"\text{not the empty set}", r"\text{nonempty set}", "0")],
+    (r"(-\infty,5]", r"\{x\mid x<5\}"),
+    (r"(-\infty,5]", r"\{x\mid x\ge5\}"),
+    (r"(-\infty,5]", r"\{y\mid x\le5\}"),
+    (r"(-\infty,5]", r"\{x\in\mathbb{Z}\mid x\le5\}"),
+    ("5", r"\{x\mid x=5\}"),
+    ("-2, 1", r"x=-2\lor x=2"),
+    ("-2, 1", r"x=-2\land x=1"),
+    (r"p\lor q", r"p\land q"),
+    ("p, q", r"p\lor q"),
+]
+
+
+@pytest.mark.parametrize(("gold", "box"), SAME)
+def test_one_set_may_be_said_in_several_ways(gold: str, box: str) -> None:
+    assert grade_answer(boxed(box), gold).correct
+    assert grade_answer(boxed(gold), box).correct
+
+
+@pytest.mark.parametrize(("gold", "box"), OTHER)
+def test_other_sets_and_statements_are_wrong(gold: str, box: str) -> None:
+    assert not grade_answer(boxed(box), gold).correct
