@@ -135,15 +135,37 @@ def engine_fits(config: Sections) -> None:
             f"engine.sleep=true gives up the memory that rollout.staleness={config.rollout.staleness} "
             "generates with while the learner learns. Use one of the two."
         )
-    wanted = engine.replicas * engine.tensor_parallel
-    if engine.devices and len(engine.devices) != wanted:
+    for key, each in _engines(config).items():
+        wanted, devices = each.replicas * each.tensor_parallel, each.devices
+        if devices and len(devices) != wanted:
+            raise ValueError(
+                f"{key}.devices={devices} must list exactly {wanted} GPUs: replicas={each.replicas} times "
+                f"tensor_parallel={each.tensor_parallel}; found {len(devices)}."
+            )
+        if len(set(devices)) < len(devices):
+            raise ValueError(f"{key}.devices={devices} lists a GPU twice: list each once.")
+
+
+def own_engines_fit(config: Sections) -> None:
+    """Policies have engines of their own only where each has a server."""
+    own = config.placement.engines
+    if not own:
+        return
+    name = next(iter(own))
+    if config.engine.name == "hf":
+        raise ValueError(f"placement.engines.{name} does nothing with engine.name=hf. Use engine.name=vllm.")
+    if config.policies.map == "lora":
         raise ValueError(
-            f"engine.devices={engine.devices} must list exactly {wanted} GPUs: engine.replicas="
-            f"{engine.replicas} times engine.tensor_parallel={engine.tensor_parallel}; found "
-            f"{len(engine.devices)}."
+            f"placement.engines.{name}: with policies.map=lora one engine serves all policies' adapters. Use "
+            "engine.replicas and engine.tensor_parallel."
         )
-    if len(set(engine.devices)) < len(engine.devices):
-        raise ValueError(f"engine.devices={engine.devices} lists a GPU twice: list each once.")
+
+
+def _engines(config: Sections) -> dict[str, Engine]:
+    """Key -> the engines that it describes."""
+    own = {f"placement.engines.{name}": name for name in config.placement.engines}
+    found = {key: config.placement.engine_of(name, config.engine) for key, name in own.items()}
+    return {"engine": config.engine, **found}
 
 
 def cluster_has_a_use(config: Sections) -> None:
@@ -158,12 +180,12 @@ def engine_fits_cluster(config: Sections) -> None:
     engine = config.engine
     if config.cluster.name == "local" or engine.name == "hf":
         return
-    if engine.devices:
-        raise ValueError(
-            f"engine.devices={engine.devices} names GPUs, but with cluster=ray Ray chooses "
-            "engine.tensor_parallel GPUs for each engine. Use engine.devices=[], and cluster.engine_node to "
-            "choose the nodes."
-        )
+    for key, each in _engines(config).items():
+        if each.devices:
+            raise ValueError(
+                f"{key}.devices={each.devices} names GPUs, but with cluster=ray Ray chooses tensor_parallel "
+                f"GPUs for each engine. Use {key}.devices=[], and cluster.engine_node to choose the nodes."
+            )
     if engine.sleep:
         raise ValueError(
             "engine.sleep=true frees the learner's GPU while it trains, but with cluster=ray engines "
@@ -218,6 +240,7 @@ CHECKS = (
     returns_count_outcomes_once,
     bias_has_scores,
     engine_fits,
+    own_engines_fit,
     cluster_has_a_use,
     engine_fits_cluster,
     imitation_can_end,

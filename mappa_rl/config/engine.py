@@ -38,6 +38,11 @@ class Engine(Section):
     sleep: bool = False
     """Free the engine's GPU memory while the learner trains; needs a GPU."""
 
+    def devices_of(self, replica: int) -> list[int]:
+        """The GPUs of one replica, counted from 0; empty: the learner's GPU, or one that Ray chooses."""
+        width = self.tensor_parallel
+        return self.devices[replica * width : (replica + 1) * width]
+
     @model_validator(mode="before")
     @classmethod
     def _chosen(cls, data: Any) -> Any:

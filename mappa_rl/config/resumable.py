@@ -31,6 +31,7 @@ RESUMABLE = (
     "optim.attention",
     "policies.lr",
     "placement.crews",
+    "placement.engines",
     "engine.tensor_parallel",
     "engine.replicas",
     "engine.devices",

@@ -10,6 +10,7 @@ from pydantic import model_validator
 
 from mappa_env.errors import nearest
 from mappa_rl.config.checks import CHECKS, repeats_outcome
+from mappa_rl.config.engine import Engine
 from mappa_rl.config.overrides import apply_overrides, read_yaml, validate, write_yaml
 from mappa_rl.config.sections import Sections
 from mappa_rl.errors import ConfigError
@@ -39,6 +40,10 @@ class Config(Sections):
         asked = self.rollout.schedule
         wanted = bool(self.rollout.need_async) or self.engine.name == "vllm"
         return asked == "async" or (asked == "auto" and wanted)
+
+    def engine_of(self, policy: str) -> Engine:
+        """The ``engine`` section with what ``placement.engines`` says of ``policy``."""
+        return self.placement.engine_of(policy, self.engine)
 
     def dump(self) -> str:
         """The whole config as YAML text that ``load_config`` reads back to an equal config."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from pathlib import Path
@@ -46,28 +46,33 @@ def check_engine(config: Config) -> None:
         )
     if config.cluster.name == "ray":  # other machines run it, and have a GPU for each of its workers
         return
-    if on_cpu():
-        unusable = [key for key in ("sleep", "devices") if getattr(engine, key)]
-        if unusable:
-            raise EngineError(f"engine.{unusable[0]} needs GPUs, but vLLM runs on the CPU here; remove it.")
-    elif engine.tensor_parallel > 1 and not engine.devices:
-        raise EngineError(
-            f"engine.tensor_parallel={engine.tensor_parallel} needs GPUs other than the learner's: list them "
-            "in engine.devices."
-        )
-    elif engine.replicas > 1 and not engine.devices:
-        raise EngineError(
-            f"engine.replicas={engine.replicas} needs a GPU for each replica, other than the learner's: list "
-            "them in engine.devices."
-        )
+    own = {f"placement.engines.{name}": config.engine_of(name) for name in config.placement.engines}
+    for key, each in {"engine": engine, **own}.items():
+        if on_cpu():
+            unusable = [option for option in ("sleep", "devices") if getattr(each, option)]
+            if unusable:
+                raise EngineError(
+                    f"{key}.{unusable[0]} needs GPUs, but vLLM runs on the CPU here; remove it."
+                )
+        elif each.tensor_parallel > 1 and not each.devices:
+            raise EngineError(
+                f"{key}.tensor_parallel={each.tensor_parallel} needs GPUs other than the learner's: list "
+                f"them in {key}.devices."
+            )
+        elif each.replicas > 1 and not each.devices:
+            raise EngineError(
+                f"{key}.replicas={each.replicas} needs a GPU for each replica, other than the learner's: "
+                f"list them in {key}.devices."
+            )
 
 
 def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> dict[str, Engine]:
     """Adapters share one server on each base; other policies get one server each.
 
-    Servers on this machine divide the memory; on a cluster, each is alone on what Ray gives it. Each server
-    has ``engine.replicas`` of its kind. They start side by side; their processes write to ``logs`` in the
-    run's folder. If one fails, the others are closed. An interrupt ends what has begun.
+    Servers on the same GPU divide its memory; on a cluster, each is alone on what Ray gives it. Each server
+    has as many replicas as ``placement.engines`` or ``engine`` says. They start side by side; their processes
+    write to ``logs`` in the run's folder. If one fails, the others are closed. An interrupt ends what has
+    begun.
     """
     check_engine(config)
     remote = config.cluster.name == "ray"
@@ -81,18 +86,24 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
     places = {owner[name]: folder for name, folder in folders.items()}
 
     members = {server: [name for name, each in owner.items() if each == server] for server in places}
-    replicas = range(config.engine.replicas)
+    engines = {server: config.engine_of(server) for server in places}
+    started = [
+        (s, r)
+        for r in range(max(e.replicas for e in engines.values()))
+        for s in places
+        if r < engines[s].replicas
+    ]
+    devices = {(server, replica): engines[server].devices_of(replica) for server, replica in started}
     options = {
         (server, replica): VLLMOptions(
-            folder,
-            config,
-            1 if remote else len(places),
+            places[server],
+            config.model_copy(update={"engine": engines[server]}),
+            1 if remote else _sharing(devices[server, replica], devices.values()),
             len(members[server]) if lora else 0,
             _log(config, f"{server}-{replica}" if replica else server),
             replica,
         )
-        for replica in replicas
-        for server, folder in places.items()
+        for server, replica in started
     }
 
     starting: list[Future[Mapping[str, Engine]]] = []
@@ -115,6 +126,13 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
         for name, engine in future.result().items():
             found.setdefault(name, []).append(engine)
     return {name: _joined(same) for name, same in found.items()}
+
+
+def _sharing(own: Sequence[int], all_devices: Collection[Sequence[int]]) -> int:
+    """How many engines use the same GPU, where most do; none named: the learner's, or a CPU's memory."""
+    if not own:
+        return sum(not each for each in all_devices)
+    return max(sum(device in each for each in all_devices) for device in own)
 
 
 def _start(options: VLLMOptions, names: Sequence[str]) -> Mapping[str, Engine]:

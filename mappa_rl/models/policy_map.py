@@ -65,17 +65,21 @@ class PolicyMap:
     def check_models(self, models: Iterable[str]) -> None:
         """Raise ``PolicyError`` unless ``models``, named in ``policies.models``, are some of the policies."""
         named = list(models)
-        for name in named:
-            if name not in self.names:
-                raise PolicyError(
-                    f"policies.models: {name!r} is not a policy; policies: {', '.join(self.names)}."
-                    f"{nearest(name, self.names)}"
-                )
+        self.check_known(named, "policies.models")
         if set(named) == set(self.names):
             raise PolicyError(
                 "policies.models names a model for every policy, so that none starts as model.kind: leave "
                 "one model's policies out, and set model.kind to that model with warmstart.steps=0."
             )
+
+    def check_known(self, names: Iterable[str], key: str) -> None:
+        """Raise ``PolicyError`` if a name under ``key`` is not a policy."""
+        for name in names:
+            if name not in self.names:
+                raise PolicyError(
+                    f"{key}: {name!r} is not a policy; policies: {', '.join(self.names)}."
+                    f"{nearest(name, self.names)}"
+                )
 
     def check_trainable(self, names: Iterable[str], key: str) -> None:
         """Raise ``PolicyError`` if a name under ``key`` is not a trained policy."""

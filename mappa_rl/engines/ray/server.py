@@ -253,7 +253,7 @@ def _settings(options: VLLMOptions) -> dict[str, Any]:
     return {
         "folder": options.folder.resolve(),
         "config": options.config,
-        "engines": options.engines,
+        "sharing": options.sharing,
         "adapters": options.adapters,
         "log": EngineLog(None if log is None else log.resolve()),
         "replica": options.replica,

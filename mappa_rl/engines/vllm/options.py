@@ -52,9 +52,9 @@ class VLLMOptions:
 
     Attributes:
         folder: A Hugging Face model folder.
-        config: The run; vLLM reads ``engine``, ``rollout.max_context``, ``optim.dtype``, ``lora.rank`` and
-            ``run.torch_threads``.
-        engines: Engines that divide ``engine.memory_fraction`` of a GPU among themselves.
+        config: The run, with ``engine`` as it holds for its policies; vLLM reads that, ``optim.dtype``,
+            ``rollout.max_context``, ``lora.rank`` and ``run.torch_threads``.
+        sharing: Engines that divide ``engine.memory_fraction`` of a GPU among themselves.
         adapters: LoRA adapters that the engine serves; 0: it serves whole weights.
         log: Where the engine's processes write.
         replica: Which of ``engine.replicas`` it is, from 0: it takes its part of ``engine.devices``.
@@ -63,7 +63,7 @@ class VLLMOptions:
 
     folder: Path
     config: Config
-    engines: int = 1
+    sharing: int = 1
     adapters: int = 0
     log: EngineLog = field(default_factory=EngineLog)
     replica: int = 0
@@ -77,8 +77,7 @@ class VLLMOptions:
     @property
     def devices(self) -> list[int]:
         """Indices of the GPUs of this replica; empty: the learner's GPU."""
-        width = self.engine.tensor_parallel
-        return self.engine.devices[self.replica * width : (self.replica + 1) * width]
+        return self.engine.devices_of(self.replica)
 
     @property
     def max_len(self) -> int:
@@ -237,7 +236,7 @@ class VLLMOptions:
                 arguments["distributed_executor_backend"] = "uni"
         else:
             arguments |= {
-                "gpu_memory_utilization": engine.memory_fraction / self.engines,
+                "gpu_memory_utilization": engine.memory_fraction / self.sharing,
                 "enable_sleep_mode": engine.sleep,
                 "enforce_eager": engine.eager,
             }

@@ -15,13 +15,13 @@ from mappa_rl.training.preflight.environment import (
     find_card_or_none,
     shaping_problems,
 )
+from mappa_rl.training.preflight.gpus import placement_problems
 from mappa_rl.training.preflight.loss import loss_problems
 from mappa_rl.training.preflight.model import (
     engine_problems,
     gpu_problems,
     known_shape,
     model_problems,
-    placement_problems,
 )
 from mappa_rl.training.preflight.packages import cluster_problems, missing_packages, tracking_problems
 from mappa_rl.training.preflight.problem import Problem

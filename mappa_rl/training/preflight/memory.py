@@ -132,7 +132,7 @@ def estimate(
         start=weights + reference + masters + moved,
         merging=w * shape.parameters if adapters and learning else 0,
         host=(optimizer if optim.offload else 0)
-        + (config.engine.replicas * count * sent if device == "cuda" else 0),
+        + (sent * sum(config.engine_of(name).replicas for name in policies.names) if device == "cuda" else 0),
         apart=bool(engine_bytes) and not config.engine.sleep,
     )
 
@@ -213,24 +213,28 @@ def generation(config: Config, shape: Shape, w: int) -> int:
     return together * rollout.max_context * shape.layers * 2 * shape.keys * w
 
 
-def engine_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:
+def engine_bytes(config: Config, shape: Shape, policies: PolicyMap) -> tuple[int, ...]:
     """Bytes of vLLM's processes on a CPU: libraries, weights, key-value cache, and adapters or shared memory.
 
-    Each replica has all of them. Adapters share one engine, which keeps four of each (see ``VLLMOptions``).
-    One in fp32 without adapters computes with the weights in shared memory. Others pack theirs for oneDNN:
-    the heap keeps the place of the plain ones.
+    One number for each replica, of all policies that have so many. Adapters share one engine, which keeps
+    four of each (see ``VLLMOptions``). One in fp32 without adapters computes with the weights in shared
+    memory. Others pack theirs for oneDNN: the heap keeps the place of the plain ones.
     """
     engine = config.engine
     if engine.name != "vllm":
-        return 0
+        return ()
     w = 2 if "bf16" in (engine.dtype, config.optim.dtype if engine.dtype == "learner" else "") else 4
     weights = w * shape.parameters
     cache, packed = engine.kv_cache_mb * 2**20, 2 * weights
     if policies.lora:
         served = 4 * len(policies.names) * w * adapter_parameters(shape, config.lora)
-        return engine.replicas * (ENGINE + packed + cache + served)
-    own = 0 if w == 4 and engine.tensor_parallel == 1 else packed
-    return engine.replicas * len(policies.names) * (ENGINE + own + cache + weights)
+        return (ENGINE + packed + cache + served,) * engine.replicas
+    found = [0] * max(config.engine_of(name).replicas for name in policies.names)
+    for own in map(config.engine_of, policies.names):
+        in_place = w == 4 and own.tensor_parallel == 1
+        for replica in range(own.replicas):
+            found[replica] += ENGINE + (0 if in_place else packed) + cache + weights
+    return tuple(found)
 
 
 def checkpoint_bytes(config: Config, shape: Shape, policies: PolicyMap) -> int:

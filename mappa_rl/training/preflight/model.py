@@ -9,9 +9,7 @@ from typing import Any
 from mappa_env.cards import Card
 from mappa_env.scripted import load_script
 from mappa_rl.config import Config
-from mappa_rl.crews.roster import crews_of
 from mappa_rl.errors import ConfigError, EngineError, TokenizerError
-from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.pretrained import model_folder
 from mappa_rl.models.shape import Shape, shape_of
 from mappa_rl.training.preflight.problem import Problem, problems_of
@@ -111,45 +109,6 @@ def _context_problems(config: Config, kind: str) -> list[Problem]:
             f"engine.name={config.engine.name} on this machine: lower it.",
         )
     ]
-
-
-def placement_problems(config: Config, policies: PolicyMap) -> list[Problem]:
-    """Learner and engine on GPUs that they cannot share, or that are not there."""
-    import torch
-
-    each, engine = config.run.processes, config.engine
-    crews = 1 + max(crews_of(config.placement.crews, policies).values(), default=0)
-    on_cluster = config.cluster.name == "ray"  # whose GPUs Ray hands out
-    if on_cluster or not torch.cuda.is_available():  # the engine's own check refuses `devices` then
-        return []
-    count, taken = torch.cuda.device_count(), crews * each
-    asked = f"run.processes={each}" if crews == 1 else f"run.processes={each} in each of {crews} crews"
-    found = []
-    if taken > count:
-        fewer = (
-            f"run.processes={count} or fewer"
-            if crews == 1
-            else "fewer processes, or placement.crews=together"
-        )
-        found.append(f"{asked} needs a GPU for each process, but this machine has {count}: use {fewer}.")
-    if missing := [device for device in engine.devices if device >= count]:
-        found.append(
-            f"engine.devices={engine.devices} names GPU {missing[0]}, but there are only 0 to {count - 1}."
-        )
-    if both := [device for device in engine.devices if device < taken]:
-        found.append(
-            f"engine.devices={engine.devices} and the learner both use GPU {both[0]}: {asked} takes the GPUs "
-            f"0 to {taken - 1}. List GPUs from {taken} on, or none with engine.sleep=true, which makes one "
-            "process and its engine take turns on a GPU."
-        )
-    if engine.name == "vllm" and not engine.devices and each > 1 and config.policies.map != "lora":
-        found.append(
-            f"engine.devices is empty, so the engine shares the learner's first GPU, but {asked}: vLLM takes "
-            "whole weights from its own GPU (CUDA IPC) only of a learner of one process. List GPUs from "
-            f"{taken} on in engine.devices, or use run.processes=1 or policies.map=lora, whose adapters are "
-            "sent as files."
-        )
-    return [Problem("engine", message) for message in found]
 
 
 def gpu_problems(config: Config) -> list[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mappa_rl.config import Config
@@ -77,21 +77,30 @@ def _numbered(need: Footprint, first: int, last: int) -> str:
 
 def _engines(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[Place]:
     """The servers of vLLM that have a place of their own."""
-    engine = config.engine
-    if engine.name != "vllm" or need.shared:
+    if config.engine.name != "vllm" or need.shared:
         return
-    plays, width = ", ".join(policies.names), engine.tensor_parallel
+    most = max(config.engine_of(name).replicas for name in policies.names)
     node = "this" if config.cluster.name == "local" else _node(config.cluster.engine_node)
-    for replica in range(engine.replicas):
-        name = f"replica {replica}" if engine.replicas > 1 else "engines"
+    for replica in range(most):
+        name = f"replica {replica}" if most > 1 else "engines"
+        sampled = [policy for policy in policies.names if replica < config.engine_of(policy).replicas]
         if need.on_gpu:
-            own = engine.devices[replica * width : (replica + 1) * width]
-            devices = ", ".join(map(str, own)) or f"x {width}"
-            held = int(engine.memory_fraction * gpu_bytes())
-            yield Place(f"GPU {devices} ({name})", node, "", plays, held, held, held)
+            held = int(config.engine.memory_fraction * gpu_bytes())
+            for devices, plays in _by_devices(config, sampled, replica).items():
+                yield Place(f"GPU {devices} ({name})", node, "", ", ".join(plays), held, held, held)
         else:
-            held = need.engines // engine.replicas
-            yield Place(f"vLLM's processes ({name})", node, "", plays, held, held, held)
+            held = need.replicas[replica]
+            yield Place(f"vLLM's processes ({name})", node, "", ", ".join(sampled), held, held, held)
+
+
+def _by_devices(config: Config, sampled: Sequence[str], replica: int) -> dict[str, list[str]]:
+    """GPUs, or how many of a cluster's -> the policies whose engines of this ``replica`` are on them."""
+    found: dict[str, list[str]] = {}
+    for policy in sampled:
+        engine = config.engine_of(policy)
+        devices = ", ".join(map(str, engine.devices_of(replica))) or f"x {engine.tensor_parallel}"
+        found.setdefault(devices, []).append(policy)
+    return found
 
 
 def _actors(config: Config) -> Iterator[Place]:

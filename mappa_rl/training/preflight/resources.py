@@ -31,19 +31,24 @@ class Footprint:
 
     ``memory``: of each of the ``processes`` of crew 0, from when the policies start; ``crews``: of each of as
     many processes of every other crew. ``warm``: bytes of the warm start in the first process, before that.
-    ``engines``: bytes of vLLM's processes on a CPU.
+    ``replicas``: bytes of vLLM's processes on a CPU, for each replica.
     """
 
     memory: Memory
     processes: int
     warm: int
-    engines: int
+    replicas: Sequence[int]
     checkpoint: int
     disk: int
     """Bytes of one checkpoint, and of all that are there at once."""
     on_gpu: bool
     shared: bool
     crews: Sequence[Memory] = ()
+
+    @property
+    def engines(self) -> int:
+        """Bytes of all of vLLM's processes on a CPU."""
+        return sum(self.replicas)
 
     @property
     def peak(self) -> int:
@@ -75,7 +80,7 @@ def footprint(
 
     on_gpu, engine = gpu is not None or shape.parameters >= LARGE, config.engine
     device = "cuda" if on_gpu else "cpu"
-    near = config.cluster.name == "local" and not engine.devices
+    near = config.cluster.name == "local" and not all(config.engine_of(p).devices for p in policies.names)
     shared = plays and on_gpu and engine.name == "vllm" and near
     each = partial(estimate, config, shape, policies, processes=config.run.processes, device=device)
     elsewhere = None if not plays or engine.name == "vllm" else 0
@@ -84,10 +89,10 @@ def footprint(
     crews = [each(engine_bytes=None, crew=crew) for crew in others]
     one, most = checkpoint_bytes(config, shape, policies), config.run.checkpoints_mb * MB
     disk = one * (config.run.keep_checkpoints + 1)
-    engines = engine_bytes(config, shape, policies) if plays and not on_gpu else 0
+    replicas = engine_bytes(config, shape, policies) if plays and not on_gpu else ()
     warm = warm_start_bytes(config, shape, device) if plays else 0
     return Footprint(
-        memory, config.run.processes, warm, engines, one, min(disk, most or disk), on_gpu, shared, crews
+        memory, config.run.processes, warm, replicas, one, min(disk, most or disk), on_gpu, shared, crews
     )
 
 

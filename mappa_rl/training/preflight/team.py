@@ -30,6 +30,7 @@ def team_problems(config: Config, card: Card) -> list[Problem]:
     return [
         *problems_of("policies", lambda: mapped.check_trainable(policies.lr, "policies.lr")),
         *problems_of("placement", lambda: crews_of(config.placement.crews, mapped)),
+        *problems_of("placement", lambda: mapped.check_known(config.placement.engines, "placement.engines")),
         *problems_of("agents", lambda: policy_temperatures(config, mapped)),
     ]
 

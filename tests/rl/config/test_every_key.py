@@ -31,6 +31,7 @@ VALUES: dict[str, Any] = {
     "policies.models": {"solver_0": "models/SmolLM2-135M-Instruct"},
     "policies.lr": {"solver_0": 0.001},
     "placement.crews": {"solver_0": 1},
+    "placement.engines": {"coder_0": {"replicas": 2, "tensor_parallel": 1, "devices": [1, 2]}},
     "lora.rank": 8,
     "lora.alpha": 16,
     "lora.targets": ["q_proj"],
@@ -171,6 +172,7 @@ VALUES: dict[str, Any] = {
 
 NEEDS: dict[str, list[str]] = {
     **{key: ["cluster=ray"] for key in VALUES if key.startswith("cluster.") and key != "cluster.name"},
+    "placement.engines": ["engine.name=vllm"],
     "engine.dtype": ["engine.name=vllm"],
     "engine.tensor_parallel": ["engine.name=vllm"],
     "engine.replicas": ["engine.name=vllm"],

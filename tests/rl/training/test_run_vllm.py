@@ -88,8 +88,12 @@ def test_replicas_share_the_episodes_and_get_the_weights(
     "overrides",
     [
         pytest.param(
-            ["policies.map={solver_0: solver, coder_0: maker, verifier_0: maker}", "optim.zero_stage=3"],
-            id="two engines, weights in parts",
+            [
+                "policies.map={solver_0: solver, coder_0: maker, verifier_0: maker}",
+                "placement.engines={maker: {replicas: 2}}",
+                "optim.zero_stage=3",
+            ],
+            id="one engine and two replicas of another, weights in parts",
             marks=pytest.mark.large,
         ),
         pytest.param(

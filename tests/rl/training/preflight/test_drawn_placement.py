@@ -79,3 +79,18 @@ def test_every_crew_has_its_places() -> None:
     assert together[1].training is not None
     assert apart[1].training < together[1].training, "one policy's optimizer instead of three"
     assert apart[2].training == apart[3].training
+
+
+def test_policies_with_engines_of_their_own_have_their_rows() -> None:
+    own = "placement.engines={coder_0: {replicas: 3}, verifier_0: {tensor_parallel: 2}}"
+    places, need = placed(load_config("demo", ["engine.name=vllm", "engine.replicas=2", own]))
+    engines = [place for place in places if not place.trains]
+    assert [place.generates for place in engines] == [*["solver_0, coder_0, verifier_0"] * 2, "coder_0"]
+    assert sum(place.generation or 0 for place in engines) == need.engines
+    assert (engines[2].generation or 0) < (engines[1].generation or 0) / 2
+    gpus = "placement.engines={coder_0: {tensor_parallel: 2, devices: [2, 3]}}"
+    places, _ = placed(load_config("mathchat", ["engine.tensor_parallel=1", "engine.devices=[1]", gpus]))
+    assert [(place.name, place.generates) for place in places if not place.trains] == [
+        ("GPU 1 (engines)", "solver_0, verifier_0"),
+        ("GPU 2, 3 (engines)", "coder_0"),
+    ]

@@ -13,11 +13,12 @@ import torch
 from mappa_rl.config import load_config
 from mappa_rl.config.environment import env_card
 from mappa_rl.errors import ConfigError
-from mappa_rl.training.preflight.model import placement_problems
+from mappa_rl.training.preflight.gpus import placement_problems
 from mappa_rl.training.preflight.problem import Problem
-from mappa_rl.training.preflight.team import policy_map
+from mappa_rl.training.preflight.team import policy_map, team_problems
 
 VLLM = "engine.name=vllm"
+WIDE = "placement.engines={coder_0: {tensor_parallel: 2, devices: [2, 3]}, solver_0: {devices: [1]}}"
 
 
 def problems(*overrides: str) -> list[Problem]:
@@ -45,6 +46,8 @@ def _eight_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         ["run.processes=8"],
         ["run.processes=2", "placement.crews=apart"],
         [VLLM, "run.processes=2", "placement.crews=apart", "engine.devices=[6]"],
+        [VLLM, WIDE, "engine.devices=[1]"],
+        [VLLM, "policies.map={solver_0: solver_0, coder_0: coder_0, verifier_0: coder_0}", WIDE],
     ],
 )
 def test_placements_that_work(overrides: list[str]) -> None:
@@ -74,6 +77,15 @@ def test_placements_that_work(overrides: list[str]) -> None:
             ["run.processes=2", "placement.crews=apart", "engine.devices=[5]"],
             r"both use GPU 5: run\.processes=2 in each of 3 crews takes the GPUs 0 to 5\. List GPUs from 6",
         ),
+        ([WIDE], r"engine\.devices is empty, .* list GPUs for all engines, or for none"),
+        (
+            ["engine.devices=[2]", "placement.engines={coder_0: {devices: [0]}}"],
+            r"placement\.engines\.coder_0\.devices=\[0\] and the learner both use GPU 0",
+        ),
+        (
+            ["engine.devices=[2]", "placement.engines={coder_0: {devices: [9]}}"],
+            r"placement\.engines\.coder_0\.devices=\[9\] names GPU 9, but there are only 0 to 7",
+        ),
         (["run.processes=2", "engine.sleep=true"], r"or use run\.processes=1 or policies\.map=lora"),
     ],
 )
@@ -88,8 +100,28 @@ def test_placements_that_do_not_work_name_the_remedy(overrides: list[str], said:
     [
         (["policies.map=lora", "optim.zero_stage=3"], r"all adapters.*Use optim\.zero_stage=2"),
         (["engine.devices=[1, 1]", "engine.tensor_parallel=2"], "lists a GPU twice"),
+        (
+            ["engine.devices=[1]", "placement.engines={coder_0: {replicas: 2}}"],
+            r"placement\.engines\.coder_0\.devices=\[1\] must list exactly 2 GPUs: replicas=2 times",
+        ),
+        (
+            ["policies.map=lora", "placement.engines={coder_0: {replicas: 2}}"],
+            r"one engine serves all policies.*engine\.replicas",
+        ),
+        (["engine.name=hf", "placement.engines={coder_0: {replicas: 2}}"], r"Use engine\.name=vllm"),
+        (
+            ["cluster=ray", "placement.engines={coder_0: {devices: [1]}}"],
+            r"placement\.engines\.coder_0\.devices=\[1\] names GPUs, but with cluster=ray Ray chooses",
+        ),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(overrides: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         load_config("demo", [VLLM, *overrides])
+
+
+def test_engines_of_a_policy_that_is_not_there_are_refused() -> None:
+    config = load_config("demo", [VLLM, "placement.engines={codr_0: {replicas: 2}}"])
+    (found,) = [each.message for each in team_problems(config, env_card(config.env.id))]
+    assert "placement.engines: 'codr_0' is not a policy" in found
+    assert "coder_0" in found
