@@ -72,10 +72,12 @@ def _gpus(best: Candidate, machines: Machines) -> Table:
     table = Table(title=f"{place.gpus} of {machines.gpus} GPUs", title_justify="left", box=SIMPLE_HEAD)
     for column in ("GPUs", "part", "settings"):
         table.add_column(column)
+    crews = f" in {place.crews} crews of {place.learners}" if place.crews > 1 else ""
     shared = f", and generates ({place.engine})" if place.shares else ""
+    leads = f" (the first one leads{shared})" if place.training > 1 else shared
     table.add_row(
-        str(place.learners),
-        f"train{' (the first one leads' + shared + ')' if place.learners > 1 else shared}",
+        str(place.training),
+        f"train{crews}{leads}",
         f"ZeRO {place.zero_stage}{', optimizer in main memory' if place.offload else ''}",
     )
     if place.engine_gpus:
@@ -131,7 +133,7 @@ def _others(plan: Plan) -> Table:
         table.add_row(
             label,
             str(place.gpus),
-            str(place.learners),
+            f"{place.crews} x {place.learners}" if place.crews > 1 else str(place.learners),
             f"{place.replicas} x {place.tensor_parallel}" + (f" x {place.servers}" if place.apart else ""),
             str(place.staleness),
             f"{each.step.seconds:,.1f}",

@@ -100,7 +100,7 @@ class Hardware:
         """Seconds of a step's passes, reductions of gradients, and updates, of all trained policies.
 
         Backward passes cost two forward passes (one where only adapters learn), recomputed layers one more.
-        An update waits for its longest sequence, which no two processes share.
+        An update waits for its longest sequence, which no two processes share. Crews learn at the same time.
         """
         config, f, optim = self.config, self.figures, self.config.optim
         rollout, learning = config.rollout, len(self.policies.trainable)
@@ -116,7 +116,8 @@ class Hardware:
         sigma = sqrt(log(1 + f["length_spread"] ** 2))
         longest = mean * exp(sigma * expected_maximum(each) - sigma**2 / 2)
         computing = token_s * updates * max(each * mean / place.learners, min(longest, each * mean))
-        return computing + updates * optim.epochs * self._update_s(place, each * mean / place.learners)
+        exchanging = updates * optim.epochs * self._update_s(place, each * mean / place.learners)
+        return (computing + exchanging) / place.crews
 
     def _update_s(self, place: Placement, tokens: float) -> float:
         """Seconds of an update beside its products: what processes exchange, and the optimizer's copies."""
@@ -145,12 +146,16 @@ class Hardware:
     def sync_s(self, place: Placement) -> float:
         """Seconds until all engines have the weights of all trained policies, one after another.
 
-        Ray's engines take them through main memory, and on another node through the network.
+        Ray's engines take them through main memory, and on another node through the network. So does the
+        first crew, which sends them, with those of the other crews.
         """
         f, size = self.figures, self.engine_width * self._trained * len(self.policies.trainable)
+        way = f["network_bandwidth"] if place.ray and self.machines.nodes > 1 else f["host_bandwidth"]
+        gathered = size * (place.crews - 1) / place.crews * (2 / f["host_bandwidth"] + 1 / way)
         if place.engine == "hf":
-            return 0.0 if not self.config.is_async and not place.staleness else size / f["gpu_bandwidth"]
+            copied = self.config.is_async or place.staleness
+            return gathered + (size / f["gpu_bandwidth"] if copied else 0.0)
         if place.ray:
-            way = f["network_bandwidth"] if self.machines.nodes > 1 else f["host_bandwidth"]
-            return size / f["host_bandwidth"] + place.replicas * size * (1 / way + 1 / f["host_bandwidth"])
-        return place.replicas * size / f["gpu_bandwidth" if place.shares else "link_bandwidth"]
+            sent = place.replicas * size * (1 / way + 1 / f["host_bandwidth"])
+            return gathered + size / f["host_bandwidth"] + sent
+        return gathered + place.replicas * size / f["gpu_bandwidth" if place.shares else "link_bandwidth"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from mappa_rl.config import Config
 from mappa_rl.models.policy_map import PolicyMap
@@ -13,7 +14,8 @@ from mappa_rl.planning.machines import Machines
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Attributes:
-    learners: GPUs that train (``run.processes``).
+    crews: Crews, which train at the same time: one, or one for each trained policy (``placement.crews``).
+    learners: GPUs of each crew (``run.processes``).
     zero_stage, offload: As in ``optim``.
     engine: ``hf`` or ``vllm``, as the recipe says.
     tensor_parallel, replicas: As in ``engine``.
@@ -23,6 +25,7 @@ class Placement:
     staleness: As in ``rollout``.
     """
 
+    crews: int
     learners: int
     zero_stage: int
     offload: bool
@@ -46,14 +49,20 @@ class Placement:
         return 0 if self.shares else groups * self.tensor_parallel
 
     @property
+    def training(self) -> int:
+        """GPUs that train, in all crews."""
+        return self.crews * self.learners
+
+    @property
     def gpus(self) -> int:
         """GPUs in all."""
-        return self.learners + self.engine_gpus
+        return self.training + self.engine_gpus
 
     def overrides(self, recipe: Config, machines: Machines) -> list[str]:
         """The settings in which the placement differs from the recipe."""
         wanted: dict[str, object] = {
             "cluster.name": "ray" if self.ray else "local",
+            "placement.crews": "apart" if self.crews > 1 else "together",
             "run.processes": self.learners,
             "optim.zero_stage": self.zero_stage,
             "optim.offload": self.offload,
@@ -64,7 +73,7 @@ class Placement:
             wanted |= {
                 "engine.tensor_parallel": self.tensor_parallel,
                 "engine.replicas": self.replicas,
-                "engine.devices": list(range(self.learners, self.gpus)) if own else [],
+                "engine.devices": list(range(self.training, self.gpus)) if own else [],
                 "engine.sleep": self.shares and not self.staleness,
             }
             if self.shares:
@@ -90,31 +99,36 @@ def placements(
     """Placements of a recipe that its settings can express, on at most ``machines.gpus`` GPUs.
 
     Several nodes need Ray. ``policies.map`` and the engine stay as they are. ``staleness``: the most that is
-    tried. Whether memory suffices is not asked here.
+    tried. Policies train one after another, or all at once in crews. Whether memory suffices is not asked.
     """
     ray = machines.nodes > 1 or config.cluster.name == "ray"
     servers = 1 if policies.lora else len(policies.names)
     stages = [0] if config.optim.dtype == "fp32" else []
     stages += [1, 2] if policies.lora or config.engine.name == "hf" else [1, 2, 3]
-    for late in sorted({config.rollout.staleness, *range(staleness + 1)}):
-        for learners in handy(machines.gpus):
-            for stage in stages:
-                for offload in (False, True) if stage else (False,):
-                    for width, replicas, shares in _engines(
-                        config, policies, machines, learners, servers, ray
-                    ):
-                        yield Placement(
-                            learners,
-                            stage,
-                            offload,
-                            config.engine.name,
-                            width,
-                            replicas,
-                            servers,
-                            shares,
-                            ray,
-                            late,
-                        )
+    late = sorted({config.rollout.staleness, *range(staleness + 1)})
+    modes = [(stage, offload) for stage in stages for offload in ((False, True) if stage else (False,))]
+    for steps, (crews, learners) in product(late, _crews(policies, machines)):
+        engines = _engines(config, policies, machines, crews, learners, servers, ray)
+        for (stage, offload), (width, replicas, shares) in product(modes, engines):
+            yield Placement(
+                crews,
+                learners,
+                stage,
+                offload,
+                config.engine.name,
+                width,
+                replicas,
+                servers,
+                shares,
+                ray,
+                steps,
+            )
+
+
+def _crews(policies: PolicyMap, machines: Machines) -> Iterator[tuple[int, int]]:
+    """Crews, and the GPUs of each."""
+    for crews in sorted({1, max(len(policies.trainable), 1)}):
+        yield from ((crews, learners) for learners in handy(machines.gpus // crews))
 
 
 def handy(most: int) -> Iterator[int]:
@@ -126,7 +140,13 @@ def handy(most: int) -> Iterator[int]:
 
 
 def _engines(
-    config: Config, policies: PolicyMap, machines: Machines, learners: int, servers: int, ray: bool
+    config: Config,
+    policies: PolicyMap,
+    machines: Machines,
+    crews: int,
+    learners: int,
+    servers: int,
+    ray: bool,
 ) -> Iterator[tuple[int, int, bool]]:
     """``tensor_parallel``, ``replicas`` and whether they share the first learner's GPU."""
     if config.engine.name == "hf":
@@ -139,7 +159,7 @@ def _engines(
         group = width * (servers if ray else 1)
         # Bundles of `width` GPUs must lie on one node; single learners fill what is left.
         room = machines.nodes * (machines.gpus_per_node // width) * width
-        most = min(room, machines.gpus - learners) // group
+        most = min(room, machines.gpus - crews * learners) // group
         yield from ((width, replicas, False) for replicas in handy(most))
         width *= 2
 

@@ -76,7 +76,15 @@ def recommend(
     least, tried = inf, 0
     for place in placements(config, policies, machines, staleness):
         tried += 1
-        key = (place.learners, place.zero_stage, place.offload, place.shares, place.staleness > 0, place.ray)
+        key = (
+            place.crews,
+            place.learners,
+            place.zero_stage,
+            place.offload,
+            place.shares,
+            place.staleness > 0,
+            place.ray,
+        )
         if key not in needs:
             needs[key] = _need(config, shape, policies, machines, place)
         need = needs[key]
@@ -187,7 +195,7 @@ def _others(found: list[Candidate], best: Candidate, config: Config) -> list[tup
 
 def _layout(each: Candidate) -> tuple[int, ...]:
     place = each.placement
-    return place.learners, place.tensor_parallel, place.replicas, place.staleness
+    return place.crews, place.learners, place.tensor_parallel, place.replicas, place.staleness
 
 
 def _nothing(config: Config, machines: Machines, least: float, refused: Mapping[str, int]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, replace
+from math import inf, sqrt
 from statistics import NormalDist
 
 from mappa_rl.planning.flow import Flow, flow
@@ -29,17 +29,25 @@ class Step:
 
 
 def predict(setup: Setup) -> Step:
-    """The step in the steady state: without the first steps of a run, evaluations and checkpoints."""
-    if setup.staleness:
-        parts = _overlapped(setup)
-    else:
-        played = _in_groups(setup) if setup.lockstep_groups else _at_once(setup)
-        parts = {**played, LEARNING: setup.learn_s, SYNC: setup.sync_s}
+    """The step in the steady state: without the first steps of a run, evaluations and checkpoints.
+
+    No step is faster than it would be if the stages that only queue made nobody wait, so the slower of the
+    two counts: where they hold others back, the estimate of how many meet at a growing stage is too low.
+    """
+    eased = tuple(stage if stage.growth else stage.with_more(inf) for stage in setup.stages)
+    parts = max(_parts(setup), _parts(replace(setup, stages=eased)), key=lambda found: sum(found.values()))
     seconds = sum(parts.values())
     actions = setup.episodes * setup.actions
     busy = {stage.name: actions / (seconds * stage.most) if seconds else 0.0 for stage in setup.stages}
     busy[LEARNING] = setup.learn_s / seconds if seconds else 0.0
     return Step(seconds, parts, busy)
+
+
+def _parts(setup: Setup) -> dict[str, float]:
+    if setup.staleness:
+        return _overlapped(setup)
+    played = _in_groups(setup) if setup.lockstep_groups else _at_once(setup)
+    return {**played, LEARNING: setup.learn_s, SYNC: setup.sync_s}
 
 
 def expected_maximum(count: float) -> float:

@@ -14,6 +14,7 @@ from mappa_rl.errors import ConfigError
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import shape_of
 from mappa_rl.planning.figures import HARDWARE, found_figures
+from mappa_rl.planning.hardware import Hardware
 from mappa_rl.planning.machines import Machines
 from mappa_rl.planning.placement import handy, placements
 from mappa_rl.planning.plan import Plan, recommend
@@ -53,12 +54,14 @@ def test_its_overrides_make_a_config_and_use_no_more_gpus_than_there_are(
 ) -> None:
     found = plan(recipe, machines)
     config = load_config(recipe).with_overrides(found.best.overrides)
-    assert config.run.processes == found.best.placement.learners
+    place = found.best.placement
+    assert config.run.processes == place.learners
+    assert (config.placement.crews == "apart") == (place.crews > 1)
     assert config.cluster.name == ("ray" if machines.nodes > 1 else "local")
     assert config.policies == load_config(recipe).policies
     assert found.best.placement.gpus <= machines.gpus
     if config.engine.devices:
-        assert min(config.engine.devices) >= config.run.processes
+        assert min(config.engine.devices) >= place.training
         assert max(config.engine.devices) < machines.gpus
 
 
@@ -70,6 +73,25 @@ def test_every_tried_placement_that_is_not_refused_is_a_valid_config() -> None:
         "the engine's memory: weights and one context do not fit",
     }
     assert found.tried == len(list(placements(config, policies_of(config), Machines(8), 0)))
+
+
+def test_crews_learn_at_the_same_time_and_their_weights_come_together_first() -> None:
+    config = load_config("mathchat")
+    asked = workload(config, env_card(config.env.id), asks_a_model(config))
+    figures = {key: each.value for key, each in found_figures({}, HARDWARE, asked).items()}
+    policies, machines = policies_of(config), Machines(16)
+    hardware = Hardware(config, shape_of(config.model), policies, machines, figures)
+    places = list(placements(config, policies, machines, 0))
+    one, three = (
+        next(place for place in places if (place.crews, place.learners, place.shares) == (crews, 2, False))
+        for crews in (1, 3)
+    )
+    assert (one.training, three.training, three.gpus) == (2, 6, 6 + three.engine_gpus)
+    assert hardware.learn_s(three) == pytest.approx(hardware.learn_s(one) / 3)
+    assert hardware.sync_s(three) > hardware.sync_s(one)
+    assert {place.crews for place in places} == {1, 3}
+    shared = PolicyMap.from_spec("shared", ["a", "b"])
+    assert {place.crews for place in placements(config, shared, machines, 0)} == {1}
 
 
 def test_a_model_too_large_for_the_memory_is_refused_with_the_remedy() -> None:
