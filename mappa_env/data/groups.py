@@ -56,11 +56,26 @@ def grouped(tokens: Iterable[str]) -> list[str]:
                 one(False, depth)
             if rest and rest[-1] == "]":
                 found.append(rest.pop())
+        elif of == r"\sqrt" and rest and rest[-1] == "(":
+            bracketed(depth)
+            return
         run = rest[-1] if rest else ""
         if len(run) > 1 and (run.isalpha() or (_ARGUMENTS[of] == 2 and run.isdigit())):
             rest[-1:] = run[1:], run[0]
         if rest and rest[-1] != "}":
             one(True, depth)
+
+    def bracketed(depth: int) -> None:
+        """Take the brackets after the sign of a root as its group: √(x+1)."""
+        rest.pop()
+        begin, opened = len(found), 1
+        while rest and rest[-1] != "}":
+            opened += (rest[-1] == "(") - (rest[-1] == ")")
+            if not opened:
+                rest.pop()
+                break
+            one(False, depth)
+        found[begin:] = _closed(found[begin:])
 
     while rest:
         one(False, 0)

@@ -11,13 +11,13 @@ _ROWS = r"""
 >= \geq \ge \geqslant ≥ ⩾
 < \lt
 > \gt
-≡ \equiv
-≈ \approx
-∼ \sim
-≅ \cong
-∝ \propto
+\equiv ≡
+\approx ≈
+\sim ∼
+\cong ≅
+\propto ∝
 | \lvert \rvert \vert \mid ∣
-∥ \parallel \lVert \rVert \Vert \| ‖
+\parallel ∥ \lVert \rVert \Vert \| ‖
 ' \prime ’ ′
 % \%
 & \&
@@ -30,14 +30,14 @@ _ \_
 \} \rbrace
 [ \lbrack
 ] \rbrack
-⟨ \langle 〈
-⟩ \rangle 〉
-⌊ \lfloor
-⌋ \rfloor
-⌈ \lceil
-⌉ \rceil
+\langle ⟨ 〈
+\rangle ⟩ 〉
+\lfloor ⌊
+\rfloor ⌋
+\lceil ⌈
+\rceil ⌉
 … \ldots \dots \cdots \dotsc \dotsb \dotsm ... ⋯
-⋮ \vdots
+\vdots ⋮
 \frac \dfrac \tfrac \cfrac \sfrac \nicefrac
 \binom \dbinom \tbinom
 \bar \overline
@@ -45,51 +45,51 @@ _ \_
 \tilde \widetilde
 \vec \overrightarrow
 \sqrt √
-± \pm
-∓ \mp
-∞ \infty
-∠ \angle
-∡ \measuredangle
-\Delta \triangle \bigtriangleup \vartriangle △ ∆
-□ \square \Box
-◇ \diamond \Diamond ⋄
-⋆ \star ★
+\pm ±
+\mp ∓
+\infty ∞
+\angle ∠
+\measuredangle ∡
+\triangle \Delta \bigtriangleup \vartriangle △ ∆
+\square □ \Box
+\diamond ◇ \Diamond ⋄
+\star ⋆ ★
 • \bullet
-∘ \circ
-⊥ \perp \bot
-∅ \emptyset \varnothing
-∈ \in
-∋ \ni
-∪ \cup
-∩ \cap
-⋃ \bigcup
-⋂ \bigcap
-∖ \setminus \smallsetminus \backslash
-⊂ \subset
-⊃ \supset
-⊆ \subseteq
-⊇ \supseteq
-⊕ \oplus
-⊗ \otimes
-⊙ \odot
-∀ \forall
-∃ \exists
-¬ \neg \lnot
-∧ \wedge \land
-∨ \vee \lor
-→ \to \rightarrow \longrightarrow
-← \gets \leftarrow \longleftarrow
-↔ \leftrightarrow \longleftrightarrow
-⇒ \implies \Rightarrow \Longrightarrow
-⇔ \iff \Leftrightarrow \Longleftrightarrow
-↦ \mapsto \longmapsto
-∴ \therefore
-∵ \because
-∑ \sum
-∏ \prod
-∫ \int
-∂ \partial
-∇ \nabla
+\circ ∘
+\perp ⊥ \bot
+\emptyset ∅ \varnothing
+\in ∈
+\ni ∋
+\cup ∪
+\cap ∩
+\bigcup ⋃
+\bigcap ⋂
+\setminus ∖ \smallsetminus \backslash
+\subset ⊂
+\supset ⊃
+\subseteq ⊆
+\supseteq ⊇
+\oplus ⊕
+\otimes ⊗
+\odot ⊙
+\forall ∀
+\exists ∃
+\neg ¬ \lnot
+\wedge ∧ \land
+\vee ∨ \lor
+\to → \rightarrow \longrightarrow
+\gets ← \leftarrow \longleftarrow
+\leftrightarrow ↔ \longleftrightarrow
+\implies ⇒ \Rightarrow \Longrightarrow
+\iff ⇔ \Leftrightarrow \Longleftrightarrow
+\mapsto ↦ \longmapsto
+\therefore ∴
+\because ∵
+\sum ∑
+\prod ∏
+\int ∫
+\partial ∂
+\nabla ∇
 : \colon
 l \ell
 mod \mod \bmod

@@ -117,6 +117,11 @@ SAME = [
     (r"a\ast b", "a * b"),
     (r"(0, \infty)", "(0,∞)"),
     ("If x", "if x"),
+    ("√(x+1)", r"\sqrt{x+1}"),
+    ("√((x+1)(y+1)) + 2", r"\sqrt{(x+1)(y+1)}+2"),
+    ("angle ABC of triangle ABC", r"$\angle ABC$ of △ABC"),
+    ("as x → 0", "as x to 0"),
+    ("x ∈ A", "x in A"),
     ("60\u00a0degrees", "60°"),
     ("4 o'clock, the A's", "4 o’clock, the A’s"),
     ("O'Brien's", "O’Brien’s"),
@@ -163,6 +168,8 @@ OTHER = [
     ("???", "!!!"),
     (r"\sqrt[3]{x+1}", r"\sqrt[3]{x}+1"),
     (r"\sqrt[3]{2}", r"\sqrt{3}2"),
+    ("√(x+1)y", "√((x+1)y)"),
+    ("√(x)+1", "√(x+1)"),
     (r"\overline{ab}c", r"\overline{abc}"),
     (r"0.\overline{12}3", r"0.\overline{123}"),
     ("x != 3", "x = 3"),
@@ -271,7 +278,8 @@ def test_every_spelling_of_a_sign_is_one_sign(other: str, sign: str) -> None:
 
 
 def test_signs_are_told_from_each_other() -> None:
-    all_signs = {*signs.SAME.values(), *signs.GREEK.values()} - {'"', "'"}
+    greek = {signs.SAME.get(command, command) for command in signs.GREEK.values()}
+    all_signs = {*signs.SAME.values(), *greek} - {'"', "'"}
     assert len({normalise(f"2 {sign} x") for sign in all_signs}) == len(all_signs)
 
 
@@ -290,6 +298,7 @@ def test_signs_are_told_from_each_other() -> None:
         "1" * 100_000 + "/" + "2" * 100_000 + "x",
         "\\sqrt[" * 50_000,
         "{1, " * 50_000,
+        "√(" * 50_000,
         "{a" + "\\choose" * 50_000,
         ". " * 100_000,
         "\u0338" * 50_000,
