@@ -56,5 +56,11 @@ def check_type(name: str, value: object, kinds: tuple[type, ...]) -> None:
         raise ValueError(f"{name} must be {wanted}, found {value!r:.60}")
 
 
+def check_amount(name: str, value: float | None) -> None:
+    """Raise ValueError for a count or a sum that is negative, infinite or no number; None is unknown."""
+    if value is not None and not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be a finite number that is not negative, found {value!r}")
+
+
 def _decoded(text: str | bytes) -> str:
     return text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(_BOM).decode("utf-8")

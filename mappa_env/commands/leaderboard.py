@@ -19,11 +19,14 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table for each group that can be compared. Returns 0.
+    """Print a table for each group that can be compared, without copies of an evaluation. Returns 0.
 
     Raises EvaluationError for an evaluation that is not finished or was changed, DataError, OptionError.
     """
-    from mappa_env.evaluation.folder import read
+    from rich.console import Console
+
+    from mappa_env.envs.rendering import printable
+    from mappa_env.evaluation.folder import Evaluation, read
     from mappa_env.evaluation.leaderboard import boards, page, show
 
     check_target("--html", args.html)
@@ -32,7 +35,15 @@ def run(args: argparse.Namespace) -> int:
     for folder in args.folders:
         if (first := known.setdefault(folder.resolve(), folder)) is not folder:
             raise OptionError(f"{folder} is the same evaluation as {first}: name it once.")
-    found = boards([read(folder) for folder in args.folders])
+    console = Console(highlight=False, soft_wrap=True)
+    runs: dict[str, tuple[Path, Evaluation]] = {}
+    for folder in args.folders:
+        evaluation = read(folder)
+        first, _ = runs.setdefault(evaluation.run, (folder, evaluation))
+        if first is not folder:
+            said = f"{folder} is left out: it is a copy of {first}, with the same episodes."
+            console.print(printable(said), markup=False)
+    found = boards([evaluation for _, evaluation in runs.values()])
     show(found)
     if args.html:
         args.html.write_text(page(found), encoding="utf-8")

@@ -1,4 +1,10 @@
-"""What tells that a task's files have changed: their times and sizes."""
+"""What tells that a task's files have changed: their times and sizes.
+
+The time of the last change of status tells an edit whose time of modification was set back, and another file
+that took the place of one. It also changes with permissions and hard links, which no part of this package
+gives a data file. Numbers of inodes and devices would add nothing, and some file systems change them on their
+own: what is mounted again has another device, and some in user space number their files again.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +13,8 @@ from pathlib import Path
 
 from mappa_env.errors import DataError
 
-Stamps = tuple[tuple[int, int], ...]
-"""For each file the time of its last change in ns, and its bytes."""
+Stamps = tuple[tuple[int, int, int], ...]
+"""For each file the times of its last modification and its last change of status in ns, and its bytes."""
 
 
 def stamps_of(paths: Iterable[Path]) -> Stamps:
@@ -26,9 +32,9 @@ def check_unchanged(stamps: Stamps, paths: Iterable[Path]) -> None:
             )
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _stamp(path: Path) -> tuple[int, int, int]:
     try:
         found = path.stat()
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from None
-    return found.st_mtime_ns, found.st_size
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mappa_env.errors import DataError
 from mappa_env.evaluation.episodes import Tokens, append_line, tokens_of
-from mappa_env.json_and_yaml import read_json
+from mappa_env.json_and_yaml import check_amount, check_type, read_json
 
 FILE = "abandoned.jsonl"
 
@@ -41,6 +41,8 @@ def load_abandoned(folder: Path) -> list[Abandoned]:
             break
         try:
             row = read_json(line)
+            check_type("sample", row["sample"], (int,))
+            check_amount("sample", row["sample"])
             found.append(Abandoned(**row | {"tokens": tokens_of(row["tokens"])}))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DataError(f"{path} line {number} cannot be read ({error}): remove the line.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Any
 
 from mappa_env.errors import DataError
 from mappa_env.evaluation.plan import Job
-from mappa_env.json_and_yaml import check_type, read_json
+from mappa_env.json_and_yaml import check_amount, check_type, read_json
 from mappa_env.types import Trajectory
 
 FILE = "episodes.jsonl"
@@ -35,6 +36,7 @@ _VALUES: Mapping[str, tuple[type, ...]] = {
     "versions": (str,),
 }
 """Field of an episode that is an object -> the types of its values."""
+_AMOUNTS = ("sample", "actions", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +170,19 @@ def load(folder: Path, *, repair: bool = False) -> list[Played]:
     return found
 
 
+def run_of(played: Iterable[Played]) -> str:
+    """A digest of the episodes, in any order. Their times tell a run from another with the same answers."""
+    lines = sorted(json.dumps(dataclasses.asdict(each), sort_keys=True) for each in played)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
 def tokens_of(row: Mapping[str, Mapping[str, Any]]) -> dict[str, Tokens]:
     """What an object says of each agent's tokens. Raises TypeError, ValueError, AttributeError."""
     found = {agent: Tokens(**each) for agent, each in row.items()}
     for each in found.values():
         for name, value in dataclasses.asdict(each).items():
             check_type(f"tokens.{name}", value, (int, float, type(None)) if name == "dollars" else (int,))
+            check_amount(f"tokens.{name}", value)
     return found
 
 
@@ -184,6 +193,10 @@ def _played(row: dict[str, Any]) -> Played:
     for name, kinds in _VALUES.items():
         for value in row[name].values():
             check_type(name, value, kinds)
+    for name in _AMOUNTS:
+        check_amount(name, row[name])
+    for value in row["flaws"].values():
+        check_amount("flaws", value)
     if not 0 <= row["score"] <= 1:
         raise ValueError(f"score must be from 0 to 1, found {row['score']!r}")
     return Played(**row | {"tokens": tokens_of(row["tokens"])})

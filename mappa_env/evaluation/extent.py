@@ -47,7 +47,8 @@ def expect(folder: Path, jobs: Sequence[Job]) -> None:
 def check_finished(folder: Path, settings: Mapping[str, Any], played: Sequence[Played], over: bool) -> None:
     """Raises EvaluationError, with the command that goes on, for an evaluation with episodes missing.
 
-    ``over``: whether it has figures, which are written at the end.
+    Also for one whose episodes are not those that were planned. ``over``: whether it has figures, which are
+    written at the end.
     """
     found, known = Counter(each.env for each in played), _read(folder)
     envs = settings.get("envs") or list(found)
@@ -74,6 +75,18 @@ def check_finished(folder: Path, settings: Mapping[str, Any], played: Sequence[P
                 f"{folder} has {found[env]} episodes of {env}, and was to have {total}: it is no longer one "
                 "evaluation, so remove the episodes that do not belong to it."
             )
+        if env in known:
+            _check_tasks(folder, env, known[env]["tasks"], played)
+
+
+def _check_tasks(folder: Path, env: str, planned: str, played: Sequence[Played]) -> None:
+    there = digest_of({each.task_id for each in played if each.env == env})
+    if there != planned:
+        raise EvaluationError(
+            f"{folder / FILE} says that the tasks of {env} have the digest {planned}, but those of the "
+            f"episodes have {there}: one of the files was changed. Restore it, or evaluate again with "
+            "another --out."
+        )
 
 
 def command(folder: Path, settings: Mapping[str, Any]) -> str:
@@ -99,9 +112,14 @@ def _read(folder: Path) -> dict[str, dict[str, Any]]:
         return {}
     try:
         found = read_json(path.read_bytes())
-        whole = all(type(each["episodes"]) is int and each["episodes"] > 0 for each in found.values())
+        whole = all(
+            type(each["episodes"]) is int and each["episodes"] > 0 and type(each["tasks"]) is str
+            for each in found.values()
+        )
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise EvaluationError(f"{path} cannot be read ({error}): {_REMEDY}") from None
     if not whole:
-        raise EvaluationError(f"{path} does not say how many episodes each environment has: {_REMEDY}")
+        raise EvaluationError(
+            f"{path} does not say how many episodes, and which tasks, each environment has: {_REMEDY}"
+        )
     return dict(found)

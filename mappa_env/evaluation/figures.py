@@ -13,6 +13,7 @@ from mappa_env.errors import EvaluationError, UnfinishedEvaluation
 from mappa_env.evaluation.abandoned import Abandoned
 from mappa_env.evaluation.episodes import Played, Tokens
 from mappa_env.evaluation.extent import digest_of
+from mappa_env.grading.votes import pooled
 from mappa_env.statistics.intervals import Interval, mean_ci, share_ci
 from mappa_env.statistics.repeats import majority, pass_at_k
 
@@ -102,9 +103,15 @@ def _repeats(tasks: Sequence[Sequence[Played]]) -> dict[str, Interval]:
         shares = [pass_at_k(n, sum(e.success for e in mine), k) for mine in tasks]
         found[f"pass@{k}"] = share_ci(shares, n // k)
     if any(each.answer is not None for mine in tasks for each in mine):
-        votes = [majority([(each.answer, each.success) for each in mine]) for mine in tasks]
-        found[f"maj@{n}"] = share_ci([right for right, _ in votes])
+        found[f"maj@{n}"] = share_ci([_majority(mine) for mine in tasks])
     return found
+
+
+def _majority(episodes: Sequence[Played]) -> float:
+    """Whether the most common answer to one task is right."""
+    votes = pooled([each.answer for each in episodes])
+    right, _ = majority(list(zip(votes, [each.success for each in episodes], strict=True)))
+    return right
 
 
 def _metrics(played: Sequence[Played]) -> dict[str, Interval]:

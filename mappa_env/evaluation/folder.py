@@ -16,8 +16,8 @@ from mappa_env.data.store import write
 from mappa_env.errors import EvaluationError, UnfinishedEvaluation
 from mappa_env.evaluation.abandoned import load_abandoned
 from mappa_env.evaluation.comparison import compared
-from mappa_env.evaluation.episodes import Played, load
-from mappa_env.evaluation.extent import check_finished
+from mappa_env.evaluation.episodes import Played, load, run_of
+from mappa_env.evaluation.extent import check_finished, command
 from mappa_env.evaluation.figures import Figures, figures
 from mappa_env.evaluation.lock import LOCK, locked
 from mappa_env.evaluation.plan import Plan
@@ -36,6 +36,8 @@ class Evaluation:
     figures: tuple[Figures, ...]
     versions: Mapping[str, tuple[str, ...]]
     """Agent -> the models that answered for it."""
+    run: str
+    """Digest of the episodes with their times, in any order: only a copy has the same."""
 
 
 @contextmanager
@@ -106,15 +108,19 @@ def finish(folder: Path, played: list[Played]) -> Evaluation:
 def read(folder: Path) -> Evaluation:
     """The finished evaluation in ``folder``, from its episodes.
 
-    Raises EvaluationError if episodes are missing, or if settings and episodes are not those of the results
-    that were written when it was finished; DataError for lines that are no episodes.
+    Raises EvaluationError if episodes or results are missing, or if settings and episodes are not those of
+    the results that were written when it was finished; DataError for lines that are no episodes.
     """
     if not (folder / SETTINGS).is_file():
         raise EvaluationError(f"{folder} holds no evaluation: name the --out folder of 'mappa-env eval'.")
     sealed = (folder / RESULTS).exists()
     found = _evaluation(folder, load(folder), over=sealed)
-    if sealed:
-        _check(folder, found)
+    if not sealed:
+        raise UnfinishedEvaluation(
+            f"{folder} is not finished: its episodes are there, and {RESULTS} is missing. Restore that, or "
+            f"resume the evaluation with: {command(folder, found.settings)}"
+        )
+    _check(folder, found)
     return found
 
 
@@ -147,6 +153,7 @@ def _evaluation(folder: Path, played: list[Played], *, over: bool) -> Evaluation
         settings,
         tuple(figures(played, load_abandoned(folder))),
         {agent: tuple(sorted(names)) for agent, names in versions.items()},
+        run_of(played),
     )
 
 

@@ -1,4 +1,4 @@
-"""No file of an evaluation holds a key, so no option may be one."""
+"""No file of an evaluation or a run holds a key, so no option may be one."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def refuse_keys(options: Mapping[str, Any], what: str) -> None:
         random = isinstance(value, str) and place not in _OWN and _RANDOM.fullmatch(value.strip())
         if named or random or shown != place or _is_key(value, secrets):
             raise OptionError(
-                f"{what}: {shown} looks like a key, and options are written to the evaluation's files: put "
-                "the key into an environment variable and name it with key_variable."
+                f"{what}: {shown} looks like a key, and options are written to files: put the key into an "
+                "environment variable and name it with key_variable."
             )
 
 

@@ -77,35 +77,6 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
     return without_spaces(pair[0]) == without_spaces(pair[1]) or equal(pair)
 
 
-def vote_of(answer: Answer) -> str:
-    """One text for the spellings of an answer.
-
-    Units, the letter beside a value, left sides, and a percent sign at a number above 1 are no part of it:
-    ``12 cm``, ``(C) 12``, ``m + n = 12`` and ``12%`` are all right for 12. So ``12 cm`` and ``12 km`` share a
-    vote too, of which one gold takes one only. A fraction that is not in lowest terms has a vote of its own,
-    as it is wrong where the other is right. So have a letter alone, whose value only the gold says, and
-    expressions that only algebra finds equal.
-    """
-    if isinstance(answer, Number):
-        if answer.reducible is not None:
-            return "/".join(map(str, answer.reducible)) + "%" * answer.percent
-        return str(answer.value / (100 if answer.percent and abs(answer.value) <= 1 else 1))
-    if isinstance(answer, Words):
-        return answer.text.casefold() if len(answer.text) > 1 else answer.text
-    if isinstance(answer, Choice):
-        return vote_of(answer.value)
-    if not isinstance(answer, Sequence):
-        found = result(answer.text) if isinstance(answer, Expression) else None
-        return without_spaces(text_of(answer)) if found is None else vote_of(found)
-    if answer.kind == "named":
-        return f"({', '.join(vote_of(item) for item in _in_order(answer))})"
-    items = [vote_of(item) for item in answer.items]
-    if answer.kind in ("list", "set", "union"):
-        items = sorted(set(items) if answer.kind == "set" else items)
-    inner = ("∪" if answer.kind == "union" else ", ").join(items)
-    return f"{answer.kind[0]}{inner}{answer.kind[1]}" if answer.kind[0] in "([" else inner
-
-
 def text_of(answer: Answer) -> str:
     """An answer as cleaned text."""
     if isinstance(answer, (Expression, Words)):
@@ -234,7 +205,7 @@ def _named_match(gold: Sequence, answer: Sequence, equal: Equal) -> bool:
     if other.kind == "list" and are_numbered(named.names):
         return _all_match(_as_list(gold), _as_list(answer), equal)
     return other.kind in ("list", "()") and all(
-        matches(g, a, equal) for g, a in zip(_in_order(gold), _in_order(answer), strict=True)
+        matches(g, a, equal) for g, a in zip(in_order(gold), in_order(answer), strict=True)
     )
 
 
@@ -242,7 +213,8 @@ def _as_list(answer: Sequence) -> Sequence:
     return replace(answer, kind="list", names=())
 
 
-def _in_order(answer: Sequence) -> list[Answer]:
+def in_order(answer: Sequence) -> list[Answer]:
+    """The parts of an answer; assignments in the order in which their values are meant."""
     places = order_of(answer.names) if answer.kind == "named" else range(len(answer.items))
     return [answer.items[n] for n in places]
 

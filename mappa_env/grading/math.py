@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Literal
 
 from mappa_env.grading.answers import read_answer
 from mappa_env.grading.latex import clean, to_latex
-from mappa_env.grading.matching import matches, questions, vote_of
+from mappa_env.grading.matching import matches, questions
 from mappa_env.grading.numbers import Number, read_number
 from mappa_env.grading.tree import Answer, Expression, leaves
+from mappa_env.grading.votes import vote_of
 from mappa_env.parsing import last_boxed, split_thinking
 from mappa_env.types import ActionRecord, Outcome, Task
 

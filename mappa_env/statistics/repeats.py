@@ -23,8 +23,8 @@ def pass_at_k(n: int, successes: int, k: int) -> float:
 def majority(answers: Sequence[tuple[str | None, bool]]) -> tuple[float, bool]:
     """(answer, is it right) of one task's episodes -> the majority's expected success, and whether it tied.
 
-    If one answer was graded both right and wrong (a grader timed out, or the units differ), its success is
-    the mean of its grades.
+    If one answer was graded both right and wrong (a grader timed out, or some left a unit open), its success
+    is the mean of its grades.
     """
     counts = Counter(answer for answer, _ in answers if answer is not None)
     if not counts:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from mappa_env.errors import StatsError
+from mappa_env.grading.votes import pooled
 from mappa_env.statistics.repeats import majority, pass_at_k
 from mappa_rl.evaluation.results import Result
 
@@ -41,7 +42,13 @@ def repeated(rows: Sequence[Result]) -> dict[str, list[float]]:
     for k in sorted({2**i for i in range(n.bit_length()) if 2**i <= n} | {n}):
         values[f"pass@{k}"] = [pass_at_k(n, sum(r.success for r in mine), k) for mine in problems.values()]
     if any(row.answer is not None for row in rows):
-        votes = [majority([(row.answer, row.success) for row in mine]) for mine in problems.values()]
+        votes = [_majority(mine) for mine in problems.values()]
         values[f"maj@{n}"] = [right for right, _ in votes]
         values[f"ties@{n}"] = [float(tied) for _, tied in votes]
     return values
+
+
+def _majority(rows: Sequence[Result]) -> tuple[float, bool]:
+    """Of one task: whether the most common answer is right, and whether it tied."""
+    votes = pooled([row.answer for row in rows])
+    return majority(list(zip(votes, [row.success for row in rows], strict=True)))

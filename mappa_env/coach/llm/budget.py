@@ -17,8 +17,11 @@ from typing import Any
 from mappa_env.coach.llm.models import Price
 from mappa_env.coach.llm.reservations import Reservations, left_by_others
 from mappa_env.coach.llm.wire import Passing, Request, Usage
-from mappa_env.errors import CoachStopped, CoachWarning, OptionError
-from mappa_env.json_and_yaml import read_json
+from mappa_env.errors import CoachError, CoachStopped, CoachWarning, OptionError
+from mappa_env.json_and_yaml import check_amount, read_json
+
+_COUNTS = tuple(field.name for field in dataclasses.fields(Usage) if field.name != "known")
+"""What a line of the ledger counts besides dollars."""
 
 
 @dataclass(slots=True)
@@ -133,29 +136,14 @@ def _read(path: Path) -> tuple[float, int]:
     """Dollars and calls so far, with those that were in flight when a process was killed.
 
     A line that a crash cut short is terminated and counts as nothing: its call is among those in flight.
+    Raises CoachError for amounts that cannot be.
     """
-    spent, calls, settled = 0.0, 0, set()
-    data = path.read_bytes() if path.exists() else b""
-    if data and not data.endswith(b"\n"):
-        _append(path, "")
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
-        try:
-            row = read_json(line)
-            spent += float(row["cost"])
-            calls += 1
-            settled.add(row.get("id"))
-        except (ValueError, KeyError, TypeError):
-            warnings.warn(
-                f"{path} line {number} is incomplete and does not count: {line!r:.120}",
-                CoachWarning,
-                stacklevel=2,
-            )
-    lost: dict[str, float] = {}
-    for call, most in left_by_others(path):
-        if call not in settled:
+    with left_by_others(path) as left:
+        booked = _booked(path)
+        settled = {call for call, _ in booked}
+        lost = {call: most for call, most in left if call not in settled}
+        for call, most in lost.items():
             _append(path, json.dumps(_row(most, call, None)))
-            lost[call] = most
-            settled.add(call)
     if lost:
         warnings.warn(
             f"{path}: {len(lost)} calls were in flight when a process was killed; they count at their most, "
@@ -163,4 +151,33 @@ def _read(path: Path) -> tuple[float, int]:
             CoachWarning,
             stacklevel=2,
         )
-    return spent + sum(lost.values()), calls + len(lost)
+    return sum(cost for _, cost in booked) + sum(lost.values()), len(booked) + len(lost)
+
+
+def _booked(path: Path) -> list[tuple[str, float]]:
+    """(id, dollars) of the calls in the ledger."""
+    data = path.read_bytes() if path.exists() else b""
+    if data and not data.endswith(b"\n"):
+        _append(path, "")
+    found = []
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        try:
+            row = read_json(line)
+            call, cost = str(row.get("id")), float(row["cost"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            warnings.warn(
+                f"{path} line {number} is incomplete and does not count: {line!r:.120}",
+                CoachWarning,
+                stacklevel=3,
+            )
+            continue
+        try:
+            check_amount("cost", cost)
+            for name in _COUNTS:
+                check_amount(name, row.get(name))
+        except (ValueError, TypeError) as error:
+            raise CoachError(
+                f"{path} line {number} is no call ({error}): write what it cost there, or remove the line."
+            ) from None
+        found.append((call, cost))
+    return found

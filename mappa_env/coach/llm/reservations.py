@@ -7,6 +7,7 @@ writes there too, but only the process itself empties or removes the file.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mappa_env.errors import CoachError
-from mappa_env.json_and_yaml import read_json
+from mappa_env.json_and_yaml import check_amount, read_json
 
 _LONG = 1 << 16
 """Bytes of settled calls, beyond which the file is emptied when nothing is under way."""
@@ -51,29 +52,39 @@ class Reservations:
             self._size = 0
 
 
-def left_by_others(ledger: Path) -> Iterator[tuple[str, float]]:
+@contextlib.contextmanager
+def left_by_others(ledger: Path) -> Iterator[list[tuple[str, float]]]:
     """(id, dollars at most) of the calls of processes that are dead; some may be settled.
 
-    Their files are removed when the iteration has come to their end.
+    Their files are held inside the block, and removed at its end. What the ledger says there of their calls
+    is final: nobody else books them. A process that opens the ledger meanwhile does not see them.
     """
-    for path in sorted(ledger.parent.glob(f".{ledger.name}.*.open")):
-        with path.open("r+b") as file:
+    with contextlib.ExitStack() as held:
+        found: list[tuple[str, float]] = []
+        paths: list[Path] = []
+        for path in sorted(ledger.parent.glob(f".{ledger.name}.*.open")):
             try:
+                file = held.enter_context(path.open("r+b"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # its process lives
+            except (FileNotFoundError, BlockingIOError):  # another has just read it, or its process lives
                 continue
-            if not os.fstat(file.fileno()).st_nlink:  # another process has just read it
+            if not os.fstat(file.fileno()).st_nlink:
                 continue
+            paths.append(path)
             for line in file.read().splitlines(keepends=True):
                 if line.endswith(b"\n"):  # else it was cut short, so its call was not sent
-                    yield _parsed(line, path)
+                    found.append(_parsed(line, path))
+        yield found
+        for path in paths:
             path.unlink()
 
 
 def _parsed(line: bytes, path: Path) -> tuple[str, float]:
     try:
         row = read_json(line)
-        return str(row["id"]), float(row["most"])
+        most = float(row["most"])
+        check_amount("most", most)
+        return str(row["id"]), most
     except (ValueError, KeyError, TypeError) as error:
         raise CoachError(
             f"{path} holds the calls of a process that was killed, but cannot be read ({error}): remove it, "

@@ -9,7 +9,7 @@ from typing import Literal
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
 from mappa_rl.training.preflight.algorithm import algorithm_problems
-from mappa_rl.training.preflight.coach import coach_problems
+from mappa_rl.training.preflight.coach import coach_problems, key_problems
 from mappa_rl.training.preflight.environment import (
     environment_problems,
     find_card_or_none,
@@ -73,8 +73,8 @@ def find_problems(
     if card is None:
         return found
     found += team_problems(config, card)
-    if purpose != "replay":
-        found += coach_problems(config, card, probe and not environment)
+    replays = purpose == "replay"
+    found += key_problems(config) if replays else coach_problems(config, card, probe and not environment)
     policies, shape = policy_map(config, card), None if packages else known_shape(config)
     if policies is not None and purpose == "train" and not packages:
         found += placement_problems(config, policies)

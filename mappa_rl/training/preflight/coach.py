@@ -1,4 +1,4 @@
-"""The coach: its files, what the run asks of it, and one call to its server where it is a model."""
+"""The coach: its options, its files, what the run asks of it, and a call to its server if it is a model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mappa_env.coach import make_coach
 from mappa_env.coach.llm.criteria import read_spec
 from mappa_env.coach.rubric.coach import RubricCoach
 from mappa_env.errors import MappaError
+from mappa_env.evaluation.keys import refuse_keys
 from mappa_rl.coach.files import asks_a_model
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
@@ -21,8 +22,20 @@ _NOT_PROBED = ("cache", "ledger", "version")
 """Options that would keep the test call's answer, or what it says, for the run."""
 
 
+def key_problems(config: Config) -> list[Problem]:
+    """Options of the coach that look like keys: the run's files would hold them. They are not quoted."""
+    coach = config.env.coach
+    options = {"name": coach} if isinstance(coach, str) else coach
+    return problems_of("coach", lambda: refuse_keys(options, "env.coach"))
+
+
 def coach_problems(config: Config, card: Card, probe: bool) -> list[Problem]:
-    """Malformed coach.yaml or rubric, a coach that cannot do what the run asks; ``probe``: or not answer."""
+    """Malformed coach.yaml or rubric, a coach that cannot do what the run asks; ``probe``: or not answer.
+
+    With a key among its options only that, as other messages may quote them.
+    """
+    if keys := key_problems(config):
+        return keys
     spec, rubric = card.coach, card.rubric
     roles = tuple(sorted({agent.role for agent in card.team}))
     files = problems_of("coach.yaml", lambda: spec is not None and read_spec(spec, roles))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     [
         (lambda row: row.update(success=True), r"says success\.mean=0\.0 of .* have success\.mean=0\.16"),
         (lambda row: row.update(score=1.0), r"says score\.mean=0\.0"),
-        (lambda row: row.update(task_id="another"), "says tasks=3"),
+        (lambda row: row.update(task_id="another"), r"says that the tasks of .* the digest"),
         (lambda row: row.update(score=7.5), "score must be from 0 to 1, found 7.5"),
         (lambda row: row.update(score=float("nan")), "score must be from 0 to 1, found nan"),
     ],
@@ -192,3 +193,85 @@ def test_one_evaluation_is_ranked_once(evaluated: Path, capsys: pytest.CaptureFi
     again.symlink_to(evaluated)
     for folder in (evaluated, f"{evaluated}/.", again):
         assert "name it once" in refusal(capsys, "leaderboard", evaluated, folder)
+
+
+def test_tasks_that_were_not_planned_are_not_ranked(
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = evaluated / "planned.json"
+    planned = json.loads(path.read_text())
+    digest = planned[ENV]["tasks"]
+    planned[ENV]["tasks"] = "00000000"
+    path.write_text(json.dumps(planned))
+    for command in ("leaderboard", "contamination"):
+        said = refusal(capsys, command, evaluated)
+        assert "planned.json" in said
+        assert f"have the digest 00000000, but those of the episodes have {digest}" in said
+    del planned[ENV]["tasks"]
+    path.write_text(json.dumps(planned))
+    assert "planned.json cannot be read ('tasks')" in refusal(capsys, "leaderboard", evaluated)
+
+
+@pytest.mark.parametrize("command", ["leaderboard", "contamination"])
+def test_without_its_results_an_evaluation_is_not_finished(
+    evaluated: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (evaluated / "evaluation.json").unlink()
+    said = refusal(capsys, command, evaluated)
+    assert "evaluation.json is missing" in said
+    words = shlex.split(said.partition("with: ")[2])
+    assert main(words[1:]) == 0
+    assert main(["leaderboard", str(evaluated)]) == 0
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_copy_is_ranked_once_and_named(
+    evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], shuffled: bool
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(evaluated, copy)
+    if shuffled:
+        path = copy / "episodes.jsonl"
+        path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    capsys.readouterr()
+    rows = tmp_path / "rows.json"
+    assert main(["leaderboard", str(evaluated), str(copy), "--json", str(rows)]) == 0
+    assert f"{copy} is left out: it is a copy of {evaluated}" in capsys.readouterr().out.replace("\n", "")
+    assert [row["name"] for row in json.loads(rows.read_text())[ENV]] == [evaluated.name]
+
+
+def test_the_same_evaluation_again_is_no_copy(
+    evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate(tmp_path / "again", "--limit", "3", "--samples", "2") == 0
+    rows = tmp_path / "rows.json"
+    assert main(["leaderboard", str(evaluated), str(tmp_path / "again"), "--json", str(rows)]) == 0
+    assert "left out" not in capsys.readouterr().out
+    assert len(json.loads(rows.read_text())[ENV]) == 2
+
+
+@pytest.mark.parametrize("value", [-1, -0.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("place", ["tokens.prompt", "tokens.calls", "tokens.dollars", "sample", "seconds"])
+def test_amounts_that_cannot_be_are_refused(
+    evaluated: Path, capsys: pytest.CaptureFixture[str], place: str, value: float
+) -> None:
+    def change(row: dict[str, Any]) -> None:
+        whole, _, name = place.partition(".")
+        if name:
+            next(iter(row[whole].values()))[name] = value
+        else:
+            row[whole] = value
+
+    edit(evaluated / "episodes.jsonl", change)
+    said = refusal(capsys, "leaderboard", evaluated)
+    assert re.search(rf"episodes\.jsonl line 1 .*{place} must be .*found {value!r}", said)
+
+
+@pytest.mark.parametrize("value", [-2, float("nan")])
+def test_so_are_those_of_episodes_without_a_result(
+    evaluated: Path, capsys: pytest.CaptureFixture[str], value: float
+) -> None:
+    row = {"env": ENV, "task_id": "1", "sample": 0, "why": "x", "tokens": {"solver_0": {"calls": value}}}
+    (evaluated / "abandoned.jsonl").write_text(json.dumps(row) + "\n")
+    said = refusal(capsys, "leaderboard", evaluated)
+    assert re.search(rf"abandoned\.jsonl line 1 .*tokens\.calls must be .*found {value!r}", said)

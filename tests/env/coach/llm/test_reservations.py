@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -40,6 +41,13 @@ with contextlib.ExitStack() as calls:
     calls.enter_context(budget.bill(Request("1234567", (), {}), 1e18))  # it waits, and is not sent
     print("sent", flush=True)
     sys.stdin.read()
+"""
+
+OPENING = """
+import pathlib, sys
+from mappa_env.coach.llm.budget import Budget
+sys.stdin.read()
+Budget(None, None, pathlib.Path(sys.argv[1]))
 """
 
 
@@ -168,3 +176,69 @@ def test_a_killed_evaluation_pays_for_the_calls_that_it_had_sent(
         assert [row["known"] for row in rows].count(False) == 3
         assert len(rows) == 3 + len(fake.calls)
     assert "3 calls were in flight" in capsys.readouterr().err
+
+
+def test_what_another_process_booked_meanwhile_is_not_booked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed when it has booked the calls, and before it has removed their file."""
+    ledger = tmp_path / "ledger.jsonl"
+    killed(ledger, 3)
+    (left,) = open_files(tmp_path)
+    calls = [json.loads(line) for line in left.read_text().splitlines()]
+    calls = [each for each in calls if each["most"] == 5.0]
+    flock = fcntl.flock
+
+    def late(file: Any, how: int) -> None:
+        flock(file, how)
+        if "r" in getattr(file, "mode", ""):
+            booked = [{"cost": each["most"], "id": each["id"]} for each in calls]
+            with ledger.open("a") as other:
+                other.writelines(json.dumps(each) + "\n" for each in booked)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    assert Budget(None, PRICE, ledger).spent == 16.0
+    ids = [each["id"] for each in lines(ledger)]
+    assert len(ids) == len(set(ids)) == 4
+
+
+def test_processes_that_open_a_ledger_at_once_book_each_call_once(tmp_path: Path) -> None:
+    for n in range(3):
+        ledger = tmp_path / f"{n}.jsonl"
+        killed(ledger, 20)
+        others = [
+            subprocess.Popen([sys.executable, "-W", "ignore", "-c", OPENING, ledger], stdin=subprocess.PIPE)
+            for _ in range(4)
+        ]
+        for each in others:
+            assert each.stdin is not None
+            each.stdin.close()
+        assert [each.wait(60) for each in others] == [0] * 4
+        ids = [each["id"] for each in lines(ledger)]
+        assert len(ids) == len(set(ids)) == 21
+        assert open_files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("cost", -1.0),
+        ("cost", float("nan")),
+        ("cost", float("inf")),
+        ("prompt", -3),
+        ("output", float("nan")),
+    ],
+)
+def test_amounts_that_cannot_be_are_refused(tmp_path: Path, field: str, value: float) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    row = {"cost": 1.0, "prompt": 1, "output": 1, "id": "a"}
+    ledger.write_text(f"{json.dumps(row)}\n{json.dumps(row | {field: value})}\n")
+    with pytest.raises(CoachError, match=rf"ledger\.jsonl line 2 .*{field} must be .*{value!r}"):
+        Budget(10.0, PRICE, ledger)
+
+
+@pytest.mark.parametrize("most", ["-5.0", "NaN", "Infinity"])
+def test_a_reservation_that_cannot_be_is_refused(tmp_path: Path, most: str) -> None:
+    (tmp_path / ".ledger.jsonl.0.open").write_text(f'{{"id": "a", "most": {most}}}\n')
+    with pytest.raises(CoachError, match=r"\.ledger\.jsonl\.0\.open holds .*most must be"):
+        Budget(None, PRICE, tmp_path / "ledger.jsonl")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
 from pathlib import Path
 from textwrap import dedent
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from fake_llm import failing, serving
+from mappa_rl.cli import main
 from mappa_rl.config import load_config
 from mappa_rl.disk import free_disk
 from mappa_rl.errors import ConfigError
-from mappa_rl.training.preflight import coach, find_problems, require, resources
+from mappa_rl.training.preflight import Purpose, coach, find_problems, require, resources
 from mappa_rl.training.preflight.resources import free_memory
 
 CALM = ["env.sandbox=calculator", "run.tensorboard=false"]
@@ -141,6 +143,50 @@ def test_broken_prompts_of_either_length_and_broken_coach_files_are_found(tmp_pa
     assert any("coach.yaml" in line for line in found), found
     assert any(line.startswith("prompts: the full prompts of the card Broken-v0") for line in found), found
     assert not any("the compact prompts" in line for line in found), found
+
+
+KEY = "sk-proj-" + "a1B2c3D4" * 5
+MODEL = "openai:m@http://127.0.0.1:9/v1"
+
+
+@pytest.mark.parametrize(
+    "coach",
+    [
+        {"name": MODEL, "extra": {"user": KEY}},
+        {"name": MODEL, "extra": {"headers": [{"Authorization": f"Bearer {KEY}"}]}},
+        {"name": MODEL, "extra": {"api_key": "short"}},
+        {"name": MODEL, "extra": {KEY: 1}},
+        {"name": MODEL, "budgets": KEY},
+        {"name": f"openai:m@http://user:{KEY}@127.0.0.1:9/v1"},
+    ],
+)
+@pytest.mark.parametrize("purpose", ["train", "generate", "evaluate", "replay"])
+def test_a_key_among_the_coachs_options_is_refused_and_not_quoted(
+    coach: dict[str, Any], purpose: Purpose
+) -> None:
+    config = load_config("demo", [*CALM, f"env.coach={json.dumps(coach)}"])
+    (found,) = find_problems(config, Path("runs"), purpose=purpose)
+    assert "looks like a key" in found.message
+    assert "key_variable" in found.message
+    assert KEY not in str(found)
+    assert "short" not in str(found)
+
+
+def test_fields_that_only_sound_like_keys_are_no_problem() -> None:
+    extra = {"min_tokens": 5, "stop_token_ids": [1, 2], "prompt_cache_key": 3}
+    coach = {"name": MODEL, "extra": extra, "key_variable": "MY_KEY"}
+    found = problems(f"env.coach={json.dumps(coach)}", probe=False)
+    assert not any("looks like a key" in each for each in found)
+
+
+def test_a_run_with_a_key_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    coach = json.dumps({"name": MODEL, "extra": {"user": KEY}})
+    arguments = [*CALM, f"env.coach={coach}", f"run.out={tmp_path / 'runs'}"]
+    assert main(["train", "demo", *arguments]) != 0
+    said = capsys.readouterr()
+    assert "looks like a key" in said.err
+    assert KEY not in said.err + said.out
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_coach_that_does_not_answer_is_found_with_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
