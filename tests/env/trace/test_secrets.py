@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+import time
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,11 @@ LETTERS = string.ascii_letters + string.digits
 FORMS = {
     "sk-": (LETTERS, 32),
     "sk-proj-": (LETTERS + "_-", 16),
-    "sk-ant-": (LETTERS + "_-", 16),
+    "sk-ant-api03-": (LETTERS + "_-", 16),
+    "sk-or-v1-": ("0123456789abcdef", 64),
+    "sk-None-": (LETTERS, 48),
+    "pcsk_": (LETTERS + "_", 60),
+    "xapp-1-A0B1C2-": (LETTERS + "-", 20),
     "csk-": (string.ascii_lowercase + string.digits, 32),
     "gsk_": (LETTERS, 20),
     "sk_live_": (LETTERS, 20),
@@ -46,26 +51,82 @@ def _written(text: str, ascii_only: bool) -> bytes:
 def keys(draw: st.DrawFn) -> str:
     start = draw(st.sampled_from(sorted(FORMS)))
     alphabet, length = FORMS[start]
-    return start + draw(st.text(st.sampled_from(alphabet), min_size=length, max_size=length))
+    text = draw(st.text(st.sampled_from(alphabet), min_size=length - 1, max_size=length - 1))
+    return f"{start}{text[:9]}7{text[9:]}"  # a digit, which random keys have
 
 
-@given(
-    keys(),
-    st.sampled_from(["", " ", "\n", "\r\n", "\t", "key=", "'", '"', "é", "\ud83d", "\\"]),
-    st.booleans(),
-)
+BEFORE = ["", " ", "\n", "\r\n", "\t", "key=", "'", '"', "é", "\ud83d", "\\", "\x1b[0m", "\x1b[1;32m"]
+
+
+@given(keys(), st.sampled_from(BEFORE), st.booleans())
 def test_a_key_is_hidden_whatever_stands_before_it(key: str, before: str, ascii_only: bool) -> None:
-    if before == "\ud83d":
-        ascii_only = True
-    hidden = Secrets({}).hide(_written(f"{before}{key} and more", ascii_only))
-    assert json.loads(hidden) == {"content": f"{before}{HIDDEN.decode()} and more"}
+    text = f"{before}{key} and more"
+    hidden = Secrets({}).hide(_written(text, ascii_only or before == "\ud83d"))
+    assert json.loads(hidden) == {"content": f"{before}{HIDDEN} and more"}
 
 
 def test_two_halves_of_a_private_key_hide_nothing_between_them() -> None:
-    lines = b'{"a":"-----BEGIN PRIVATE KEY-----\\nMIIE","reward":0.0}\n{"b":"-----END PRIVATE KEY-----"}\n'
+    lines = b'{"a":"see -----BEGIN PRIVATE KEY-----","reward":0.0}\n{"b":"-----END PRIVATE KEY-----"}\n'
     assert Secrets({}).hide(lines) == lines
-    whole = _written("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", True)
-    assert Secrets({}).hide(whole) == b'{"content": "[secret]"}'
+
+
+BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----",
+        f"-----BEGIN PRIVATE KEY-----\n{BODY}",
+        f"-----BEGIN PRIVATE KEY-----\n> {BODY[:32]}\n> {BODY[33:]}\n> -----END PRIVATE KEY-----",
+        f"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n{BODY}\n-----END PGP PRIVATE KEY BLOCK-----",
+    ],
+    ids=["whole", "cut off", "quoted", "PGP"],
+)
+def test_a_private_key_is_hidden_whole_or_not(text: str) -> None:
+    assert json.loads(Secrets({}).hide(_written(f"key: {text}", True))) == {"content": f"key: {HIDDEN}"}
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("12345678", {"seed": 12345678, "x": 0.123456789}),
+        ("nutshell1", {"t": "a\nutshell1"}),
+        ("00e9abcd", {"t": "éabcd"}),
+        ("probabil", {"probabilities": 1}),
+        ("reward_valid", {"reward_valid": True}),
+    ],
+)
+def test_numbers_escapes_and_keys_of_objects_stay(value: str, found: dict[str, object]) -> None:
+    line = json.dumps(found).encode()
+    assert Secrets({"A_TOKEN": value}).hide(line) == line
+    shown = json.loads(Secrets({"A_TOKEN": value}).hide(json.dumps({**found, "said": f"<{value}>"}).encode()))
+    assert shown == {**found, "said": f"<{HIDDEN}>"}
+
+
+@pytest.mark.parametrize(
+    "unit", ["-eyJ-", "xoxb-", "sk-proj-", "bearer a", "-----BEGIN PRIVATE KEY-----", "SG.a"]
+)
+def test_no_text_takes_more_than_linear_time(unit: str) -> None:
+    began = time.thread_time()
+    Secrets({}).hide(_written(unit * (200_000 // len(unit)), True))
+    assert time.thread_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from sklearn.ensemble import RandomForestClassifier as sk_RandomForestClassifier",
+        "fw_HistGradientBoostingRegressor",
+        "sk-ant-colony-optimisation-of-routes",
+        "xoxo-gossip-girl",
+        "sk-learnGradientBoostingRegressorModel",
+        "ask_GlobalConfigurationSettings",
+    ],
+)
+def test_long_names_are_no_keys(text: str) -> None:
+    line = _written(text, True)
+    assert Secrets({}).hide(line) == line
 
 
 @pytest.mark.parametrize("key", ["eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl", "Bearer abcdef-123456-abcdef-7"])
