@@ -50,7 +50,7 @@ def culprit_step(actions: Sequence[ActionRecord], team: Team) -> int | None:
         return wrote[-1].step
     files = {*team[agent].requires, *team[agent].reads}
     programs = [(run.step, Program(run.code or "", run.tool)) for run in runs if run.tool is not None]
-    if aimed := [step for step, program in programs if program.aims_at(files)]:
+    if aimed := [step for step, run in programs if run.aims_at(files) or any(map(run.uses, files))]:
         return aimed[-1]
     step, last = programs[-1]
     return step if last.tool.status != "ok" else tail[-1].step

@@ -18,6 +18,8 @@ BLUNDERS = {"SyntaxError", "IndentationError", "TabError", "NameError", "ImportE
 """Exceptions of a program's own text. Only an input that is known to raise the same one explains them."""
 _TAIL = 4000
 _WORD = re.compile(r"[\w.-]+")
+_STARTS = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+_BLANK = (tokenize.NL, tokenize.COMMENT, tokenize.ENCODING)
 _EXCEPTION = re.compile(
     r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Iteration|Warning))\b[^\n]*", re.M
 )
@@ -61,13 +63,14 @@ class Program(NamedTuple):
         return not lines or any(_READS.search(line) for line in lines)
 
     def aims_at(self, paths: Iterable[str]) -> int:
-        """How many of ``paths`` it used, or has the names of in string literals.
+        """How many of ``paths`` it was seen to use, or has the names of in string literals.
 
         Names tell what a program was for that failed before it used a file. They may lower a score and choose
-        among one agent's actions, but excuse nothing: code that does not run may name anything.
+        among one agent's actions, but excuse nothing: code that does not run may name anything. What went
+        unobserved counts for nothing here, since it would count against the agent.
         """
-        words = _literal_words(self.code)
-        return sum(path in words or self.uses(path) for path in set(paths))
+        words, opened = _literal_words(self.code), self.tool.opened or ()
+        return sum(path in words or path in opened for path in set(paths))
 
     def uses(self, path: str, *, listed: bool = False) -> bool:
         """Whether it opened ``path`` or asked for it; if that went unobserved, whether its code may have.
@@ -94,9 +97,16 @@ def exceptions_of(tool: ToolResult) -> list[tuple[str, str]]:
 
 
 def _tokens(code: str) -> Iterator[tokenize.TokenInfo]:
-    """Reads tokens, not the syntax tree: code that agents write may nest without end."""
+    """All but strings that stand alone, which are remarks.
+
+    It reads no syntax tree: code that agents write may nest without end.
+    """
+    begins = True
     with contextlib.suppress(tokenize.TokenError, SyntaxError, ValueError):  # the tokens up to there count
-        yield from tokenize.generate_tokens(io.StringIO(code).readline)
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            if not (begins and token.type == tokenize.STRING):
+                yield token
+            begins = token.type in _STARTS or (begins and token.type in _BLANK)
 
 
 @functools.lru_cache(maxsize=4096)

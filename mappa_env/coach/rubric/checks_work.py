@@ -59,9 +59,10 @@ def work(
     """Check a segment that has not handed on all of its files. None: it has, or it need not write any.
 
     ``blocked``: inputs were unsound, and a program really tried to use one. ``idle``: they were, and none
-    did. Otherwise the inputs were sound. ``unfinished``: turns are left, and the programs so far neither used
-    nor name files of this agent, nor wrote any. ``partial``: turns are left, and they did. ``failed``: code
-    for the files failed. ``empty``: the segment ends. 0: no code was run.
+    did. Otherwise the inputs were sound. ``unfinished``: turns are left, and the programs so far wrote
+    nothing, and neither used nor name a file that this agent must write. ``partial``: turns are left, and
+    they did. ``failed``: so does this program, or one that used its inputs. ``empty``: the segment ends. 0:
+    no code was run.
     """
     missing = unwritten(case)
     if not missing:
@@ -77,9 +78,10 @@ def work(
     if not case.programs:
         return Finding(0.0, f"no code was run, although this work needs it; {said}", case.me)
     spec = case.evidence.agent
-    meant = any(run.tool.written or run.aims_at((*spec.requires, *spec.reads)) for run in case.programs)
+    meant = any(run.tool.written or run.aims_at(spec.requires) for run in case.programs)
     if here is not None and here.status != "ok":
-        if meant or case.evidence.last_turn:
+        inputs = {*case.evidence.task.files, *spec.reads}
+        if meant or case.evidence.last_turn or inputs.intersection(here.opened or ()):
             return Finding(failed, f"the code failed: {_how(case)}; {said}", case.me)
         return Finding(unfinished, f"the code failed: {_how(case)}; {said} so far", case.me)
     if case.evidence.last_turn:

@@ -72,20 +72,29 @@ def test_the_ladder_of_an_engineers_failures() -> None:
         return verdict.score
 
     text = code(LOADS["engineer_0"])
+    work = code(f"a = pd.read_csv('train.csv')\na.to_pickle('{TABLES[0]}')")
+    bug = ran("", "error", "NameError: pd", opened=())
     talk = score("I would clean the table.")
     lie = score("I have saved X_train.pkl, y_train.pkl and X_test.pkl.")
-    syntax = score(text, ran("", "error", "SyntaxError: invalid syntax"))
-    crash = score(text, ran("", "error", "KeyError: 'price'"))
-    slow = score(text, ran("", "timeout"))
-    printed = score(text, ran("Saved X_train.pkl", opened=("train.csv",)), last=False)
+    syntax = score(work, ran("", "error", "SyntaxError: invalid syntax"))
+    crash = score(work, ran("", "error", "KeyError: 'price'"))
+    slow = score(text, ran("", "timeout", opened=("train.csv",)))
+    tried = score(work, bug, last=False)
+    used = score(text, ran("", "error", "KeyError: 'price'", opened=("train.csv",)), last=False)
     nothing = score(text, ran("looked at it"), last=True)
     claimed = score(code("print('Saved X_train.pkl')"), ran("Saved X_train.pkl", opened=()), last=False)
-    looked = score(code("print(dir())"), ran("[]", opened=()), last=False)
-    stumbled = score(code("print(one)"), ran("", "error", "NameError: one", opened=()), last=False)
-    tried = score(code("pd.read_csv('train.csv')"), ran("", "error", "NameError: pd", opened=()), last=False)
     partly = score(text, ran("", files=TABLES[:2]), probe=facts(X_test={"exists": False}))
+    looked = [
+        score(code("print(dir())"), ran("[]", opened=()), last=False),
+        score(code("print(pd.read_csv('train.csv').describe())"), ran("", opened=("train.csv",)), last=False),
+        score(code("""'''First a look; X_train.pkl comes later.'''\nprint(one)"""), bug, last=False),
+        score(code("pd.read_cvs('train.csv')"), bug, last=False),
+        score(code("subprocess.run(['nproc'], check=True)"), ran("", "error"), last=False),
+        score(text, ran("", "error", "KeyError: 1"), last=False),  # where nobody saw what it opened
+    ]
     assert talk == lie == 0
-    assert nothing < syntax == slow == crash == tried < partly == printed == claimed < looked == stumbled == 2
+    assert nothing < syntax == slow == crash == tried == used < partly == claimed < min(looked)
+    assert set(looked) == {2}
 
 
 def test_a_later_turn_fixes_an_earlier_one() -> None:
