@@ -101,7 +101,7 @@ class Opener:
         tables = [name for name in readable if name != MODEL]
         new = [name for name in tables if keys[name] not in self._tables]
         model = (*keys.get(MODEL, ()), *_all(site.workspace))
-        ask = MODEL in readable and model not in self._models
+        ask = MODEL in readable and (site.again or model not in self._models)
         if new or ask:
             with Exports(site) as exports, ThreadPoolExecutor(1) as pool:
                 for name, record in zip(new, exports.tables(new), strict=True):

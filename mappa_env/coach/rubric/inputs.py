@@ -24,6 +24,7 @@ from mappa_env.coach.rubric.artifacts import (
     unknown_files,
 )
 from mappa_env.coach.rubric.case import Case, deleted_by, start_of
+from mappa_env.coach.rubric.changed_models import changed_model
 from mappa_env.coach.rubric.helper_files import (
     LIBRARIES,
     MOVED,
@@ -56,7 +57,13 @@ def unsound_inputs(case: Case, writer: FileChange | None = None) -> tuple[Defect
     harmed = damaged(unwritten, case.before, case.me)
     filler = filled(case.me, case.programs)
     helpers = broken_helpers(case.team, task, case.before, case.me, case.programs)
-    return (*found, *harmed, *helpers, *(each for each in (filler, foreign_input(case)) if each is not None))
+    others = (filler, foreign_input(case), changed_model(case))
+    return (
+        *found,
+        *harmed,
+        *helpers,
+        *(each for each in others if each is not None and each.writer != case.me),
+    )
 
 
 def unknown_input(case: Case) -> str | None:
