@@ -27,7 +27,7 @@ _SAME = ("copy", "astype")
 
 def is_bare(part: Mapping[str, Any]) -> bool:
     """Whether a file holds a table that is none of pandas: a fit takes it, but it lacks what frames have."""
-    return part.get("table") is True and part.get("type") not in FRAMES
+    return part.get("table") is True and part.get("type", FRAMES[0]) not in FRAMES
 
 
 def failed_over_kind(run: Program, path: str, kind: str) -> bool | None:
