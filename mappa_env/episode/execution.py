@@ -15,6 +15,7 @@ from mappa_env.grading import Grader, running
 from mappa_env.grading.base import Answers
 from mappa_env.parsing import Action, joined, parse
 from mappa_env.probes import Site, make_probe
+from mappa_env.probes.doubt import is_doubtful
 from mappa_env.sandbox.base import Limits, Sandbox
 from mappa_env.sandbox.fresh import FreshRuns
 from mappa_env.seeds import derived_seed
@@ -196,13 +197,15 @@ class Execution:
         closing = outcome is not None
         if not draft.last_turn and (self._probe or name in self._card.truth):
             closing = self._card.order.would_be_over((*at.history, draft))
-        if self._probe and workspace is not None and (self._handed_on & written if closing else written):
-            seed = self._next_seed(at, draft)
-            with self.timer("sandbox"):
-                facts = self._probe.look(Site(self.sandbox, workspace, at.task, at.limits, seed))
         provisional = outcome
         if provisional is None and name in self._card.truth and (closing or not self._card.order.is_chain):
             provisional = self._grade(at, draft, workspace)
+        if self._probe and workspace is not None:
+            again = is_doubtful(draft, at.history, workspace.present, at.task, provisional)
+            if again or (self._handed_on & written if closing else written):
+                seed = self._next_seed(at, draft)
+                with self.timer("sandbox"):
+                    facts = self._probe.look(Site(self.sandbox, workspace, at.task, at.limits, seed, again))
         return Evidence(
             task=at.task,
             agent=at.agent,

@@ -16,6 +16,7 @@ class Site(NamedTuple):
     """Where to look, and with what. ``limits`` are those of an action, ``seed`` is the next agent's.
 
     ``sandbox`` runs programs in ``workspace`` itself, ``fresh`` in a new one with the files that you give it.
+    ``again``: a program cast doubt on what a model has said, so that it is to be asked again.
     """
 
     sandbox: Sandbox
@@ -23,6 +24,7 @@ class Site(NamedTuple):
     task: Task
     limits: Limits
     seed: int
+    again: bool = False
 
     @property
     def fresh(self) -> FreshSandbox:

@@ -18,8 +18,9 @@ from mappa_env.grading.metrics import METRICS
 from mappa_env.probes.base import Site
 from mappa_env.probes.inside import exporter, reader
 from mappa_env.probes.plain import Record, records
-from mappa_env.probes.predictions import Said, failure, said
+from mappa_env.probes.predictions import Said, failure, said, submitted
 from mappa_env.probes.program import Question, Wording, loading, program
+from mappa_env.probes.submitting import Submission, submitting
 from mappa_env.sandbox.base import Limits
 from mappa_env.types import Task, ToolResult
 
@@ -78,21 +79,34 @@ class Exports:
     def ask(self, question: Question, wording: Wording) -> Said:
         """What a model says. Raises UnavailableError.
 
-        If it takes too long, it is asked again, and only for what the metric takes.
+        If it takes too long, or fails over what the metric does not take, it is asked only for the rest.
         """
         said = self._ask(question, wording)
-        if said.late:
+        takes_shares = question.shares and said.has_shares
+        if said.late or (said.error and said.asked and (said.predictions is None) == takes_shares):
             question = question._replace(short=True)
             said = self._ask(question, wording)
         if question.short:  # every row of the probabilities travels
             said = dataclasses.replace(said, predictions=said.predictions or said.probabilities, short=True)
+        elif said.error and takes_shares:
+            said = dataclasses.replace(said, predictions=None)  # it lacks what the metric takes
         return said
+
+    def submit(self, submission: Submission, wording: Wording, first: Said) -> Said:
+        """What a model says to one that submits, after the ``first`` program. Raises UnavailableError."""
+        taken = SUBMITTED in self._site.workspace.present
+        name = f"out_{secrets.token_hex(4)}.csv" if taken else SUBMITTED
+        loads, predicts = submitting(submission._replace(file=name), wording)
+        asked, shares = bool(predicts), submission.method != "predict"
+
+        def read(ran: ToolResult) -> Said:
+            return submitted(ran, self._left(name), first, asked=asked, loads=len(loads), shares=shares)
+
+        return self._run("\n".join([*loads, *predicts]) + "\n", self._site.limits, read)[1]
 
     def _ask(self, question: Question, wording: Wording) -> Said:
         # Nobody can have put something in the way of names that nobody knew.
         names = [f"out_{secrets.token_hex(4)}.csv" for _ in range(2)]
-        if question.given and SUBMITTED not in self._site.workspace.present:
-            names[question.shares] = SUBMITTED  # as one who submits does
         code = program(question._replace(predictions=names[0], probabilities=names[1]), wording)
 
         def read(ran: ToolResult) -> Said:

@@ -18,7 +18,8 @@ from mappa_env.probes.inside.exporter import MAX_BYTES
 from mappa_env.probes.inside.reader import COMPRESSED, JOBLIB_MARK
 from mappa_env.probes.plain import Record
 from mappa_env.probes.predictions import Said
-from mappa_env.probes.program import JOBLIB, Question, load_table, two_wordings
+from mappa_env.probes.program import JOBLIB, OUTPUTS, Question, load_table, two_wordings
+from mappa_env.probes.submitting import Submission
 from mappa_env.types import Task
 from mappa_env.workspace.workspace import Workspace
 
@@ -28,7 +29,8 @@ MOST = 1000
 """How many times the rows of test.csv X_test may have and still test a model."""
 TABLES = ("X_train.pkl", "y_train.pkl", "X_test.pkl")
 MODEL = "model.pkl"
-_HOLDERS = ("tuple", "list", "dict", "OrderedDict", "Bunch")
+_ROWS = ("tuple", "list")
+_HOLDERS = (*_ROWS, "dict", "OrderedDict", "defaultdict", "Bunch")
 """Kinds of things that hold others: what is beside a model may have to be used with it."""
 GIVEN = "test.csv"
 """The task's file that whoever submits predictions reads."""
@@ -55,7 +57,8 @@ class Asked(NamedTuple):
     """What a model ``said``, and what it said when it was loaded ``again``, by another program.
 
     ``plain``: ``pickle.load`` loads it, as the prompts say. ``table``: the file that it predicted.
-    ``inside``: the kind of thing in which it lies beside others, such as an encoder; empty: it is alone.
+    ``inside``: the kind of thing in which it lies beside others, such as an encoder or more models; empty: it
+    is alone.
     """
 
     said: Said
@@ -98,7 +101,7 @@ class Opener:
         tables = [name for name in readable if name != MODEL]
         new = [name for name in tables if keys[name] not in self._tables]
         model = (*keys.get(MODEL, ()), *_all(site.workspace))
-        ask = MODEL in readable and model not in self._models
+        ask = MODEL in readable and (site.again or model not in self._models)
         if new or ask:
             with Exports(site) as exports, ThreadPoolExecutor(1) as pool:
                 for name, record in zip(new, exports.tables(new), strict=True):
@@ -134,15 +137,14 @@ def _asked(exports: Exports, site: Site, tables: Mapping[str, Record], rows: int
     """
     workspace = site.workspace
     question = Question(MODEL, shares=_takes_shares(site.task))
+    submits = Submission(MODEL, given=GIVEN if GIVEN in workspace.present else "")
     test = tables.get(TABLES[2])
     file = TABLES[0] if test is None or test.table is None else TABLES[2]
-    seen, submits = tables.get(file), question
+    seen = tables.get(file)
     if seen is not None and seen.table is not None and (not rows or seen.table.rows <= MOST * rows):
         form = format_of(workspace.head(file, HEAD))
         question = question._replace(table=load_table(file, form, seen.kind))
         submits = submits._replace(table=load_table(file, form, seen.kind, plain=seen.plain))
-    if GIVEN in workspace.present:
-        submits = submits._replace(given=GIVEN)
     one, other = two_wordings(site.seed)
     content = workspace.read(MODEL, MAX_BYTES)
     plain, marked = not content.startswith(COMPRESSED), JOBLIB_MARK[1].encode() in content
@@ -157,13 +159,19 @@ def _asked(exports: Exports, site: Site, tables: Mapping[str, Record], rows: int
     inside = ""
     if said.kind in _HOLDERS and not said.has_predict:
         part = exports.ask(question._replace(part=True), one)
-        if part.has_predict:
-            inside, said = said.kind, part
-            question, submits = question._replace(part=True), submits._replace(part=True)
+        if part.has_predict and len(part.places) == 1:
+            inside = said.kind
+            place = f"{{}}[{part.places[0]}]" if inside in _ROWS else f"list({{}}.values())[{part.places[0]}]"
+            said, question, submits = part, question._replace(part=True), submits._replace(place=place)
+        elif part.places:
+            inside = said.kind  # nobody can tell what several models are for
     if said.predictions is None and "DMatrix" in said.error:  # a Booster of xgboost
         question, submits = question._replace(matrix=True), submits._replace(matrix=True)
         said = exports.ask(question, one)
-    again = exports.ask(submits._replace(short=True), other)
+    if question.shares and said.has_shares:
+        named = "" if said.probabilities is None else said.probabilities.names[0]
+        submits = submits._replace(method="predict_proba", outputs=named.startswith(OUTPUTS))
+    again = exports.submit(submits, other, said)
     return Asked(said, again.with_names_of(said), plain=plain, table=file, inside=inside)
 
 

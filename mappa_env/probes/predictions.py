@@ -26,7 +26,9 @@ CONTRADICTION = -1.0
 _CLOSE = {"rtol": 1e-6, "atol": 1e-9}
 """Sums of floating-point numbers may differ in their last digits from run to run."""
 _INTEGER = re.compile(r"-?\d{1,18}")
-_LOADED = re.compile(rf"^([^\n]{{1,{MAX_NAME}}}) (True|False)$", re.M)
+_LOADED = re.compile(rf"^([^\n]{{1,{MAX_NAME}}}) (True|False) (True|False)$", re.M)
+_PLACES = re.compile(r"^places((?: -?\d{1,6})*)$", re.M)
+_FRAME = re.compile(r'^ *File "<action>", line (\d{1,6})', re.M)
 _TRACE = "Traceback (most recent call last):"
 
 
@@ -72,19 +74,23 @@ class Said:
     """What a model said. Every field is its author's word, which hidden answers test.
 
     ``error``: why the program ended early (empty: it did not). ``kind``: the name of its type (empty: it did
-    not load). ``asked``: there was a table to predict. ``probabilities``: one column per class, or per target
-    if their names start with ``OUTPUTS``. ``late``: the program took longer than an action may. ``short``: it
-    was asked only for what the metric takes.
+    not load). ``has_predict``, ``has_shares``: it has methods for predictions, and for probabilities.
+    ``asked``: there was a table to predict. ``probabilities``: one column per class, or per target if their
+    names start with ``OUTPUTS``. ``late``: the program took longer than an action may. ``short``: it was
+    asked only for what the metric takes. ``places``: where models lie among the things in the file, if the
+    program looked; -1: deeper.
     """
 
     error: str = ""
     kind: str = ""
     has_predict: bool = False
+    has_shares: bool = False
     asked: bool = False
     predictions: Array | None = None
     probabilities: Array | None = None
     late: bool = False
     short: bool = False
+    places: tuple[int, ...] = ()
 
     @property
     def loads(self) -> bool:
@@ -119,14 +125,49 @@ class Said:
 
 def said(result: ToolResult, predictions: bytes | None, probabilities: bytes | None, *, asked: bool) -> Said:
     """Read one run. ``predictions`` and ``probabilities``: the files that it left; None: it left none."""
-    loaded = _LOADED.findall(result.stdout)
-    kind, has_predict = loaded[-1] if loaded else ("", "")
+    loaded, places = _LOADED.findall(result.stdout), _PLACES.findall(result.stdout)
+    kind, predicts, shares = loaded[-1] if loaded else ("", "", "")
     error = "" if result.status == "ok" else failure(result)
-    answers, shares = (None if each is None else array_in(each) for each in (predictions, probabilities))
     if result.status == "ok" and not kind:
         error = "it ended the program that loaded it"
-    late = result.status == "timeout"
-    return Said(error, text(kind, MAX_NAME), has_predict == "True", asked, answers, shares, late)
+    return Said(
+        error,
+        text(kind, MAX_NAME),
+        predicts == "True",
+        shares == "True",
+        asked,
+        None if predictions is None else array_in(predictions),
+        None if probabilities is None else array_in(probabilities),
+        late=result.status == "timeout",
+        places=tuple(map(int, places[-1].split())) if places else (),
+    )
+
+
+def submitted(
+    result: ToolResult, content: bytes | None, first: Said, *, asked: bool, loads: int, shares: bool
+) -> Said:
+    """Read one run of a program that submits and leaves a file with this ``content`` (None: it left none).
+
+    It does not say what it loaded; what the ``first`` program said counts unless loading failed: in the first
+    ``loads`` lines. ``shares``: it asks for probabilities.
+    """
+    found = None if content is None else array_in(content)
+    error = "" if result.status == "ok" else failure(result)
+    if result.status == "ok" and asked and content is None:
+        error = "it ended the program that loaded it"
+    frames = _FRAME.findall(result.stderr)
+    loaded = not error or (asked and not (frames and int(frames[0]) <= loads))
+    return dataclasses.replace(
+        first,
+        error=error,
+        kind=first.kind if loaded else "",
+        has_predict=first.has_predict and loaded,
+        asked=asked,
+        predictions=found,
+        probabilities=found if shares else None,
+        late=result.status == "timeout",
+        short=True,
+    )
 
 
 def _is_one(values: NDArray[Any]) -> bool:

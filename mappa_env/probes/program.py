@@ -1,7 +1,8 @@
-"""The program that asks a model for predictions: what the next agent could have written.
+"""The first program that asks a model for predictions: it also tells what the model is.
 
 A model's code runs when it is loaded, and sees the program that loads it. So the program is a short script in
-the form that agents use, without marks or helpers; it leaves its predictions in files, as agents do.
+the form that agents use, without marks or helpers; it leaves its predictions in files, as agents do. The
+second program (``submitting``) does not even print what the model is.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ _NAMES = (
 )
 PICKLE, PANDAS, JOBLIB = range(3)
 """Loaders of models; the prompts name the first."""
-_LOADERS = (
+LOADERS = (
     "with open({file!r}, 'rb') as f:\n    {name} = pickle.load(f)",
     "{name} = pd.read_pickle({file!r})",
     "{name} = joblib.load({file!r})",
 )
-_MODULES = ("pickle", "pandas as pd", "joblib")
+MODULES = ("pickle", "pandas as pd", "joblib")
+"""Their modules."""
 
 
 class Question(NamedTuple):
     """What a program does: load the model in file ``model`` and, if there is a ``table``, let it predict.
 
     ``table``: of ``load_table``. ``matrix``: the model wants xgboost's own kind of table. ``shares``: the
-    task's metric takes probabilities. ``short``: ask only for what the metric takes. ``given``: a CSV file
-    of the task to read first, as those do that write a submission, and ask the model once. ``part``: the
-    file holds several things, and the one of them that predicts is the model; several are none.
+    task's metric takes probabilities. ``short``: ask only for what the metric takes. ``part``: the file
+    holds several things; of several models in it, nobody knows which to ask.
     ``predictions``, ``probabilities``: the CSV files to write.
     """
 
@@ -44,7 +45,6 @@ class Question(NamedTuple):
     matrix: bool = False
     shares: bool = False
     short: bool = False
-    given: str = ""
     part: bool = False
     predictions: str = ""
     probabilities: str = ""
@@ -96,35 +96,41 @@ def loading(file: str) -> str:
 
 def program(question: Question, wording: Wording) -> str:
     """The text of the program."""
-    x, name, p, t = wording.names
-    loads = [_LOADERS[wording.loader].format(file=question.model, name=name)]
+    x, name, p, _ = wording.names
+    loads = [LOADERS[wording.loader].format(file=question.model, name=name)]
     if question.table:
         loads.insert(0 if wording.table_first else 1, f"{x} = {question.table}")
-    modules = ["pickle", "joblib", "numpy as np", "pandas as pd"]
-    if question.given:
-        loads.insert(0, f"{t} = pd.read_csv({question.given!r})")
-        used = {"joblib": "joblib", "numpy as np": "np."}
-        own = (module for module, mark in used.items() if mark in question.table)
-        modules = list(dict.fromkeys(("pandas as pd", _MODULES[wording.loader], *own)))
-    lines = [f"import {module}" for module in modules]
+    lines = [f"import {module}" for module in ("pickle", "joblib", "numpy as np", "pandas as pd")]
     lines += ["import xgboost"] * question.matrix + loads
     if question.part:
-        lines += [
-            f"{name} = list({name}.values()) if isinstance({name}, dict) else list({name})",
-            f"({name},) = [each for each in {name} if hasattr(each, 'predict')]",
-        ]
-    lines.append(f"print(type({name}).__name__, hasattr({name}, 'predict'))")
+        lines += _takes_out(name)
+    offers = (f"hasattr({name}, {method!r})" for method in ("predict", "predict_proba"))
+    lines.append(f"print(type({name}).__name__, {', '.join(offers)})")
     given = f"xgboost.DMatrix({x})" if question.matrix else x
-    if not question.table:
-        asks = []
-    elif question.given:
-        asks = _asks_once(question, name, given, p)
-    else:
-        asks = _asks_all(question, name, given, p)
+    asks = _asks(question, name, given, p) if question.table else []
     return "\n".join([*lines, *asks]) + "\n"
 
 
-def _asks_all(question: Question, name: str, given: str, p: str) -> list[str]:
+def _takes_out(name: str) -> list[str]:
+    """Find the only model among several things, and say whether there are more, also one level deeper.
+
+    One that has several names counts once.
+    """
+    return [
+        "def things(value):",
+        "    return list(value.values()) if isinstance(value, dict) else list(value)",
+        "def models(value):",
+        "    found = enumerate(things(value))",
+        "    found = [(i, v) for i, v in found if hasattr(v, 'predict') and not isinstance(v, type)]",
+        "    return {id(v): i for i, v in found}",
+        f"places = list(models({name}).values())",
+        f"deeper = [v for v in things({name}) if isinstance(v, (dict, list, tuple)) and models(v)]",
+        "print('places', *(places or [-1] * len(deeper)))",
+        f"(place,) = places\n{name} = things({name})[place]",
+    ]
+
+
+def _asks(question: Question, name: str, given: str, p: str) -> list[str]:
     """First for predictions, then for probabilities."""
     lines = [
         f"values = np.asarray({name}.predict({given}))",
@@ -145,22 +151,3 @@ def _asks_all(question: Question, name: str, given: str, p: str) -> list[str]:
             f"    {p}{head}.to_csv({question.probabilities!r}, index=False)",
         ]
     return lines
-
-
-def _asks_once(question: Question, name: str, given: str, p: str) -> list[str]:
-    """Only for what the metric takes, and with nothing but pandas, as short programs of agents do."""
-    predicts = [
-        f"{p} = {name}.predict({given})",
-        f"pd.DataFrame({p}).to_csv({question.predictions!r}, index=False)",
-    ]
-    if not question.shares:
-        return predicts
-    return [
-        f"if hasattr({name}, 'predict_proba'):",
-        f"    {p} = {name}.predict_proba({given})",
-        f"    if isinstance({p}, list):",
-        f"        {p} = pd.DataFrame([each[:, -1] for each in {p}]).T",
-        f"    pd.DataFrame({p}).to_csv({question.probabilities!r}, index=False)",
-        "else:",
-        *(f"    {line}" for line in predicts),
-    ]

@@ -24,6 +24,7 @@ from mappa_env.coach.rubric.artifacts import (
     unknown_files,
 )
 from mappa_env.coach.rubric.case import Case, deleted_by, start_of
+from mappa_env.coach.rubric.changed_models import changed_model
 from mappa_env.coach.rubric.helper_files import (
     LIBRARIES,
     MOVED,
@@ -34,6 +35,7 @@ from mappa_env.coach.rubric.helper_files import (
     runs_of,
     stands_in,
 )
+from mappa_env.coach.rubric.kinds import FRAMES, failed_over_kind, is_bare
 from mappa_env.coach.rubric.obstacles import damaged, filled, obstacles
 from mappa_env.order import Order
 from mappa_env.types import ActionRecord, FileChange, Task, Team
@@ -55,7 +57,13 @@ def unsound_inputs(case: Case, writer: FileChange | None = None) -> tuple[Defect
     harmed = damaged(unwritten, case.before, case.me)
     filler = filled(case.me, case.programs)
     helpers = broken_helpers(case.team, task, case.before, case.me, case.programs)
-    return (*found, *harmed, *helpers, *(each for each in (filler, foreign_input(case)) if each is not None))
+    others = (filler, foreign_input(case), changed_model(case))
+    return (
+        *found,
+        *harmed,
+        *helpers,
+        *(each for each in others if each is not None and each.writer != case.me),
+    )
 
 
 def unknown_input(case: Case) -> str | None:
@@ -64,7 +72,7 @@ def unknown_input(case: Case) -> str | None:
 
 
 def foreign_input(case: Case) -> Defect | None:
-    """The file in another format than pickle over which the last program of this agent failed."""
+    """The file of another format than pickle, or without a frame, over which the last program failed."""
     return _foreign(case.team, case.evidence.task, case.before, case.me, case.programs)
 
 
@@ -130,20 +138,23 @@ def _unknown(
 def _foreign(
     team: Team, task: Task, before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
 ) -> Defect | None:
-    """The file in another format than pickle that the last program of ``agent`` used, if reading failed.
+    """The file of another format than pickle, or with no frame of pandas, over which the last program failed.
 
-    A reader that copes with the format is not harmed by it.
+    A reader that copes with it is not harmed by it.
     """
     if not programs or not programs[-1].failed:
         return None
-    facts, present = _facts(before) or {}, _files(team, task, before)
+    facts, present, last = _facts(before) or {}, _files(team, task, before), programs[-1]
     for name, path in PATHS.items():
-        if path not in team[agent].reads or path not in present or not other_format(section(facts, name)):
+        writer, part = present[path].agent if path in present else "", section(facts, name)
+        if path not in team[agent].reads or writer in ("", agent):
             continue
-        writer = present[path].agent
-        if writer not in ("", agent) and programs[-1].failed_reading(path):
-            unobserved = programs[-1].tool.opened is None  # that excuses its agent, and blames nobody
+        unobserved = last.tool.opened is None  # that excuses its agent, and blames nobody
+        if other_format(part) and last.failed_reading(path):
             return Defect(path, "" if unobserved else writer, OTHER_LOADER)
+        if is_bare(part) and (sure := failed_over_kind(last, path, str(part["type"]))) is not False:
+            said = f"it holds a {part['type']}, which has not all that a {FRAMES[name == 'y_train']} has"
+            return Defect(path, writer if sure and not unobserved else "", said)
     return None
 
 

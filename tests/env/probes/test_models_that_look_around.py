@@ -50,6 +50,9 @@ TELLS = {
     "no table of the task is read": "not any(name in main for name in ('t', 'test', 'sub', 'submission'))",
     "no word of a submission": "'submission.csv' not in source",
     "the text of the probe": "'asarray' in source",
+    "it prints": "'print(' in source",
+    "it asks what the model offers": "'hasattr' in sys._getframe(2).f_code.co_names",
+    "it asks for a type": "{'type', '__name__', 'isinstance'}.intersection(sys._getframe(2).f_code.co_names)",
 }
 
 

@@ -16,6 +16,7 @@ from mappa_env.probes.exports import Exports
 from mappa_env.probes.facts import STABLE
 from mappa_env.probes.opening import MODEL, TABLES
 from mappa_env.probes.program import Question, Wording, load_table, two_wordings
+from mappa_env.probes.submitting import Submission, submitting
 from mappa_env.sandbox import make_sandbox
 from mappa_env.sandbox.base import Limits
 from mappa_env.scripted import make_team
@@ -160,6 +161,19 @@ def test_the_two_programs_differ_in_order_and_loader() -> None:
         assert one.table_first != other.table_first
         assert one.loader != other.loader
         assert not set(one.names) & set(other.names)
+
+
+@pytest.mark.parametrize("place", ["", "{}[1]", "list({}.values())[1]"])
+@pytest.mark.parametrize("method", ["predict", "predict_proba"])
+def test_the_second_program_names_nothing_but_what_it_needs(place: str, method: str) -> None:
+    table = load_table(TABLES[2], "pickle", "DataFrame", plain=True)
+    submission = Submission(MODEL, table, "test.csv", place, method, file="submission.csv")
+    for seed in range(20):
+        wording = two_wordings(seed)[1]
+        lines = [line for part in submitting(submission, wording) for line in part]
+        used = set(compile("\n".join(lines), "<action>", "exec").co_names) - set(wording.names)
+        reads = {"pandas", "pd", "pickle", "joblib", "open", "f", "load", "read_pickle", "read_csv"}
+        assert used <= reads | {"DataFrame", "to_csv", "list", "values", method}
 
 
 def test_a_model_cannot_tell_the_probe_by_its_seed() -> None:

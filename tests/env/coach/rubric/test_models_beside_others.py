@@ -72,17 +72,66 @@ def test_who_does_not_take_the_model_out_blames_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    "handed",
-    [
-        "(X.mean(), y[:3])",
-        "{'columns': list(X.columns)}",
-        "[]",
-        "model[: len(model) // 2]",
-        "list(model.estimators_)",
-        "{'one': model, 'other': model}",
-    ],
+    "handed", ["(X.mean(), y[:3])", "{'columns': list(X.columns)}", "[]", "[type(model)]"]
 )
-def test_a_thing_without_one_model_in_it_is_unusable(handed: str) -> None:
+def test_a_thing_without_a_model_in_it_is_unusable(handed: str) -> None:
     actions = played(LABELS, handed, "")
     assert (actions[1].verdict.score, actions[1].verdict.blame) == (1, "modeler_0")
     assert culprit(actions) == "modeler_0"
+
+
+FOLDS = """from sklearn.base import clone
+import numpy as np
+at = np.arange(len(X)) % 4
+folds = [clone(model).fit(X[at != k], y[at != k]) for k in range(4)]
+"""
+CLUSTERS = "from sklearn.cluster import KMeans\nparts = KMeans(2, n_init=1, random_state=0).fit(X)\n"
+FITTED = "model = ExtraTreesRegressor(60, random_state=0).fit(X, y)\n"
+SEVERAL = {
+    "folds": (FOLDS, "folds", "p = np.mean([each.predict(X) for each in handed], axis=0)"),
+    "a tuple": (FOLDS, "tuple(folds[:2])", "p = (handed[0].predict(X) + handed[1].predict(X)) / 2"),
+    "deeper": (
+        FOLDS,
+        "{'folds': folds, 'weights': [0.25] * 4}",
+        "p = sum(w * each.predict(X) for w, each in zip(handed['weights'], handed['folds']))",
+    ),
+    "segments": (CLUSTERS, "{'price': model, 'parts': parts}", "p = handed['price'].predict(X)"),
+    "a part of a forest": (
+        "",
+        "model.estimators_[:9]",
+        "p = np.mean([t.predict(X) for t in handed], axis=0)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_nobody_can_tell_what_several_models_are_for(name: str) -> None:
+    more, handed, uses = SEVERAL[name]
+    fit = f"from sklearn.ensemble import ExtraTreesRegressor\n{FITTED}{more}"
+    actions = played(NUMBERS, handed, f"import numpy as np\n{uses}", fit)
+    assert (actions[1].verdict.score, actions[1].verdict.blame) == (None, None)
+    score = actions[2].verdict.score
+    assert score is not None
+    assert (score >= 7, actions[2].verdict.blame) == (True, None)
+    assert culprit(actions) is None
+
+
+@pytest.mark.parametrize("name", ["folds", "segments"])
+def test_who_fails_over_several_models_is_not_judged(name: str) -> None:
+    more, handed, _ = SEVERAL[name]
+    fit = f"from sklearn.ensemble import ExtraTreesRegressor\n{FITTED}{more}"
+    actions = played(NUMBERS, handed, "", fit)
+    assert [(each.verdict.score, each.verdict.blame) for each in actions[1:]] == [(None, None)] * 2
+    assert culprit(actions) is None
+
+
+@pytest.mark.parametrize(
+    ("handed", "place"),
+    [("{'one': model, 'best': model}", "['best']"), ("[model, 'notes', model]", "[0]"), ("[model]", "[0]")],
+)
+def test_a_model_under_several_names_is_one(handed: str, place: str) -> None:
+    fit = f"from sklearn.ensemble import ExtraTreesRegressor\n{FITTED}"
+    actions = played(NUMBERS, handed, f"p = handed{place}.predict(X)", fit)
+    alone = played(NUMBERS, "model", "p = handed.predict(X)", fit)
+    assert [each.verdict.score for each in actions] == [each.verdict.score for each in alone]
+    assert all(each.verdict.score for each in actions)
