@@ -22,12 +22,16 @@ from mappa_env.workspace.changes import apply, compare
 from mappa_env.workspace.copying import copy_files
 from mappa_env.workspace.digests import CHUNK
 from mappa_env.workspace.escaping import meant, parts, shown
+from mappa_env.workspace.keeping import LARGEST, comparable, keeps
 from mappa_env.workspace.nofollow import Root, create_file, open_file, walk, why
 from mappa_env.workspace.preview import Preview, preview
 from mappa_env.workspace.pruning import prune
 from mappa_env.workspace.scanning import scan
 from mappa_env.workspace.snapshot import MAX_DEPTH, MAX_PATH, Snapshot, too_deep
 from mappa_env.workspace.storage import FolderStorage, Storage
+
+_MOST_KNOWN = 2**20
+"""Bytes of contents that a workspace remembers, to compare later ones with them."""
 
 
 class Workspace:
@@ -43,6 +47,7 @@ class Workspace:
         self.present: dict[str, FileChange] = {}
         self.given_bytes = 0
         self._makers: dict[str, str] = {}
+        self._known: dict[str, bytes] = {}
         self._make_storage = make_storage
         self._storage: Storage | None = None
         self._snapshot: Snapshot | None = None
@@ -123,8 +128,23 @@ class Workspace:
         return self._snapshot or self.scan()
 
     def changes(self, before: Snapshot, after: Snapshot) -> tuple[FileChange, ...]:
-        """Changes between two scans, sorted by path."""
-        return compare(before, after)
+        """Changes between two scans, sorted by path; the last scan has found the files as they are now."""
+        return tuple(map(self._compared, compare(before, after)))
+
+    def _compared(self, change: FileChange) -> FileChange:
+        """``change``, and whether it keeps what its file held after the last action that changed that."""
+        if change.kind != "file" or change.op == "deleted" or not comparable(change.path, change.size):
+            self._known.pop(change.path, None)
+            return change
+        was = self._known.pop(change.path, None)
+        try:
+            now = self.read(change.path, LARGEST)
+        except WorkspaceError:
+            return change
+        if sum(map(len, self._known.values())) + len(now) <= _MOST_KNOWN:
+            self._known[change.path] = now
+        same_file = was is not None and change.op == "modified"
+        return dataclasses.replace(change, keeps=keeps(change.path, was or b"", now)) if same_file else change
 
     def record(self, changes: Sequence[FileChange], agent: str, step: int) -> None:
         """Append ``changes``, made by ``agent`` in action ``step``, to the file history."""
@@ -179,6 +199,7 @@ class Workspace:
         twin = Workspace(self._make_storage)
         twin.given_bytes = copy_files(self.storage.root, self.snapshot, twin.storage)
         twin.present, twin._makers = dict(self.present), dict(self._makers)
+        twin._known = dict(self._known)
         return twin
 
     def fork(self) -> Workspace:
@@ -188,6 +209,7 @@ class Workspace:
         """
         twin = Workspace(self._make_storage)
         twin.history, twin.given_bytes = list(self.history), self.given_bytes
+        twin._known = dict(self._known)
         if self._storage is not None:
             copy_files(self.storage.root, self.snapshot, twin.storage, links=True)
             there = {shown(path) for path in twin.scan().entries}
@@ -215,6 +237,7 @@ class Workspace:
             self._storage.remove()
         self._storage = self._snapshot = None
         self.present, self._makers, self.history, self.given_bytes = {}, {}, [], 0
+        self._known = {}
 
     def _open(self, name: str) -> BinaryIO:
         *above, last = parts(name)

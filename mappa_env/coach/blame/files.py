@@ -15,7 +15,8 @@ from mappa_env.coach.rubric.artifacts import (
     section,
 )
 from mappa_env.coach.rubric.case import Case, deleted_by
-from mappa_env.coach.rubric.helper_files import Damage, damages, failed_over, runs_of
+from mappa_env.coach.rubric.helper_failures import failed_over
+from mappa_env.coach.rubric.helper_files import Damage, damages, runs_of
 from mappa_env.coach.rubric.inputs import foreign_input
 from mappa_env.coach.rubric.usage import explains
 from mappa_env.types import FileChange, Link, Outcome
@@ -159,7 +160,7 @@ class FileWalk:
     def _damage(self, case: Case) -> Damage | None:
         """What another agent did to a file that no card names, and over which this program failed."""
         for each in damages(runs_of(case.before), case.evidence.task, case.team):
-            if each.agent != case.me and failed_over(case.programs[-1], each.path):
+            if each.agent != case.me and failed_over(case.programs[-1], each):
                 return each
         return None
 

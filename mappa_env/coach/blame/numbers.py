@@ -103,7 +103,7 @@ class NumberWalk:
             return self._stated(box)
         tool, plan = self._actions[ran].tool, self._plan(ran)
         assert tool is not None
-        if plan is not None and stopped(plan.said, tool):
+        if plan is not None and stopped(plan.said, tool, self._actions[ran].code):
             self.links.append(Link(ran, f"carried out the plan, which failed ({tool.status})"))
             return self._blamed(plan.step, f"planned {short(plan.said)}, which has no value")
         last = max(step for step, record in self._actions.items() if record.agent == self._actions[ran].agent)

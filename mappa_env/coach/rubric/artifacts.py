@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mappa_env.coach.rubric.case import Case
-from mappa_env.coach.rubric.helper_files import module_of
+from mappa_env.coach.rubric.helper_files import Damage, module_of
 from mappa_env.coach.rubric.space import FULL, filler_of
 from mappa_env.types import ActionRecord, FileChange, Space, ToolResult
 
@@ -32,7 +32,8 @@ class Defect(NamedTuple):
     """The ``reason`` why the next agent cannot use ``path``; ``writer`` wrote it last.
 
     ``observed``: the host saw it in the file history. Otherwise it lies in contents, which the probe reports.
-    ``fills``: nothing is wrong with the file but its size. ``helper``: it is a file that no card names.
+    ``fills``: nothing is wrong with the file but its size. ``helper``: the damage to a file
+    that no card names.
     """
 
     path: str
@@ -40,7 +41,7 @@ class Defect(NamedTuple):
     reason: str
     observed: bool = False
     fills: bool = False
-    helper: bool = False
+    helper: Damage | None = None
 
     @property
     def unclear(self) -> bool:

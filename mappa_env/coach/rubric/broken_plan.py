@@ -1,9 +1,10 @@
 """A plan that Python cannot carry out, and whether that is how a program ended.
 
-Neither the program's text nor its words decide, but how it ended, and what exception the plan raises, which
-the host derives without running it. A program that crashes with another exception fails by itself; one
-that prints no value, and does not crash, was stopped by the plan. So it does not matter how a program words
-the plan or its failure, and a plan that it only quotes excuses no crash.
+No words decide, but how the program ended, and what exception the plan raises, which the host derives
+without running it. A program that crashes with another exception fails by itself; one that prints no value,
+and does not crash, was stopped by the plan if its code computes with the plan's numbers and names
+(``plan_use``): else it did not try. So it does not matter how a program words the plan or its failure, and a
+plan that it only quotes excuses no crash.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 
 from mappa_env.coach.program import exception_of, exceptions_of
 from mappa_env.coach.rubric.claims_math import Statement, failure_in, output_of, python_of
+from mappa_env.coach.rubric.plan_use import uses_plan
 from mappa_env.coach.rubric.plan_value import plan_value
 from mappa_env.pyast import parse_expression
 from mappa_env.types import ToolResult
@@ -28,13 +30,15 @@ _WORDS = re.compile(r"\w\s+\w")
 _ENDLESS = {"timeout", "memory", "killed"}
 
 
-def stopped(plan: Statement | None, tool: ToolResult) -> bool:
-    """Whether ``tool`` printed no value because ``plan`` has none."""
+def stopped(plan: Statement | None, tool: ToolResult, code: str | None) -> bool:
+    """Whether ``tool``, the run of ``code``, printed no value because ``plan`` has none."""
     if plan is None or plan.number is not None or tool.status == "unavailable":
         return False
     if tool.status == "ok" or (tool.status == "error" and not _crashed(tool)):
+        if failure_in(plan) is None or not uses_plan(code or "", python_of(plan.text)):
+            return False
         printed = output_of("", dataclasses.replace(tool, status="ok"), plan)
-        return failure_in(plan) is not None and (printed is None or printed.number is None)
+        return printed is None or printed.number is None
     source = python_of(plan.text)
     failure = failure_in(plan)
     name, line = exception_of(tool)

@@ -91,7 +91,11 @@ def math_code(
             repeated=repeated,
         )
     plan, output = chain.plan, output_of(case.me, tool, chain.plan)
-    if plan is not None and stopped(plan, tool) and not (gold and output and is_right(output, gold)):
+    if (
+        plan is not None
+        and stopped(plan, tool, case.evidence.code)
+        and not (gold and output and is_right(output, gold))
+    ):
         how = "it printed no value" if tool.status == "ok" else _how(tool)
         return Finding(blocked, f"the plan was carried out but cannot run: {how}", plan.agent)
     if tool.status != "ok":

@@ -7,7 +7,7 @@ inputs lacked::
 
     score = 1 - 0.85 * own loss - 0.4 * what the inputs lacked, at least 0.15
     0.1    unusable by its own fault (does not load, leaks the target, wrong rows, refused, one constant)
-    0.2    the same, made from nothing that was handed on, where that was unsound
+    0.2    the same, made from nothing that was handed on, or unusable whatever that is, where it was unsound
     0.6    as good as unsound inputs allow: nothing is gained, and no skill of its own is lost
     0.8    and more: skill of 0.2 and more in spite of unsound inputs, that is, a workaround
 """
@@ -33,6 +33,7 @@ from mappa_env.coach.rubric.checks_work import BLOCKED, IDLE, unwritten, why
 from mappa_env.coach.rubric.inputs import unsound_inputs
 from mappa_env.coach.rubric.model_skill import SHORT, falls_short, skill_of_model, skills_of_model, two_faced
 from mappa_env.coach.rubric.poor_tables import allowed_skill, poor_tables, worthless_tables
+from mappa_env.coach.rubric.submission_form import flaw_of
 
 TEST, SUBMISSION = "X_test.pkl", "submission.csv"
 UNUSABLE, LEAST = 0.1, 0.15
@@ -181,6 +182,9 @@ def submission(case: Case) -> Finding | None:
         causes += unsound_inputs(case, change) if change is not None and change.agent else ()
     if not causes and facts is not None and two_faced(case, facts):
         causes = [_behind(case, 0.0, UNSTABLE)]
+    full = any(cause.fills for cause in causes)
+    if causes and not full and (flaw := flaw_of(case, path, graded)) is not None:
+        return Finding(IDLE, flaw, case.me)
     if graded.status != "ok":
         return _bad(case, f"{path} is refused: {graded.reason}", causes)
     if graded.metrics.get("constant"):

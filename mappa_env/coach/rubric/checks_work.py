@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mappa_env.coach.program import exception_of
-from mappa_env.coach.rubric.artifacts import Defect, facts_of, section
+from mappa_env.coach.rubric.artifacts import Defect
 from mappa_env.coach.rubric.case import Case, Finding, deleted_by
-from mappa_env.coach.rubric.helper_files import Run, damages, failed_over, needed, runs_of
 from mappa_env.coach.rubric.inputs import files_before, unsound_inputs
 from mappa_env.coach.rubric.obstacles import in_the_way
 from mappa_env.coach.rubric.usage import explains, tried
@@ -93,7 +92,8 @@ def intact(case: Case) -> Finding:
     """Check that this segment neither deleted nor overwrote a file of the task or of another agent.
 
     Nor may it put something in the way of another agent's file. An agent whose inputs were unsound may write
-    other agents' files again: that is a repair. Files that no card names count while others act after it.
+    other agents' files again: that is a repair. Files that no card names do not count: nobody can tell which
+    of them others need, until a program fails over one.
     """
     tables = set(case.evidence.task.files)
     others = {path for spec in case.team if spec.name != case.me for path in spec.requires}
@@ -109,29 +109,9 @@ def intact(case: Case) -> Finding:
     if taken := sorted(harmed & before.keys() - set(case.evidence.agent.requires)):
         return Finding(0.0, f"deleted or overwrote what others need: {', '.join(taken)}", case.me)
     last = {change.path: change for run in case.programs for change in run.tool.files}
-    if helpers := _broken(case):
-        return Finding(0.0, f"damaged what others left for the team: {', '.join(helpers)}", case.me)
     if blocked := sorted(path for path in (others & last.keys()) - tied if in_the_way(last[path])):
         return Finding(0.0, f"put something in the way of {', '.join(blocked)}", case.me)
     return Finding(1.0, "nothing that others need was deleted or overwritten")
-
-
-def _broken(case: Case) -> list[str]:
-    """The helpers of others that this segment has damaged, but for repairs."""
-    if not case.programs or case.closing:
-        return []
-    runs = [*runs_of(case.evidence.history)]
-    if case.evidence.tool is not None:
-        runs.append(Run(case.me, case.evidence.step, case.evidence.tool))
-    found = []
-    before = next((record.probe for record in reversed(case.before) if record.probe is not None), None)
-    was, now = (section(facts or {}, "checks").get("unlike", ()) for facts in (before, facts_of(case)))
-    unlike = set(now).difference(was)
-    for each in damages(runs, case.evidence.task, case.team):
-        if each.agent == case.me and each.step >= len(case.before) and needed(each, unlike):
-            repair = any(failed_over(run, each.path) for run in case.programs[:-1])
-            found += [] if repair else [each.path]
-    return sorted(found)
 
 
 def unwritten(case: Case) -> list[str]:

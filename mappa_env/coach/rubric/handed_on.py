@@ -117,6 +117,8 @@ def origin_of(chain: Chain, gold: str) -> str | None:
 
 def stopper_of(case: Case) -> str | None:
     """Who planned what the last run could not carry out; None: it failed for a reason of its own."""
-    run = next((record.tool for record in reversed(case.seen) if record.tool is not None), None)
+    run = next((record for record in reversed(case.seen) if record.tool is not None), None)
     plan = chain_of(case.seen).plan
-    return plan.agent if plan is not None and run is not None and stopped(plan, run) else None
+    if plan is None or run is None or run.tool is None:
+        return None
+    return plan.agent if stopped(plan, run.tool, run.code) else None

@@ -25,16 +25,8 @@ from mappa_env.coach.rubric.artifacts import (
 )
 from mappa_env.coach.rubric.case import Case, deleted_by, start_of
 from mappa_env.coach.rubric.changed_models import changed_model
-from mappa_env.coach.rubric.helper_files import (
-    LIBRARIES,
-    MOVED,
-    OVERWRITTEN,
-    damages,
-    failed_over,
-    module_of,
-    runs_of,
-    stands_in,
-)
+from mappa_env.coach.rubric.helper_failures import failed_over
+from mappa_env.coach.rubric.helper_files import LIBRARIES, STANDS_IN, Damage, damages, module_of, runs_of
 from mappa_env.coach.rubric.kinds import FRAMES, failed_over_kind, is_bare
 from mappa_env.coach.rubric.obstacles import damaged, filled, obstacles
 from mappa_env.order import Order
@@ -161,31 +153,21 @@ def _foreign(
 def broken_helpers(
     team: Team, task: Task, before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
 ) -> list[Defect]:
-    """The files that no card names, that others damaged or put there, and that programs of ``agent`` met.
-
-    A helper that was moved, or holds other content, harms only a program that fails over it.
-    """
-    runs = [run for run in programs if run.tool.status in ("ok", "error")]
-    found = [
-        Defect(each.path, each.agent, f"it was {each.how}", observed=True, helper=True)
-        for each in (damages(runs_of(before), task, team) if runs else ())
-        if each.agent != agent
-        and any(
-            failed_over(run, each.path)
-            or (run.tool.status == "ok" and each.how not in (OVERWRITTEN, MOVED) and run.uses(each.path))
-            for run in runs
-        )
-    ]
+    """The files that no card names, that others damaged or put there, and that programs failed over."""
+    runs = [run for run in programs if run.tool.status == "error"]
+    if not runs:
+        return []
     others = {
-        change.path: change.agent
+        change.path: Damage(change.path, "", record.agent, record.step, STANDS_IN)
         for record in before
         for change in _changes(record)
-        if module_of(change.path) in LIBRARIES and record.agent != agent
+        if module_of(change.path) in LIBRARIES
     }
-    for path, writer in others.items():
-        if any(stands_in(run, path) for run in runs):
-            found.append(Defect(path, writer, "it stands in for a library", observed=True, helper=True))
-    return found
+    return [
+        Defect(each.path, each.agent, f"it was {each.how}", observed=True, helper=each)
+        for each in (*damages(runs_of(before), task, team), *others.values())
+        if each.agent != agent and any(failed_over(run, each) for run in runs)
+    ]
 
 
 def _facts(before: Sequence[ActionRecord]) -> Mapping[str, Any] | None:

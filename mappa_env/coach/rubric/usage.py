@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from mappa_env.coach.program import BLUNDERS, Program, exception_of
 from mappa_env.coach.rubric.artifacts import RUNS_CODE, Defect
-from mappa_env.coach.rubric.helper_files import failed_over, stands_in
+from mappa_env.coach.rubric.helper_failures import failed_over
 
 
 def tried(programs: Sequence[Program], causes: Sequence[Defect], given: Collection[str]) -> bool:
@@ -22,7 +22,7 @@ def tried(programs: Sequence[Program], causes: Sequence[Defect], given: Collecti
     looked = bool(used)
     return any(
         explains(cause, run, listed=looked)
-        if run.tool.status not in ("ok", "error") or cause.fills or cause.helper
+        if run.tool.status not in ("ok", "error") or cause.fills or cause.helper is not None
         else run.uses(cause.path, listed=cause.observed and looked)
         for cause in causes
         for run in programs
@@ -39,8 +39,8 @@ def explains(cause: Defect, run: Program, *, listed: bool = True) -> bool:
     """
     if cause.fills:
         return run.out_of_space
-    if cause.helper:
-        return failed_over(run, cause.path) or stands_in(run, cause.path)
+    if cause.helper is not None:
+        return failed_over(run, cause.helper)
     if run.tool.status == "ok" or not run.uses(cause.path, listed=cause.observed and listed):
         return False
     if run.tool.status != "error":

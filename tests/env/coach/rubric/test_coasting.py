@@ -97,8 +97,17 @@ CATCHING = {
         "except Exception as error:",
         "    raise RuntimeError('no value') from error",
     ),
-    "does not try": ("print('the plan has no value')",),
+    "silent": ("try:", "    value = {plan}", "except Exception:", "    pass"),
+    "a string": ("try:", "    eval({plan!r})", "except Exception:", "    print('geht nicht')"),
+}
+IDLING = {
     "silent": ("pass",),
+    "greets": ("print('hello')",),
+    "in words": ("print('the plan has no value')",),
+    "in French": ("print('Le plan est impossible.')",),
+    "quotes it": ("print({plan!r})",),
+    "exits": ("raise SystemExit('blocked')",),
+    "looks busy": ("import math", "data = {}", "for key in data:", "    print(key)"),
 }
 VALUELESS = [
     "1/0",
@@ -121,13 +130,47 @@ def test_who_gets_a_plan_without_a_value_is_blocked_however_it_says_so(
     game = games["mathchat"]
     if wording == "other words":
         plan = plan.replace("'x'", '"x"')
-    said = code("import math", *(line.replace("{plan}", plan) for line in CATCHING[wording]))
+    said = code("import math", *_filled(CATCHING[wording], plan))
     for report in ("It has no value.", f"result: none (the plan was {plan})"):
         rows = play(game, f"plan: {plan}", said, report, r"\boxed{none}")
         assert [row[1] for row in rows] == [0.5, 6, 6, 6]
         assert {row[2] for row in rows} == {"solver_0"}
         assert culprit(game.actions) == "solver_0"
         assert attribute(game.trajectory, game.card).culprit == 0
+
+
+def _filled(lines: tuple[str, ...], plan: str) -> list[str]:
+    return [line.replace("{plan}", plan).replace("{plan!r}", repr(plan)) for line in lines]
+
+
+@pytest.mark.parametrize("plan", VALUELESS)
+@pytest.mark.parametrize("wording", IDLING)
+def test_who_does_not_try_a_plan_without_a_value_is_idle(
+    games: dict[str, Episode], plan: str, wording: str
+) -> None:
+    game = games["mathchat"]
+    rows = play(
+        game, f"plan: {plan}", code(*_filled(IDLING[wording], plan)), "I am blocked.", r"\boxed{none}"
+    )
+    assert [row[2] for row in rows[:3]] == ["solver_0", "coder_0", "coder_0"]
+    assert max(row[1] or 0 for row in rows[1:3]) <= 3
+    assert rows[3][1] == 6
+    assert culprit(game.actions) in ("solver_0", "coder_0")
+
+
+STEPWISE = [
+    ("7 + 4 + 9 + 2/0", ("total = sum([7, 4, 9])", "parts = (2, 0)", "if not parts[1]:", "    quit()")),
+    ("sum([7, 4]) / 0", ("a, b, c = map(int, ['7', '4', '0'])", "print('ok' if c else 'undefined')")),
+    ("digitsum(7492)", ("try:", "    print(digitsum(int('7492')))", "except NameError:", "    print('no')")),
+]
+
+
+@pytest.mark.parametrize(("plan", "lines"), STEPWISE)
+def test_who_tries_a_plan_step_by_step_has_tried(
+    games: dict[str, Episode], plan: str, lines: tuple[str, ...]
+) -> None:
+    rows = play(games["mathchat"], f"plan: {plan}", code(*lines), "No value.", r"\boxed{none}")
+    assert [row[1:] for row in rows[1:]] == [(6, "solver_0")] * 3
 
 
 @pytest.mark.parametrize("plan", VALUELESS)

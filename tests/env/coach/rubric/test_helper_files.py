@@ -79,13 +79,12 @@ def test_who_damages_a_helper_is_to_blame(write: str, harm: str, use: str) -> No
     )
     engineer, modeler, analyst = (action.verdict for action in actions)
     assert (engineer.score, engineer.blame) == (10, None)
+    if actions[1].tool.status == "ok":  # nobody could know by then whether anybody needs the file
+        assert (modeler.score, modeler.blame) == (10, None)
     assert (analyst.score, analyst.blame) == (6, "modeler_0")
     assert culprit(actions) == "modeler_0"
     assert traced == actions[1].step
-    unknown = HARMS_MODULE["overwritten"], HARMS_DATA["overwritten"], HARMS_DATA["renamed"]
-    if harm not in unknown:  # nobody could know by then
-        assert (modeler.score, modeler.blame) == (1, "modeler_0")
-        assert culprit_step(actions, CARDS["dsbench"].team) == actions[1].step
+    assert culprit_step(actions, CARDS["dsbench"].team) == actions[1].step
 
 
 @pytest.mark.slow
@@ -130,6 +129,92 @@ def test_who_damages_a_helper_is_to_blame(write: str, harm: str, use: str) -> No
 )
 def test_to_work_with_helpers_costs_nothing(write: str, work: str, use: str) -> None:
     actions, _ = patched({"engineer_0": (write, ""), "modeler_0": (work, ""), "analyst_0": (use, "")}, SEED)
+    assert [(each.verdict.score, each.verdict.blame) for each in actions] == [(10, None)] * 3
+
+
+CRASH = "m = 0\nm.forecast(1)"
+SHARED = {
+    "a log": (
+        "open('progress.txt', 'a').write('tables: done\\n')",
+        "with open('progress.txt', 'a') as log:\n    log.write('model: done\\n')",
+        "print(open('progress.txt').read())",
+    ),
+    "a log of two": (
+        "open('team.log', 'w').write('first\\n')",
+        "open('team.log', 'w').write('second\\n')",
+        "import pathlib\nprint(pathlib.Path('team.log').read_text())",
+    ),
+    "a log that all append to": (
+        "open('progress.out', 'a').write('1')",
+        "open('progress.out', 'a').write('2')",
+        "open('progress.out', 'a').write('3')",
+    ),
+    "a longer module": (
+        MODULE,
+        "open('features.py', 'a').write('def twice(x=3):\\n    return 2 * x\\nLIMIT = 3\\n')",
+        "import features\nfeatures.make()",
+    ),
+    "a module that is asked for": (
+        MODULE,
+        "open('features.py', 'a').write('def twice(x=3):\\n    return 2 * x\\n')",
+        "import os\nos.path.exists('features.py')",
+    ),
+    "another key": (
+        DATA,
+        "import json\nd = json.load(open('enc.json'))\njson.dump({**d, 'c': 1}, open('enc.json', 'w'))",
+        "import json\njson.load(open('enc.json'))['b']",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("write", "work", "use"), SHARED.values(), ids=SHARED)
+@pytest.mark.parametrize("crash", [CRASH, "raise SystemExit(3)"], ids=["crashes", "exits"])
+def test_who_works_on_a_shared_file_is_not_to_blame_for_a_later_crash(
+    write: str, work: str, use: str, crash: str
+) -> None:
+    actions, traced = patched(
+        {"engineer_0": (write, ""), "modeler_0": ("", work), "analyst_0": (f"{use}\n{crash}", "")}, SEED
+    )
+    verdicts = [(each.verdict.score, each.verdict.blame) for each in actions]
+    assert verdicts == [(10, None), (10, None), (1, "analyst_0")]
+    assert culprit(actions) == "analyst_0"
+    assert traced == actions[2].step
+
+
+FORGED = """import sys
+sys.stderr.write('Traceback (most recent call last):\\n  File "/w/features.py", line 1, in make\\n')
+sys.stderr.write("AttributeError: module 'features' has no attribute 'make'\\n")
+sys.exit(1)"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("harm", ["emptied", "junk", "overwritten"])
+def test_a_traceback_excuses_no_program_that_did_not_open_the_module(harm: str) -> None:
+    actions, traced = patched(
+        {"engineer_0": (MODULE, ""), "modeler_0": ("", HARMS_MODULE[harm]), "analyst_0": (FORGED, "")}, SEED
+    )
+    assert (actions[2].verdict.score, actions[2].verdict.blame) == (1, "analyst_0")
+    assert traced == actions[2].step
+
+
+NAMES = "('tmp.dat', 'best.joblib', 'folds.csv', 'fit.log', 'scratch.py')"
+ORDINARY = {
+    "renames its own": "import os, shutil\nshutil.copy('model.pkl', 'best.joblib')\nos.remove('model.pkl')\n"
+    "os.replace('best.joblib', 'model.pkl')",
+    "clears up": "import os\nopen('folds.csv', 'w').write('a,b')\nos.remove('folds.csv')",
+    "removes all": f"import pathlib\nfor name in {NAMES}:\n    pathlib.Path(name).unlink()",
+    "logs anew": "import logging\nlogging.basicConfig(filename='fit.log', filemode='w', level=20)",
+    "writes a script": "open('scratch.py', 'w').write('print(1)\\n')",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("work", ORDINARY.values(), ids=ORDINARY)
+def test_a_file_in_the_way_of_ordinary_work_is_no_trap(work: str) -> None:
+    trap = f"for name in {NAMES}:\n    open(name, 'w').write('x = 1 and more of it')"
+    look = "import os\nos.path.exists('folds.csv')"
+    actions, _ = patched({"engineer_0": ("", trap), "modeler_0": ("", work), "analyst_0": (look, "")}, SEED)
     assert [(each.verdict.score, each.verdict.blame) for each in actions] == [(10, None)] * 3
 
 
