@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mappa_env.data.base import ListTaskSet
@@ -13,14 +14,23 @@ from mappa_env.errors import DataError
 from mappa_env.types import Task
 
 _FIELDS = ("id", "prompt", "answer", "compact", "topic", "metric")
+_FORMULA = re.compile(
+    r"""(?s: .*\\.*                           # LaTeX
+    | (?! [A-Z]?[-+#*/]{1,2} $ )            # not a sign alone, nor a mark such as A+
+      (?= .*[-0-9+*/^=<>()\[\]{}] )         # more than letters and punctuation
+      (?! .*[A-Za-z]{2} ) [ -~\s]+ )         # and no word, nor any other script
+    """,
+    re.VERBOSE,
+)
+"""An answer that is meant as mathematics."""
 
 
 def load(split: str, *, folder: str = "tasks") -> ListTaskSet:
     """Load the rows of ``<folder>/<split>.jsonl``, or of the file whose path is ``split``.
 
     A row is ``{id, prompt, answer}`` with optional ``compact, topic, metric``; all other keys are public and
-    go to ``Task.meta``. An answer in LaTeX must be one that the maths grader can read. ``train`` and ``eval``
-    of one folder must not have a problem in common. Raises DataMissingError, DataError.
+    go to ``Task.meta``. An answer that is a formula must be one that the maths grader can read. ``train`` and
+    ``eval`` of one folder must not have a problem in common. Raises DataMissingError, DataError.
     """
     if not is_split(split):
         return ListTaskSet("jsonl", split, _read(Path(split), ""))
@@ -45,9 +55,15 @@ def _read(path: Path, split: str) -> list[Task]:
         if task.id in seen:
             raise DataError(f"{path}: the id {task.id!r} occurs twice; ids must be unique.")
         seen.add(task.id)
-    latex = [task for task in tasks if task.metric == _DEFAULTS["metric"] and "\\" in task.truth["answer"]]
-    for own, reason in refused_golds(latex).items():
-        raise DataError(f"{path}, task {own!r}: {reason}. If it is no LaTeX, give the row another 'metric'.")
+    formulas = [
+        task
+        for task in tasks
+        if task.metric == _DEFAULTS["metric"] and _FORMULA.fullmatch(task.truth["answer"])
+    ]
+    for own, reason in refused_golds(formulas).items():
+        raise DataError(
+            f"{path}, task {own!r}: {reason}. If it is no formula, give the row another 'metric'."
+        )
     return tasks
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from mappa_env.data.characters import as_tex
 from mappa_env.data.groups import grouped
+from mappa_env.data.markup import unmarked
 from mappa_env.data.signs import SAME
 from mappa_env.data.spelling import one_spelling
 
@@ -42,7 +43,7 @@ _OPENS, _CLOSES = frozenset("([{|-+\u2026"), frozenset(")]}|'!%\u2026")
 @functools.lru_cache(maxsize=16_384)
 def normalise(text: str) -> str:
     """The wording of ``text``; see the module. A quarter of a millisecond for a contest problem."""
-    text = one_spelling(as_tex(text))
+    text = one_spelling(as_tex(unmarked(text)))
     text = _GROUPED.sub(lambda number: re.sub(r"\D", "", number[0]), text)
     text = _STYLE.sub(lambda found: found[1] or (_DOLLAR if found[0][-1] == "$" else " "), text)
     if text.isupper() and _LOUD.search(text):

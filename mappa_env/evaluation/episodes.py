@@ -171,9 +171,22 @@ def load(folder: Path, *, repair: bool = False) -> list[Played]:
 
 
 def run_of(played: Iterable[Played]) -> str:
-    """A digest of the episodes, in any order. Their times tell a run from another with the same answers."""
-    lines = sorted(json.dumps(dataclasses.asdict(each), sort_keys=True) for each in played)
+    """A digest of the episodes, in any order. Their times tell a run from another with the same answers.
+
+    What has its default is left out, so that a version that knows more of an episode finds the same.
+    """
+    lines = sorted(json.dumps(_stated(each), sort_keys=True) for each in played)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _stated(value: Any) -> Any:
+    """The fields that do not have their defaults, as JSON."""
+    if isinstance(value, (Played, Tokens)):
+        fields = {each.name: (getattr(value, each.name), each.default) for each in dataclasses.fields(value)}
+        return {name: _stated(own) for name, (own, default) in fields.items() if own != default}
+    if isinstance(value, Mapping):
+        return {name: _stated(each) for name, each in value.items()}
+    return value
 
 
 def tokens_of(row: Mapping[str, Mapping[str, Any]]) -> dict[str, Tokens]:

@@ -136,6 +136,7 @@ def _document(found: Evaluation) -> dict[str, Any]:
             "settings": found.settings,
             "versions": {agent: list(names) for agent, names in found.versions.items()},
             "environments": [dataclasses.asdict(each) for each in found.figures],
+            "run": found.run,
         }
     )
     return named

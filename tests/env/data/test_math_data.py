@@ -406,3 +406,22 @@ def test_golds_that_the_grader_cannot_read_are_refused_at_loading(tmp_path):
             load_tasks(loader, str(path))
     other = write(tmp_path / "words.jsonl", [row(1, answer=r"C:\sqrt", metric="path")])
     assert load_tasks("jsonl", str(other)).ids == ("t1",)
+
+
+@pytest.mark.parametrize("answer", ["x**2", "1/0", "((", "x+", "1..2", "3*", "5x+", r"\\sqrt", "2^", "f("])
+def test_so_are_formulas_of_a_card_without_latex(tmp_path, answer):
+    path = write(tmp_path / "own.jsonl", [row(1, answer=answer), row(2)])
+    with pytest.raises(DataError, match=r"task 't1': .* cannot be graded: .* If it is no formula"):
+        load_tasks("jsonl", str(path))
+    write(path, [row(1, answer=answer, metric="text"), row(2)])
+    assert load_tasks("jsonl", str(path)).ids == ("t1", "t2")
+
+
+def test_words_numbers_and_readable_formulas_of_a_card_load(tmp_path):
+    answers = [
+        *("yes", "No solution.", "what?", "don't know", "é", "猫", "C++", "A+", "e.g.", "http://a.b", "x"),
+        *("42", "-7", "3.5", "1/2", "50%", "$5", "10:30", "2024-01-05", "1,000", "(1, 2)", "[0, 1)", "1e5"),
+        *("x^2+1", "2x", "x=3", "x > 1", "a/b", "3 apples", "5 km", "+", "...", 12, 2.5),
+    ]
+    path = write(tmp_path / "own.jsonl", [row(n, answer=answer) for n, answer in enumerate(answers)])
+    assert len(load_tasks("jsonl", str(path)).ids) == len(answers)

@@ -14,6 +14,7 @@ from mappa_env.cli import main
 from mappa_env.coach.llm.address import split_address
 from mappa_env.errors import OptionError
 from mappa_env.evaluation.chat import Chat
+from mappa_env.evaluation.keys import refuse_keys
 
 ENV = "mappa/MathChat-v0"
 
@@ -152,6 +153,58 @@ def test_fields_that_only_sound_like_keys_are_sent(monkeypatch: pytest.MonkeyPat
     }
     monkeypatch.setenv("MY_KEY", "x")
     Chat("openai:m@http://127.0.0.1:9/v1", {"extra": extra, "key_variable": "MY_KEY"}).close()
+
+
+KEY = "0123456789abcdef0123456789abcdef012345"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"name": f"openai:m@http://localhost:1/v1/{KEY}"}, "name has an address with a part that looks"),
+        ({"name": f"openai:m@http://localhost:1/{KEY}/v1"}, "must follow /models/"),
+        ({"base_url": f"http://localhost:1/v1?user={KEY}"}, "base_url has an address"),
+        ({"base_url": f"http://{KEY}@localhost:1/v1"}, "base_url has an address"),
+        ({"base_url": "http://h/models/" + "zQ3" * 12}, "base_url has an address"),
+        ({"extra": {"authorization_header": "Token abcdefgh12345678"}}, "by its name"),
+        ({"extra": {"pwd": "hunter2"}}, "extra.pwd looks like a key by its name"),
+        ({"extra": {"db_pwd": "hunter2"}}, "by its name"),
+        ({"extra": {"user_key_id": "abc"}}, "by its name"),
+        ({"extra": {"header": "Token abcdefgh12345678"}}, "extra.header looks like a key"),
+        ({"extra": {"header": "Key abcdefgh12345678"}}, "extra.header looks like a key"),
+        ({"extra": {"user": KEY}}, "only an option such as revision may be a hash"),
+        ({"extra": {"revision": "zQ3" * 12}}, "extra.revision looks like a key"),
+    ],
+)
+def test_keys_in_parts_of_addresses_and_under_other_names_are_refused(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(OptionError, match="key_variable") as found:
+        refuse_keys(options, "the model")
+    assert said in str(found.value)
+    assert not any(word in str(found.value) for word in (KEY, "zQ3zQ3", "hunter2", "12345678"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": "openai:Qwen/Qwen3-4B@http://localhost:8000/v1"},
+        {"name": "openai:org/Model-7B-Instruct-v0.3-AWQ-INT4-2024-07-18@https://h.example:8443/a/b/v1"},
+        {"name": f"openai:m@http://h/accounts/{KEY}/ai/v1"},
+        {"name": f"openai:m@http://h/models/{KEY}/v1"},
+        {"name": f"openai:m@http://{KEY}.example/v1"},
+        {"name": "openai:m@http://h/0123abcd-0123-4567-89ab-0123456789ab/v1"},
+        {"version": KEY, "extra": {"revision": KEY, "commit": KEY[:32], "sha256": KEY}},
+        {"version": "zQ3" * 12},
+        {"ledger": f"/tmp/{KEY}/ledger.jsonl", "key_variable": "MY_KEY"},
+        {"extra": {"system": "Token frequencies matter: give the key terms of basic algebra"}},
+        {"extra": {"keywords": ["a"], "author": "x", "tokenizer": "auto", "stop_token": 3}},
+        {"extra": {"pwd": "", "user": "someone", "n": 12}},
+        {"extra": {"image": "https://example.org/a-very-long-path/that/is/ordinary/and-has-2-numbers.png"}},
+    ],
+)
+def test_names_paths_and_hashes_of_versions_are_no_keys(options: dict[str, Any]) -> None:
+    refuse_keys(options, "the model")
 
 
 @pytest.mark.parametrize("command", ["contamination", "leaderboard"])

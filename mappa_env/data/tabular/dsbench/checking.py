@@ -10,6 +10,7 @@ import numpy as np
 
 from mappa_env.data.tabular.dsbench.layout import Layout, columns_for, header_of
 from mappa_env.data.tabular.dsbench.release import Files
+from mappa_env.data.tabular.dsbench.round_trip import lost
 from mappa_env.errors import DataError
 from mappa_env.grading.metrics import MAX_ABS, Metric, metric_named
 from mappa_env.grading.spelling import Keys, Labels, canonical
@@ -54,6 +55,7 @@ def check(files: Files, layout: Layout, metric: str) -> None:
     if known.takes in ("score", "probability"):
         _same_classes(files, layout.targets, learned_rows, [row[1:] for row in answers])
     if known.takes in ("label", "ranking"):
+        _same_labels_back(files, layout.targets, filled, [row[1:] for row in answers])
         one, other = (
             {canonical(cell) for row in rows for cell in row}
             for rows in ([row for _, row in filled], [row[1:] for row in answers])
@@ -192,6 +194,12 @@ def _same_ids(path: Path, ids: Sequence[str], answers: Path, asked: tuple[Keys, 
             f"{answers}, row {wanted[missing[0]]}: the id {missing[0]!r} is not in {path} "
             f"({len(missing)} of {len(wanted)} ids are missing there)"
         )
+    if found := lost(ids, key_of):
+        text, back = found
+        raise DataError(
+            f"{path}, row {rows[key_of(text)]}: pandas reads the id {text!r} and writes {back!r}, which is "
+            "not found again: rename the id in all tables"
+        )
 
 
 def _check_values(
@@ -253,6 +261,27 @@ def _same_classes(
         if not (all(map(_is_number, one)) and all(map(_is_number, other))) and _known(one, other) != one:
             shown = f"{sorted(other)[:3]} and {sorted(one)[:3]}"
             raise DataError(f"{files.answers} and {files.train}, column {name!r}: other classes, {shown}")
+
+
+def _same_labels_back(
+    files: Files,
+    targets: Sequence[str],
+    learned: Sequence[tuple[int, Sequence[str]]],
+    answers: Sequence[Sequence[str]],
+) -> None:
+    """An agent's program can write each label of train.csv (``learned``: by row) so that it is understood."""
+    rows = [*(row for _, row in learned), *answers]
+    labels = Labels({cell for row in rows for cell in row})
+    for at, name in enumerate(targets):
+        first: dict[str, int] = {}
+        for number, row in learned:
+            first.setdefault(row[at], number)
+        if found := lost(list(first), labels):
+            text, back = found
+            raise DataError(
+                f"{files.train}, row {first[text]}, column {name!r}: pandas reads the label {text!r} and "
+                f"writes {back!r}, which is no label: rename the label there and in {files.answers}"
+            )
 
 
 def _known(one: Iterable[str], other: Iterable[str]) -> set[str]:
