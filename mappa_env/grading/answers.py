@@ -10,7 +10,7 @@ from mappa_env.grading.based import read_based
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
 from mappa_env.grading.equations import agree, computes, relates, steps
 from mappa_env.grading.expression_units import without_unit
-from mappa_env.grading.labels import labelled
+from mappa_env.grading.labels import labelled, names_a_choice
 from mappa_env.grading.latex import balanced, clean
 from mappa_env.grading.naming import defines, has_unknowns, is_derivative, is_name, is_variable
 from mappa_env.grading.numbers import Number, read_number
@@ -68,7 +68,8 @@ def _read(text: str, depth: int) -> Answer | None:
         return Expression(text)
     if label := labelled(text):
         value = _read(label[1], depth + 1)
-        return None if value is None else Choice(Words(label[0]), value)
+        if value is None or not names_a_choice(value):
+            return None if value is None else Choice(Words(label[0]), value)
     number = read_number(text[1:-1].strip() if is_marked(text) else text)
     found = number or read_based(text) or named_set(text) or _spoken(text, depth) or read_words(text)
     if found is not None:

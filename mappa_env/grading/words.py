@@ -27,7 +27,8 @@ def read_words(text: str) -> Words | None:
     if marked or (_LONG_WORD.search(text) and _PLAIN_WORDS.fullmatch(text)):
         if split(text, "or")[1:] or ("," in text and marked):
             return None
-        return Words(" ".join(text.replace(OPEN, " ").replace(CLOSE, " ").strip(".,;:! ").split()))
+        said = " ".join(text.replace(OPEN, " ").replace(CLOSE, " ").strip(".,;:! ").split())
+        return _letter(said) or Words(said)
     return None
 
 
