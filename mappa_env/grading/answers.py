@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from mappa_env.grading.assignments import names_of_tuple
+from mappa_env.grading.assignments import assignments, name_of, names_of_chain, names_of_tuple
 from mappa_env.grading.based import read_based
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
 from mappa_env.grading.equations import agree, computes, relates, steps
@@ -79,6 +79,8 @@ def _read(text: str, depth: int) -> Answer | None:
     bare = text.strip(_MONEY)
     if bare != text and not split(text, ",")[1:] and read_number(bare) is None:
         return _priced(_read(bare, depth + 1), next(MONEY[c] for c in text if c in MONEY))
+    if said := assignments(text):
+        return _named([name for name, _ in said], [value for _, value in said], depth) or Expression(text)
     for separator in ("∨", "∧", "∪", ";", "or", ","):
         parts = split(text, separator)
         if len(parts) > 1 and _parts(parts, separator):
@@ -100,7 +102,7 @@ def _parts(parts: list[str], separator: str) -> bool:
     if separator == "∨":
         return all(map(relates, parts))
     if separator == "∧":
-        return len(set(filter(None, map(_name, parts)))) == len(parts)
+        return len(set(filter(None, map(name_of, parts)))) == len(parts)
     return separator != "∪" or "=" not in "".join(parts[1:])
 
 
@@ -164,14 +166,11 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
         return Expression(text)
     if len(parts) == 1:
         return _read(parts[0], depth + 1) or Expression(text)
-    names = [_name(part) for part in parts]
+    names = [name_of(part) for part in parts]
     if all(names) and len(set(names)) == len(names):
-        found = [_read(part.partition("=")[2], depth + 1) for part in parts]
-        items = tuple(item for item in found if item is not None)
-        return (
-            Sequence("named", items, tuple(map(str, names))) if len(items) == len(parts) else Expression(text)
-        )
-    items = ()
+        values = [part.partition("=")[2] for part in parts]
+        return _named(names, values, depth) or Expression(text)
+    items: tuple[Answer, ...] = ()
     for part in parts:
         item = _read(part, depth + 1)
         if item is None:
@@ -187,11 +186,10 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
     return Sequence(kind, tuple(dict.fromkeys(items)) if once else items)
 
 
-def _name(part: str) -> str:
-    """The symbol to which a part assigns a value; empty if it does not."""
-    left, equals, _ = part.partition("=")
-    left = left.strip()
-    return left if equals and is_name(left) else ""
+def _named(names: list[str], values: list[str], depth: int) -> Sequence | None:
+    found = [_read(value, depth + 1) for value in values]
+    items = tuple(item for item in found if item is not None)
+    return Sequence("named", items, tuple(names)) if len(items) == len(values) <= MOST_ITEMS else None
 
 
 def _relation(text: str, depth: int) -> Answer | None:
@@ -214,6 +212,8 @@ def _relation(text: str, depth: int) -> Answer | None:
     value = _read(chain[-1], depth + 1)
     if value is None or not agree(chain[:-1], value):
         return None
+    if (alike := names_of_chain(chain)) and is_constant(value):
+        return Sequence("same", (value,), alike)
     return _with_equation(_assigned(names, value), text)
 
 
@@ -289,7 +289,7 @@ def _bracketed(text: str, depth: int) -> Answer | None:
         return Sequence("set", found.items if listed and isinstance(found, Sequence) else (found,))
     if len(parts) == 1:
         return _read(inner, depth + 1) if (text[0], text[-1]) == ("(", ")") else None
-    if len(parts) > MOST_ITEMS:
+    if len(parts) > MOST_ITEMS or any(map(name_of, parts)):
         return None
     items = [_read(part, depth + 1) for part in parts]
     kind: Kind = f"{text[0]}{text[-1]}"  # type: ignore[assignment]

@@ -39,6 +39,7 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
         gold = gold.value
     if isinstance(answer, Choice):
         answer = answer.value
+    gold, answer = _alike(gold, answer), _alike(answer, gold)
     if isinstance(gold, Expression):
         return [_pair(gold, answer)] if _may_equal(gold, answer) else []
     if (ratio := _ratio(gold)) is not None and not isinstance(answer, Sequence):
@@ -53,6 +54,7 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
 
 def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
     """Whether ``answer`` is right; ``equal`` says whether the expressions of a pair are equal."""
+    gold, answer = _alike(gold, answer), _alike(answer, gold)
     if gold == answer:
         return True
     if isinstance(gold, Choice):
@@ -207,6 +209,18 @@ def _named_match(gold: Sequence, answer: Sequence, equal: Equal) -> bool:
     return other.kind in ("list", "()") and all(
         matches(g, a, equal) for g, a in zip(in_order(gold), in_order(answer), strict=True)
     )
+
+
+def _alike(answer: Answer, other: Answer) -> Answer:
+    """``x = y = 2`` as the value 2 or as one of each name, whichever the other can be."""
+    if not isinstance(answer, Sequence) or answer.kind != "same":
+        return answer
+    return of_each(answer) if isinstance(other, Sequence) else answer.items[0]
+
+
+def of_each(answer: Sequence) -> Sequence:
+    """``x = y = 2`` as ``x = 2, y = 2``."""
+    return Sequence("named", answer.items * len(answer.names), answer.names)
 
 
 def _as_list(answer: Sequence) -> Sequence:

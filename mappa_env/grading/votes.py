@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from mappa_env.grading.answers import is_constant, result
 from mappa_env.grading.expression_units import is_radian
 from mappa_env.grading.latex import without_spaces
-from mappa_env.grading.matching import in_order, text_of
+from mappa_env.grading.matching import in_order, of_each, text_of
 from mappa_env.grading.naming import same_name
 from mappa_env.grading.numbers import Number
 from mappa_env.grading.tree import Answer, Choice, Expression, Words
@@ -71,6 +71,8 @@ def pooled(votes: Sequence[str | None]) -> list[str | None]:
 
 
 def _several(answer: Several) -> str:
+    if answer.kind == "same":
+        answer = of_each(answer)
     items = [vote_of(item) for item in in_order(answer)]
     if answer.kind == "named":
         return f"({', '.join(items)})"
