@@ -8,11 +8,19 @@ from dataclasses import replace
 from mappa_env.grading.assignments import assignments, name_of, names_of_chain, names_of_tuple
 from mappa_env.grading.based import read_based
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
-from mappa_env.grading.equations import agree, computes, relates, steps
+from mappa_env.grading.equations import agree, computes, relates, sides, steps
 from mappa_env.grading.expression_units import without_unit
 from mappa_env.grading.labels import labelled, names_a_choice
 from mappa_env.grading.latex import balanced, clean
-from mappa_env.grading.naming import defines, has_unknowns, is_derivative, is_name, is_variable
+from mappa_env.grading.naming import (
+    defines,
+    has_unknowns,
+    has_variables,
+    is_asked_for,
+    is_derivative,
+    is_name,
+    is_variable,
+)
 from mappa_env.grading.numbers import Number, read_number
 from mappa_env.grading.phrases import Part, parts_of_phrase
 from mappa_env.grading.prose import measured, parted
@@ -58,6 +66,21 @@ def result(text: str) -> Answer | None:
     if not any(c.isalpha() for part in parts[:-1] for c in part):
         return found if all(computes(part, found) for part in parts[:-1]) else None
     return found if defines(parts[0]) or read_number(parts[0]) is not None else None
+
+
+def wanted(text: str) -> Answer | None:
+    """The ``result`` of an equation whose left side is what is asked for: of ``m+n=5``, not of ``x+y=5``.
+
+    A sum that is 0 is an equation.
+    """
+    found = result(text)
+    if found is None:
+        return None
+    left = sides(text)[0]
+    if isinstance(found, Number) and not found.value and any(split(left, sign)[1:] for sign in "+-"):
+        return None
+    computed = not any(c.isalpha() for c in left)
+    return found if computed or is_asked_for(left, constant=_is_definite(found)) else None
 
 
 def _read(text: str, depth: int) -> Answer | None:
@@ -180,7 +203,13 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
     if any(_RELATION.search(part) for part in parts) and "and" in text:
         return Expression(text)  # one answer with several conditions
     pairs = all(isinstance(item, Sequence) and len(item.items) == 2 for item in items)
-    if kind == "list" and pairs and any("∞" in part or _RELATION.search(part) for part in parts):
+    one_unknown = len({item.names for item in items if isinstance(item, Sequence) and item.names}) < 2
+    if (
+        kind == "list"
+        and pairs
+        and one_unknown
+        and any("∞" in part or _RELATION.search(part) for part in parts)
+    ):
         kind = "union"
     once = kind == "union" or all(isinstance(item, Sequence) for item in items)  # solutions, not data
     return Sequence(kind, tuple(dict.fromkeys(items)) if once else items)
@@ -211,6 +240,8 @@ def _relation(text: str, depth: int) -> Answer | None:
         return None
     value = _read(chain[-1], depth + 1)
     if value is None or not agree(chain[:-1], value):
+        return None
+    if chain[0] and not (names or is_asked_for(chain[0], constant=_is_definite(value))):
         return None
     if (alike := names_of_chain(chain)) and is_constant(value):
         return Sequence("same", (value,), alike)
@@ -263,8 +294,12 @@ def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
 def is_constant(answer: Answer | None) -> bool:
     """Whether it is an infinity, or a number or an expression without variables."""
     if isinstance(answer, Expression):
-        return not re.search(r"(?<![\\A-Za-z])[A-Za-z]", answer.text)
+        return not has_variables(answer.text)
     return isinstance(answer, (Number, Infinity))
+
+
+def _is_definite(value: Answer) -> bool:
+    return is_constant(value) or isinstance(value, Sequence)
 
 
 def _bracketed(text: str, depth: int) -> Answer | None:
