@@ -8,14 +8,13 @@ from dataclasses import replace
 from mappa_env.grading.assignments import assignments, name_of, names_of_chain, names_of_tuple
 from mappa_env.grading.based import read_based
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
-from mappa_env.grading.equations import agree, computes, relates, sides, steps
+from mappa_env.grading.equations import agree, computes, is_constant, is_definite, relates, sides, steps
 from mappa_env.grading.expression_units import without_unit
 from mappa_env.grading.labels import labelled, names_a_choice
 from mappa_env.grading.latex import balanced, clean
 from mappa_env.grading.naming import (
     defines,
     has_unknowns,
-    has_variables,
     is_asked_for,
     is_derivative,
     is_name,
@@ -24,7 +23,7 @@ from mappa_env.grading.naming import (
 from mappa_env.grading.numbers import Number, read_number
 from mappa_env.grading.phrases import Part, parts_of_phrase
 from mappa_env.grading.prose import measured, parted
-from mappa_env.grading.sets import condition, fulfils, named_set
+from mappa_env.grading.sets import common, condition, fulfils, named_set, unnamed
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
 from mappa_env.grading.unit_names import MONEY, joined
 from mappa_env.grading.wording import plain
@@ -80,7 +79,7 @@ def wanted(text: str) -> Answer | None:
     if isinstance(found, Number) and not found.value and any(split(left, sign)[1:] for sign in "+-"):
         return None
     computed = not any(c.isalpha() for c in left)
-    return found if computed or is_asked_for(left, constant=_is_definite(found)) else None
+    return found if computed or is_asked_for(left, constant=is_definite(found)) else None
 
 
 def _read(text: str, depth: int) -> Answer | None:
@@ -201,7 +200,8 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
         flat = isinstance(item, Sequence) and item.kind == "list" and kind == "list"
         items += item.items if flat and isinstance(item, Sequence) else (item,)
     if any(_RELATION.search(part) for part in parts) and "and" in text:
-        return Expression(text)  # one answer with several conditions
+        both = common(*items) if len(items) == 2 else None
+        return both or Expression(text)  # one answer with several conditions
     pairs = all(isinstance(item, Sequence) and len(item.items) == 2 for item in items)
     one_unknown = len({item.names for item in items if isinstance(item, Sequence) and item.names}) < 2
     if (
@@ -241,7 +241,7 @@ def _relation(text: str, depth: int) -> Answer | None:
     value = _read(chain[-1], depth + 1)
     if value is None or not agree(chain[:-1], value):
         return None
-    if chain[0] and not (names or is_asked_for(chain[0], constant=_is_definite(value))):
+    if chain[0] and not (names or is_asked_for(chain[0], constant=is_definite(value))):
         return None
     if (alike := names_of_chain(chain)) and is_constant(value):
         return Sequence("same", (value,), alike)
@@ -291,19 +291,12 @@ def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
     return Sequence(kind, (low, high), (parts[1],))
 
 
-def is_constant(answer: Answer | None) -> bool:
-    """Whether it is an infinity, or a number or an expression without variables."""
-    if isinstance(answer, Expression):
-        return not has_variables(answer.text)
-    return isinstance(answer, (Number, Infinity))
-
-
-def _is_definite(value: Answer) -> bool:
-    return is_constant(value) or isinstance(value, Sequence)
-
-
 def _bracketed(text: str, depth: int) -> Answer | None:
     r"""``(a, b)``, ``[a, b)``, ``\{a, b\}``, ``{a, b}`` and ``(a)``; None if no brackets are around it."""
+    if text[0].isupper() and text[1:2] == "(":  # A(1, 2)
+        point = _bracketed(text[1:], depth)
+        named = isinstance(point, Sequence) and point.kind == "()" and all(map(is_constant, point.items))
+        return replace(point, names=(text[0],)) if named and isinstance(point, Sequence) else None
     if text.startswith(r"\{") and text.endswith(r"\}"):
         inner, opened = text[2:-2], "{"
         if not spans(text[1:-2] + "}"):
@@ -336,7 +329,7 @@ def _built(text: str, depth: int) -> Answer | None:
     if (said := condition(text)) is None:
         return None
     found = _read(said.text, depth + 1)
-    return found if fulfils(found, said.name) else None
+    return unnamed(found) if found is not None and fulfils(found, said.name) else None
 
 
 def _plus_minus(text: str, depth: int) -> Answer | None:

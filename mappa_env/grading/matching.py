@@ -9,9 +9,9 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeGuard
 
-from mappa_env.grading.answers import is_constant, result, wanted
+from mappa_env.grading.answers import result, wanted
 from mappa_env.grading.assignments import are_numbered, order_of
-from mappa_env.grading.equations import relates, sides, steps
+from mappa_env.grading.equations import is_constant, relates, sides, steps
 from mappa_env.grading.expression_units import is_radian
 from mappa_env.grading.latex import CLOSE, OPEN, without_primes, without_spaces
 from mappa_env.grading.naming import derivatives, derived, same_name
@@ -43,7 +43,7 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
         gold = gold.value
     if isinstance(answer, Choice):
         answer = answer.value
-    gold, answer = _alike(gold, answer), _alike(answer, gold)
+    gold, answer = _alike(gold, answer), _as_fraction(_alike(answer, gold), gold)
     if _is_equation(gold) and not _states(answer):
         value = wanted(gold.text)
         if value is not None or len(sides(gold.text)) == 2:
@@ -62,7 +62,7 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
 
 def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
     """Whether ``answer`` is right; ``equal`` says whether the expressions of a pair are equal."""
-    gold, answer = _alike(gold, answer), _alike(answer, gold)
+    gold, answer = _alike(gold, answer), _as_fraction(_alike(answer, gold), gold)
     if gold == answer:
         return True
     if isinstance(gold, Choice):
@@ -242,6 +242,15 @@ def _alike(answer: Answer, other: Answer) -> Answer:
     if not isinstance(answer, Sequence) or answer.kind != "same":
         return answer
     return of_each(answer) if isinstance(other, Sequence) else answer.items[0]
+
+
+def _as_fraction(answer: Answer, gold: Answer) -> Answer:
+    """A ratio as a fraction, if the gold is one."""
+    if isinstance(gold, Number):
+        fraction = gold.value.denominator > 1 and not gold.unit and not gold.percent
+    else:
+        fraction = isinstance(gold, Expression) and gold.text.startswith((r"\frac", r"-\frac"))
+    return (_ratio(answer) or answer) if fraction else answer
 
 
 def of_each(answer: Sequence) -> Sequence:

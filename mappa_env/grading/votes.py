@@ -10,7 +10,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from mappa_env.grading.answers import is_constant, wanted
+from mappa_env.grading.answers import wanted
+from mappa_env.grading.equations import is_constant
 from mappa_env.grading.expression_units import is_radian
 from mappa_env.grading.latex import without_spaces
 from mappa_env.grading.matching import in_order, of_each, text_of
@@ -22,6 +23,7 @@ from mappa_env.grading.unit_names import same_unit
 
 _MARK = re.compile("‹([^‹›]*)›")
 _DIGITS_APART = re.compile(r"(?<=[0-9]) +(?=[0-9])")
+_BRACED = re.compile(r"([\^_])\{([A-Za-z0-9])\}")
 _VARIABLE, _LETTER = ":", ")"
 """Ends of the marks that are no units."""
 
@@ -47,7 +49,7 @@ def vote_of(answer: Answer) -> str:
     if found is not None:
         return vote_of(found)
     text = _DIGITS_APART.sub("_", text_of(answer))
-    text = without_spaces(text)
+    text = _BRACED.sub(r"\1\2", without_spaces(text))
     if isinstance(answer, Expression) and (order := derived(answer.equation.partition("=")[0].strip())):
         text = f"{order}:{text}"  # which alone is no value
     return text + _marks(answer) if isinstance(answer, Expression) else text
