@@ -5,18 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from mappa_env.grading.assignments import names_of_tuple
+from mappa_env.grading.assignments import assignments, name_of, names_of_chain, names_of_tuple
 from mappa_env.grading.based import read_based
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
-from mappa_env.grading.equations import agree, computes, relates, steps
+from mappa_env.grading.equations import agree, computes, is_constant, is_definite, relates, sides, steps
 from mappa_env.grading.expression_units import without_unit
-from mappa_env.grading.labels import labelled
+from mappa_env.grading.labels import labelled, names_a_choice
 from mappa_env.grading.latex import balanced, clean
-from mappa_env.grading.naming import defines, has_unknowns, is_derivative, is_name, is_variable
+from mappa_env.grading.naming import (
+    defines,
+    has_unknowns,
+    is_asked_for,
+    is_derivative,
+    is_name,
+    is_variable,
+)
 from mappa_env.grading.numbers import Number, read_number
 from mappa_env.grading.phrases import Part, parts_of_phrase
 from mappa_env.grading.prose import measured, parted
-from mappa_env.grading.sets import condition, fulfils, named_set
+from mappa_env.grading.sets import common, condition, fulfils, named_set, unnamed
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
 from mappa_env.grading.unit_names import MONEY, joined
 from mappa_env.grading.wording import plain
@@ -60,6 +67,21 @@ def result(text: str) -> Answer | None:
     return found if defines(parts[0]) or read_number(parts[0]) is not None else None
 
 
+def wanted(text: str) -> Answer | None:
+    """The ``result`` of an equation whose left side is what is asked for: of ``m+n=5``, not of ``x+y=5``.
+
+    A sum that is 0 is an equation.
+    """
+    found = result(text)
+    if found is None:
+        return None
+    left = sides(text)[0]
+    if isinstance(found, Number) and not found.value and any(split(left, sign)[1:] for sign in "+-"):
+        return None
+    computed = not any(c.isalpha() for c in left)
+    return found if computed or is_asked_for(left, constant=is_definite(found)) else None
+
+
 def _read(text: str, depth: int) -> Answer | None:
     text = _bare(text)
     if not text:
@@ -68,7 +90,8 @@ def _read(text: str, depth: int) -> Answer | None:
         return Expression(text)
     if label := labelled(text):
         value = _read(label[1], depth + 1)
-        return None if value is None else Choice(Words(label[0]), value)
+        if value is None or not names_a_choice(value):
+            return None if value is None else Choice(Words(label[0]), value)
     number = read_number(text[1:-1].strip() if is_marked(text) else text)
     found = number or read_based(text) or named_set(text) or _spoken(text, depth) or read_words(text)
     if found is not None:
@@ -78,6 +101,8 @@ def _read(text: str, depth: int) -> Answer | None:
     bare = text.strip(_MONEY)
     if bare != text and not split(text, ",")[1:] and read_number(bare) is None:
         return _priced(_read(bare, depth + 1), next(MONEY[c] for c in text if c in MONEY))
+    if said := assignments(text):
+        return _named([name for name, _ in said], [value for _, value in said], depth) or Expression(text)
     for separator in ("∨", "∧", "∪", ";", "or", ","):
         parts = split(text, separator)
         if len(parts) > 1 and _parts(parts, separator):
@@ -99,7 +124,7 @@ def _parts(parts: list[str], separator: str) -> bool:
     if separator == "∨":
         return all(map(relates, parts))
     if separator == "∧":
-        return len(set(filter(None, map(_name, parts)))) == len(parts)
+        return len(set(filter(None, map(name_of, parts)))) == len(parts)
     return separator != "∪" or "=" not in "".join(parts[1:])
 
 
@@ -163,14 +188,11 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
         return Expression(text)
     if len(parts) == 1:
         return _read(parts[0], depth + 1) or Expression(text)
-    names = [_name(part) for part in parts]
+    names = [name_of(part) for part in parts]
     if all(names) and len(set(names)) == len(names):
-        found = [_read(part.partition("=")[2], depth + 1) for part in parts]
-        items = tuple(item for item in found if item is not None)
-        return (
-            Sequence("named", items, tuple(map(str, names))) if len(items) == len(parts) else Expression(text)
-        )
-    items = ()
+        values = [part.partition("=")[2] for part in parts]
+        return _named(names, values, depth) or Expression(text)
+    items: tuple[Answer, ...] = ()
     for part in parts:
         item = _read(part, depth + 1)
         if item is None:
@@ -178,19 +200,25 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
         flat = isinstance(item, Sequence) and item.kind == "list" and kind == "list"
         items += item.items if flat and isinstance(item, Sequence) else (item,)
     if any(_RELATION.search(part) for part in parts) and "and" in text:
-        return Expression(text)  # one answer with several conditions
+        both = common(*items) if len(items) == 2 else None
+        return both or Expression(text)  # one answer with several conditions
     pairs = all(isinstance(item, Sequence) and len(item.items) == 2 for item in items)
-    if kind == "list" and pairs and any("∞" in part or _RELATION.search(part) for part in parts):
+    one_unknown = len({item.names for item in items if isinstance(item, Sequence) and item.names}) < 2
+    if (
+        kind == "list"
+        and pairs
+        and one_unknown
+        and any("∞" in part or _RELATION.search(part) for part in parts)
+    ):
         kind = "union"
     once = kind == "union" or all(isinstance(item, Sequence) for item in items)  # solutions, not data
     return Sequence(kind, tuple(dict.fromkeys(items)) if once else items)
 
 
-def _name(part: str) -> str:
-    """The symbol to which a part assigns a value; empty if it does not."""
-    left, equals, _ = part.partition("=")
-    left = left.strip()
-    return left if equals and is_name(left) else ""
+def _named(names: list[str], values: list[str], depth: int) -> Sequence | None:
+    found = [_read(value, depth + 1) for value in values]
+    items = tuple(item for item in found if item is not None)
+    return Sequence("named", items, tuple(names)) if len(items) == len(values) <= MOST_ITEMS else None
 
 
 def _relation(text: str, depth: int) -> Answer | None:
@@ -213,6 +241,10 @@ def _relation(text: str, depth: int) -> Answer | None:
     value = _read(chain[-1], depth + 1)
     if value is None or not agree(chain[:-1], value):
         return None
+    if chain[0] and not (names or is_asked_for(chain[0], constant=is_definite(value))):
+        return None
+    if (alike := names_of_chain(chain)) and is_constant(value):
+        return Sequence("same", (value,), alike)
     return _with_equation(_assigned(names, value), text)
 
 
@@ -259,15 +291,12 @@ def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
     return Sequence(kind, (low, high), (parts[1],))
 
 
-def is_constant(answer: Answer | None) -> bool:
-    """Whether it is an infinity, or a number or an expression without variables."""
-    if isinstance(answer, Expression):
-        return not re.search(r"(?<![\\A-Za-z])[A-Za-z]", answer.text)
-    return isinstance(answer, (Number, Infinity))
-
-
 def _bracketed(text: str, depth: int) -> Answer | None:
     r"""``(a, b)``, ``[a, b)``, ``\{a, b\}``, ``{a, b}`` and ``(a)``; None if no brackets are around it."""
+    if text[0].isupper() and text[1:2] == "(":  # A(1, 2)
+        point = _bracketed(text[1:], depth)
+        named = isinstance(point, Sequence) and point.kind == "()" and all(map(is_constant, point.items))
+        return replace(point, names=(text[0],)) if named and isinstance(point, Sequence) else None
     if text.startswith(r"\{") and text.endswith(r"\}"):
         inner, opened = text[2:-2], "{"
         if not spans(text[1:-2] + "}"):
@@ -288,7 +317,7 @@ def _bracketed(text: str, depth: int) -> Answer | None:
         return Sequence("set", found.items if listed and isinstance(found, Sequence) else (found,))
     if len(parts) == 1:
         return _read(inner, depth + 1) if (text[0], text[-1]) == ("(", ")") else None
-    if len(parts) > MOST_ITEMS:
+    if len(parts) > MOST_ITEMS or any(map(name_of, parts)):
         return None
     items = [_read(part, depth + 1) for part in parts]
     kind: Kind = f"{text[0]}{text[-1]}"  # type: ignore[assignment]
@@ -300,7 +329,7 @@ def _built(text: str, depth: int) -> Answer | None:
     if (said := condition(text)) is None:
         return None
     found = _read(said.text, depth + 1)
-    return found if fulfils(found, said.name) else None
+    return unnamed(found) if found is not None and fulfils(found, said.name) else None
 
 
 def _plus_minus(text: str, depth: int) -> Answer | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from mappa_env.grading.brackets import spans, split
-from mappa_env.grading.naming import is_name
+from mappa_env.grading.naming import is_name, is_variable
 
 _INDEXED = re.compile(r"(\\?[A-Za-z]+) ?_ ?(?:\{ ?([0-9]{1,4}) ?\}|([0-9]))")
 
@@ -18,6 +18,41 @@ def names_of_tuple(text: str) -> tuple[str, ...]:
         return ()
     names = tuple(name.strip() for name in split(text[1:-1], ","))
     return names if 1 < len(set(names)) == len(names) and all(map(is_name, names)) else ()
+
+
+def assignments(text: str) -> list[tuple[str, str]]:
+    """The names and the texts of values that stand together: ``x=1, y=2 and z=3``, also in brackets.
+
+    Empty unless there are two or more, each part assigns, and no name is assigned twice.
+    """
+    if text.startswith("(") and text.endswith(")") and spans(text):
+        text = text[1:-1]
+    parts = [text]
+    for separator in ("∧", ";", "or", ","):
+        parts = [each for part in parts for each in split(part, separator)]
+    parts = [part for part in parts if part.strip()]
+    found = [each for part in parts for each in _assigned(part)]
+    names = {name for name, _ in found}
+    return found if len(parts) > 1 and len(found) == len(names) and "" not in names else []
+
+
+def names_of_chain(sides: Sequence[str]) -> tuple[str, ...]:
+    """The symbols, two or more and each once, to which ``x = y = 2`` assigns one value; else empty."""
+    names = tuple(side.strip() for side in sides[:-1])
+    return names if 1 < len(names) == len(set(names)) and all(map(is_variable, names)) else ()
+
+
+def _assigned(part: str) -> list[tuple[str, str]]:
+    sides = part.split("=")
+    names = names_of_chain(sides)
+    return [(name, sides[-1]) for name in names] or [(name_of(part), part.partition("=")[2])]
+
+
+def name_of(part: str) -> str:
+    """The symbol to which a part assigns a value; empty if it does not."""
+    left, equals, _ = part.partition("=")
+    left = left.strip()
+    return left if equals and is_name(left) else ""
 
 
 def order_of(names: Sequence[str]) -> list[int]:

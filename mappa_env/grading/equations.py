@@ -1,4 +1,4 @@
-"""Chains of equals and approximations as text: their sides, and whether they state one result."""
+"""Chains of equals and approximations: their sides, and whether they state one result, a constant or not."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from mappa_env.grading.brackets import cut
 from mappa_env.grading.expression import safe_value
+from mappa_env.grading.naming import has_variables
 from mappa_env.grading.numbers import Number, read_number, same_number
-from mappa_env.grading.tree import Answer
+from mappa_env.grading.tree import Answer, Expression, Infinity, Sequence
 from mappa_env.grading.units import joins
 
 _NEXT = re.compile(r"[+-]?[0-9][0-9.,]* +[A-Za-z]")
@@ -37,6 +38,18 @@ def steps(text: str) -> list[str] | None:
     if at == 0:
         return parts if "≈" not in marks or len(parts) == 2 else None
     return parts[: at + 1]  # x = 1/3 ≈ 0.33
+
+
+def is_constant(answer: Answer | None) -> bool:
+    """Whether it is an infinity, or a number or an expression without variables."""
+    if isinstance(answer, Expression):
+        return not has_variables(answer.text)
+    return isinstance(answer, (Number, Infinity))
+
+
+def is_definite(value: Answer) -> bool:
+    """Whether it is a constant, or several values."""
+    return is_constant(value) or isinstance(value, Sequence)
 
 
 def agree(chain: Iterable[str], found: Answer) -> bool:

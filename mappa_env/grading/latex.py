@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from mappa_env.grading.characters import in_tex
+
 OPEN, CLOSE = "⟦", "⟧"
 """Around text, such as a unit or a word, of any of LaTeX's text commands."""
 GROUP = "\x01"
@@ -134,7 +136,7 @@ _BACK = str.maketrans(
 
 def clean(text: str) -> str:
     """The text in one spelling; see the module."""
-    text = text.translate(_CHARS)
+    text = in_tex(text).translate(_CHARS)
     text = text.replace("\\\\", BREAK if r"\begin" in text else "\\")  # else escaped twice, as in JSON
     text = _FONT_OF_ONE.sub(r"\\\1{\2}", _CHOOSE.sub(r"\\binom{\1}{\2}", text))
     text = _fonts(_COLOR.sub("", _THOUSANDS.sub(GROUP, text)))

@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
+from typing import TypeGuard
 
-from mappa_env.grading.answers import is_constant, result
+from mappa_env.grading.answers import result, wanted
 from mappa_env.grading.assignments import are_numbered, order_of
-from mappa_env.grading.equations import relates, sides
+from mappa_env.grading.equations import is_constant, relates, sides, steps
 from mappa_env.grading.expression_units import is_radian
 from mappa_env.grading.latex import CLOSE, OPEN, without_primes, without_spaces
-from mappa_env.grading.naming import is_derived, same_name
+from mappa_env.grading.naming import derivatives, derived, same_name
 from mappa_env.grading.numbers import Number, same_number
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Sequence, Words, leaves
 from mappa_env.grading.unit_names import same_unit
@@ -30,6 +31,9 @@ _OVERLOOKED = re.compile(
 )
 """Commands and marks that deny, relate or change what algebra reads without them."""
 
+_EXPECTED = re.compile(r"(?:[EP]|\{[EP]\}) ?\[[^\[\]]{0,40}\](?: ?\^ ?(?:\{[^{}]{0,9}\}|.))?")
+"""An expected value, or a probability, with its power: its brackets part no factors."""
+
 _WORDS = re.compile(f"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 
 
@@ -39,6 +43,11 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
         gold = gold.value
     if isinstance(answer, Choice):
         answer = answer.value
+    gold, answer = _alike(gold, answer), _as_fraction(_alike(answer, gold), gold)
+    if _is_equation(gold) and not _states(answer):
+        value = wanted(gold.text)
+        if value is not None or len(sides(gold.text)) == 2:
+            return [] if value is None else questions(value, answer)
     if isinstance(gold, Expression):
         return [_pair(gold, answer)] if _may_equal(gold, answer) else []
     if (ratio := _ratio(gold)) is not None and not isinstance(answer, Sequence):
@@ -53,6 +62,7 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
 
 def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
     """Whether ``answer`` is right; ``equal`` says whether the expressions of a pair are equal."""
+    gold, answer = _alike(gold, answer), _as_fraction(_alike(answer, gold), gold)
     if gold == answer:
         return True
     if isinstance(gold, Choice):
@@ -61,11 +71,17 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
         return answer == gold.letter or matches(gold.value, answer, equal)
     if isinstance(answer, Choice):
         return gold == answer.letter or matches(gold, answer.value, equal)
+    if _is_equation(gold) and not _states(answer):
+        value = wanted(gold.text)
+        if value is not None or len(sides(gold.text)) == 2:
+            return value is not None and matches(value, answer, equal)
     if isinstance(gold, Number):
         if isinstance(answer, Expression) and same_unit(gold.unit, answer.unit):
             answer = result(answer.equation or answer.text) or answer
         return isinstance(answer, Number) and same_number(gold, answer)
     if isinstance(gold, Words):
+        if _is_equation(answer):
+            answer = result(answer.text) or answer
         return isinstance(answer, Words) and len(gold.text) > 1 and _folded(gold.text) == _folded(answer.text)
     if (ratio := _ratio(gold)) is not None and not isinstance(answer, Sequence):
         return matches(ratio, answer, equal)
@@ -75,6 +91,15 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
         return False
     pair = _pair(gold, answer)
     return without_spaces(pair[0]) == without_spaces(pair[1]) or equal(pair)
+
+
+def _is_equation(answer: Answer) -> TypeGuard[Expression]:
+    """Whether it is an equation that has no value, such as ``x+y=5``, or whose value is not read yet."""
+    return isinstance(answer, Expression) and not answer.equation and steps(answer.text) is not None
+
+
+def _states(answer: Answer) -> bool:
+    return isinstance(answer, Expression) and (bool(answer.equation) or relates(answer.text))
 
 
 def text_of(answer: Answer) -> str:
@@ -129,7 +154,7 @@ def _may_equal(gold: Expression, answer: Answer) -> bool:
         return True
     if gold.equation and answer.equation:
         return is_constant(gold) or same_name(_left(gold), _left(answer))
-    if answer.equation and is_derived(_left(answer)) and not is_constant(gold) and not relates(gold.text):
+    if answer.equation and derived(_left(answer)) and not is_constant(gold) and not relates(gold.text):
         return False
     solved = answer.equation or gold.equation or relates(gold.text) or not relates(answer.text)
     return bool(solved) or result(answer.text) is not None
@@ -148,8 +173,11 @@ def _same_units(gold: Expression, answer: Answer) -> bool:
     return not radians or (gold.unit == "°") == (unit == "°")
 
 
-def _overlooked(answer: Answer) -> set[str]:
-    return set(_OVERLOOKED.findall(without_primes(answer.text))) if isinstance(answer, Expression) else set()
+def _overlooked(answer: Answer) -> set[str | tuple[str, ...]]:
+    if not isinstance(answer, Expression):
+        return set()
+    calls = {re.sub("[{} ]", "", call) for call in _EXPECTED.findall(answer.text)}
+    return set(_OVERLOOKED.findall(without_primes(answer.text))) | calls | derivatives(answer.text)
 
 
 def _ratio(gold: Answer) -> Answer | None:
@@ -207,6 +235,27 @@ def _named_match(gold: Sequence, answer: Sequence, equal: Equal) -> bool:
     return other.kind in ("list", "()") and all(
         matches(g, a, equal) for g, a in zip(in_order(gold), in_order(answer), strict=True)
     )
+
+
+def _alike(answer: Answer, other: Answer) -> Answer:
+    """``x = y = 2`` as the value 2 or as one of each name, whichever the other can be."""
+    if not isinstance(answer, Sequence) or answer.kind != "same":
+        return answer
+    return of_each(answer) if isinstance(other, Sequence) else answer.items[0]
+
+
+def _as_fraction(answer: Answer, gold: Answer) -> Answer:
+    """A ratio as a fraction, if the gold is one."""
+    if isinstance(gold, Number):
+        fraction = gold.value.denominator > 1 and not gold.unit and not gold.percent
+    else:
+        fraction = isinstance(gold, Expression) and gold.text.startswith((r"\frac", r"-\frac"))
+    return (_ratio(answer) or answer) if fraction else answer
+
+
+def of_each(answer: Sequence) -> Sequence:
+    """``x = y = 2`` as ``x = 2, y = 2``."""
+    return Sequence("named", answer.items * len(answer.names), answer.names)
 
 
 def _as_list(answer: Sequence) -> Sequence:

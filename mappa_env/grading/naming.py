@@ -11,6 +11,7 @@ from importlib import resources
 
 import yaml
 
+from mappa_env.grading.brackets import depths
 from mappa_env.grading.latex import CLOSE, OPEN
 from mappa_env.grading.units import denials
 
@@ -29,8 +30,8 @@ _QUANTITIES = frozenset(_LISTS["quantities"])
 _OPERATIONS = frozenset(_LISTS["operations"])
 _KNOWN = _LETTERS | _ACCENTS | _SHAPES | _QUANTITIES | _OPERATIONS
 _NAME = re.compile(
-    r"(?:\\[A-Za-z]+(?![A-Za-z])|[A-Za-z]|_[A-Za-z0-9]|_ ?\{[^{}]*\}|\([A-Za-z0-9, -]*\)|"
-    r"\|[A-Za-z0-9+ -]*\||[{}':, ])+"
+    r"(?:\\[A-Za-z]+(?![A-Za-z])|[A-Za-z]|_[A-Za-z0-9]|_ ?\{[^{}]*\}|"
+    r"\((?:\\[A-Za-z]+(?![A-Za-z])|[A-Za-z0-9, -])*\)|\|[A-Za-z0-9+ -]*\||[{}':, ])+"
 )
 _ONE_UNKNOWN_SIZE = re.compile(r"\| ?[a-z](?: ?[+-] ?[0-9]+)? ?\|")
 _SIGNED_CALL = re.compile(r"\( ?-? ?[0-9]* ?[A-Za-z]? ?\)")
@@ -46,22 +47,34 @@ _PARTS = (
         r"(?:\\(?!log|ln|lg|lim|sum|prod|max|min|int|gcd)[A-Za-z]+|[A-Za-z\ue000-\uf8ff])"
         r" ?_ ?(?:\{[^{}]*\}|[A-Za-z0-9\ue000-\uf8ff])"
     ),
+    re.compile(r"\[ ?[A-Z]{3,9} ?\]|(?<![\\A-Za-z])[A-Z]{2,9}(?![A-Za-z(])"),
     re.compile(r"[A-Za-z\ue000-\uf8ff](?:'+|\^ ?(?:\*|\\star|\\ast|\\prime|\{ ?(?:\*|\\prime) ?\}))"),
+    re.compile(r"\( ?[A-Za-z](?: ?\\circ ?[A-Za-z])+ ?\) ?\([^()]*\)"),
     re.compile(r"[A-Za-z\ue000-\uf8ff](?:\^ ?\{ ?-1 ?\})?\([^()]*\)"),
     re.compile(r"\\?\| ?(?:[A-Zabcu-wz\ue000-\uf8ff]|[A-Z]+) ?\\?\|"),
 )
 """Names with several characters, in the order in which they become one."""
+_SEGMENTS = re.compile(r"(?<![\\A-Za-z])[A-Z]{2,9}(?![A-Za-z])")
+_SEGMENT = re.compile(r"(?<![\\A-Za-z])[A-Z]{2}(?![A-Za-z])")
+_SQUARE = re.compile(r"[A-Z]{2} ?\^ ?(?:2|\{ ?2 ?\})")
+_COORDINATES = frozenset("uvwxyz")
+"""Letters that are the unknowns of a curve or of a system, rather than what is asked for."""
+_SIZE = re.compile(r"(?<!\\)\| ?[u-z] ?\|")
+_NUMBER_TERM = re.compile(r"(?:^|[+-]) ?(?:[0-9.]+|\\frac ?\{[0-9]+\} ?\{[0-9]+\}) ?(?=[+-]|$)")
 _UNKNOWN = re.compile(r"[A-Za-df-z\ue000-\uf8ff]|e(?! ?\^)")
 _AROUND = re.compile(r"[(){} ]|m?\\(?:angle|measuredangle|triangle)(?![A-Za-z])")
 _CALLED = re.compile(r"(?<=[A-Za-z])\([^()]*\)")
 _BASE = re.compile(r"\\log ?_ ?(?:\{ ?[0-9]+ ?\}|[0-9])")
 _FUNCTIONS = "fghpqFGHPQ"
-_VARIABLE = re.compile(r"(?:\\[A-Za-z]+|[A-Za-z])(?:_[A-Za-z0-9]|_\{[A-Za-z0-9]+\}|\([A-Za-z]\))?")
+_VARIABLES = re.compile(r"[A-Za-df-hj-z]")
+_VARIABLE = re.compile(
+    r"(?:\\[A-Za-z]+|[A-Za-z])(?:_[A-Za-z0-9]|_\{[A-Za-z0-9]+\}|\((?:\\[A-Za-z]+|[A-Za-z])\))?"
+)
 _DERIVATIVE = re.compile(
     r"\\frac ?\{ ?(?:d|\\partial)(?: ?\^ ?\{? ?([2-9]) ?\}?)? ?([A-Za-z]) ?\} ?"
     r"\{ ?(?:d|\\partial) ?([A-Za-z])(?: ?\^ ?\{? ?[2-9] ?\}?)? ?\}"
 )
-_FUNCTION = re.compile(r"(\\?[A-Za-z]+)('{0,9})(?:\(([A-Za-z])\))?")
+_FUNCTION = re.compile(r"(\\?[A-Za-z]+)('{0,9})(?:\((\\[A-Za-z]+|[A-Za-z])\))?")
 
 
 def is_name(text: str) -> bool:
@@ -87,12 +100,16 @@ def defines(left: str) -> bool:
     left = left.replace("°", "").strip()
     if len(left) > MAX_LEFT or left.upper() == left.lower() or _OTHERS.search(left):
         return False
-    if denials(_CALLED.sub("", left)):  # P(not A) is a quantity
+    said = left if OPEN in left else _SEGMENT.sub("", left)  # the segment NO
+    if denials(_CALLED.sub("", said)):  # P(not A) is a quantity
         return False
     if not _KNOWN.issuperset(_COMMAND.findall(left)):
         return False
-    if is_name(left):
+    if is_name(left) or _SQUARE.fullmatch(left):
         return True
+    level = depths(left)
+    if any(level[term.start()] == 0 for term in _NUMBER_TERM.finditer(left)):
+        return False
     if (factor := _FACTOR.match(left)) and is_name(left[factor.end() :]):
         return False
     text = _shortened(left)
@@ -100,14 +117,47 @@ def defines(left: str) -> bool:
     return bool(commands & _QUANTITIES) or len(_unknowns(text)) != 1 or len(_AROUND.sub("", text)) == 1
 
 
+def is_asked_for(left: str, *, constant: bool) -> bool:
+    """Whether what a left side says is wanted, so that the right side alone, ``constant`` or not, answers.
+
+    Others belong to an equation, such as ``x+y=5``, ``|z|=1`` and ``PV=nRT``, that is itself an answer.
+    """
+    if is_derivative(left):
+        return True
+    if not defines(left):
+        return False
+    text = _shortened(left)
+    if len(_AROUND.sub("", text)) == 1 and (constant or not _SEGMENTS.fullmatch(left)):
+        return not _SIZE.search(left)
+    if OPEN in left or ":" in left or set(_COMMAND.findall(text)) & _QUANTITIES:
+        return True
+    unknowns = _unknowns(text)
+    if unknowns & _COORDINATES or _SIZE.search(left):
+        return False
+    return constant or (not _SEGMENTS.search(left) and all(name >= "\ue000" for name in unknowns))
+
+
+def has_variables(text: str) -> bool:
+    """Whether a letter other than e and i, which are constants, occurs in a text, as pi is none."""
+    return (
+        not _LETTERS.isdisjoint(_COMMAND.findall(text))
+        or _VARIABLES.search(_COMMAND.sub(" ", text)) is not None
+    )
+
+
+def derivatives(text: str) -> set[tuple[str, ...]]:
+    """The order, the function and the variable of each derivative that is written as a fraction."""
+    return {(found[1] or "1", found[2], found[3]) for found in _DERIVATIVE.finditer(text)}
+
+
 def is_derivative(text: str) -> bool:
     """Whether the text is ``dy/dx`` as a fraction, of any order."""
     return len(text) <= MAX_NAME and _DERIVATIVE.fullmatch(text) is not None
 
 
-def is_derived(text: str) -> bool:
-    """Whether the text is a derivative: ``dy/dx``, ``y'``, ``f''(x)``, of any order."""
-    return _function(text)[1] > 0
+def derived(text: str) -> int:
+    """The order of the derivative that the text is, such as ``dy/dx``, ``y'`` and ``f''(x)``; 0 if none."""
+    return _function(text)[1]
 
 
 def has_unknowns(text: str) -> bool:

@@ -44,6 +44,8 @@ _EXPONENT = re.compile(r" ?(?:\^ ?(?:\{ ?([23]) ?\}|([23]))|([²³]))$")
 
 
 _ERA = re.compile(r"[AP]M|[ap]\.m\.?|[AP]\.M\.?|BCE?|AD|CE|B\.C\.(?:E\.)?|A\.D\.|C\.E\.")
+_SYMBOLS = frozenset("NJWVAK")
+"""Letters that are units after a space, as m and g are."""
 _DIRECTION = re.compile(r"[NSEW]|[Nn]orth|[Ss]outh|[Ee]ast|[Ww]est")
 
 
@@ -180,6 +182,7 @@ def _unit(text: str) -> tuple[str, Unit | None]:
     marked = name.startswith(OPEN) and name.endswith(CLOSE) and name.count(OPEN) == 1
     marked = marked or (head.rstrip().endswith("°") and name in ("C", "F"))
     marked = marked or bool(_ERA.fullmatch(name))
+    marked = marked or (name in _SYMBOLS and head.endswith(" "))
     if not marked and len(name) == 1 and not (head.endswith(" ") or power or name in "€£¥"):
         return text, None  # 3m is a product
     if name.startswith(f"{OPEN}{KILO}") and not name[2].isalpha() and not head.endswith(" "):

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from mappa_env.grading.latex import CLOSE, OPEN
 from mappa_env.grading.naming import is_variable
-from mappa_env.grading.tree import Answer, Expression, Infinity, Sequence
+from mappa_env.grading.numbers import Number
+from mappa_env.grading.tree import Answer, Expression, Infinity, Kind, Sequence
 
 EMPTY = Expression("∅")
 REALS = Sequence("()", (Infinity(-1), Infinity(1)))
@@ -35,6 +36,30 @@ def condition(text: str) -> Condition | None:
     r"""The condition of ``\{x\mid x\le5\}``, for real ``x``; None if the text is no such set."""
     found = _BUILDER.fullmatch(text)
     return Condition(found[1], found[2]) if found and is_variable(found[1]) else None
+
+
+def unnamed(answer: Answer) -> Answer:
+    """Intervals without the variable that says them, which is of no account in a set."""
+    if not isinstance(answer, Sequence):
+        return answer
+    items = tuple(map(unnamed, answer.items)) if answer.kind == "union" else answer.items
+    return Sequence(answer.kind, items)
+
+
+def common(one: Answer, other: Answer) -> Sequence | None:
+    """The interval of ``x > -2 and x < 3``; None if the conditions are no two bounds of one variable."""
+    if not isinstance(one, Sequence) or not isinstance(other, Sequence) or one.names != other.names:
+        return None
+    if len(one.names) != 1 or len(one.items) != 2 or len(other.items) != 2:
+        return None
+    low, high = (one, other) if one.items[1] == Infinity(1) else (other, one)
+    if low.items[1] != Infinity(1) or high.items[0] != Infinity(-1):
+        return None
+    bottom, top = low.items[0], high.items[1]
+    if isinstance(bottom, Number) and isinstance(top, Number) and bottom.value >= top.value:
+        return None
+    kind: Kind = f"{low.kind[0]}{high.kind[1]}"  # type: ignore[assignment]
+    return Sequence(kind, (bottom, top), one.names)
 
 
 def fulfils(answer: Answer | None, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from mappa_env.grading.numbers import Number
 
-Kind = Literal["list", "named", "set", "()", "[]", "(]", "[)", "union", "phrase"]
+Kind = Literal["list", "named", "same", "set", "()", "[]", "(]", "[)", "union", "phrase"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Expression:
 class Sequence:
     """Several answers. ``list``, ``set`` and ``union`` have no order.
 
-    ``named``: assignments, whose ``names`` are as long as ``items``. A pair of brackets: a point or an
+    ``named``: assignments, whose ``names`` are as long as ``items``. ``same``: one item, the value of each of
+    several ``names``. A pair of brackets: a point or an
     interval, whose only name is that of its variable. ``phrase``: values with words or colons between them.
     """
 

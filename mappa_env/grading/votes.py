@@ -10,17 +10,20 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from mappa_env.grading.answers import is_constant, result
+from mappa_env.grading.answers import wanted
+from mappa_env.grading.equations import is_constant
 from mappa_env.grading.expression_units import is_radian
 from mappa_env.grading.latex import without_spaces
-from mappa_env.grading.matching import in_order, text_of
-from mappa_env.grading.naming import same_name
+from mappa_env.grading.matching import in_order, of_each, text_of
+from mappa_env.grading.naming import derived, same_name
 from mappa_env.grading.numbers import Number
 from mappa_env.grading.tree import Answer, Choice, Expression, Words
 from mappa_env.grading.tree import Sequence as Several
 from mappa_env.grading.unit_names import same_unit
 
 _MARK = re.compile("‹([^‹›]*)›")
+_DIGITS_APART = re.compile(r"(?<=[0-9]) +(?=[0-9])")
+_BRACED = re.compile(r"([\^_])\{([A-Za-z0-9])\}")
 _VARIABLE, _LETTER = ":", ")"
 """Ends of the marks that are no units."""
 
@@ -42,10 +45,13 @@ def vote_of(answer: Answer) -> str:
         return vote_of(answer.value) + _mark(answer.letter.text + _LETTER)
     if isinstance(answer, Several):
         return _several(answer)
-    found = result(answer.text) if isinstance(answer, Expression) else None
+    found = wanted(answer.text) if isinstance(answer, Expression) else None
     if found is not None:
         return vote_of(found)
-    text = without_spaces(text_of(answer))
+    text = _DIGITS_APART.sub("_", text_of(answer))
+    text = _BRACED.sub(r"\1\2", without_spaces(text))
+    if isinstance(answer, Expression) and (order := derived(answer.equation.partition("=")[0].strip())):
+        text = f"{order}:{text}"  # which alone is no value
     return text + _marks(answer) if isinstance(answer, Expression) else text
 
 
@@ -71,6 +77,8 @@ def pooled(votes: Sequence[str | None]) -> list[str | None]:
 
 
 def _several(answer: Several) -> str:
+    if answer.kind == "same":
+        answer = of_each(answer)
     items = [vote_of(item) for item in in_order(answer)]
     if answer.kind == "named":
         return f"({', '.join(items)})"
@@ -78,6 +86,8 @@ def _several(answer: Several) -> str:
         items = list(dict.fromkeys(items)) if answer.kind == "set" else items
         items.sort(key=lambda item: (_bare(item), item))
     inner = ("∪" if answer.kind == "union" else ", ").join(items)
+    if answer.kind == "set" and len(items) == 1:
+        return f"{{{inner}}}"  # which is not its element
     if answer.kind[0] not in "([":
         return inner
     variable = _mark(answer.names[0] + _VARIABLE) if answer.names else ""

@@ -20,7 +20,7 @@ _RATE = re.compile(rf"{CLOSE} ?/ ?{OPEN}")
 _SAID = rf"\{{ ?{OPEN}([^{OPEN}{CLOSE}]*){CLOSE}"
 _FRACTION = re.compile(rf"\\frac ?{_SAID} ?\}} ?{_SAID}([^{{}}]{{0,3}})\}}")
 _STATES = re.compile(r"(?:[A-Za-z' -]*[A-Za-z])?(?:(?<=[A-Za-z]) ?:|(?:^| )(?:is|are|equals)(?: ?:)?) *")
-_CHOICE = re.compile(r" ?[A-Z] ?: ?")
+_CHOICE = re.compile(r" ?(?:(?i:choice|option|answer) )?[A-Z] ?: ?")
 _ANSWER = re.compile(r" ?(?:the )?(?:(?:final|correct) )?answer(?: is ?:?| ?:) ?", re.IGNORECASE)
 
 

@@ -11,6 +11,10 @@ from mappa_env.grading.tree import Words
 _LETTER = re.compile(r"(?:(?:choice|option|answer) )?\(?([A-Z])\)?\.?", re.IGNORECASE)
 _PROSE = re.compile(rf"[A-Za-z{OPEN}{CLOSE} ,.;:!?'\"-]+")
 _PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[ ,.'-]+[A-Za-z]+)*[.!]?")
+_SHORT = frozenset(["no", "on", "up", "go", "do", "ok", "so"])
+"""Words that are answers, rather than products of two variables; in capitals they are segments."""
+_MARKS = re.compile(r"[TF]{2}|[YN]{2}|[HT]{2}")
+"""True or false, yes or no, heads or tails."""
 _LONG_WORD = re.compile(r"[A-Za-z]{3}")
 
 
@@ -23,11 +27,14 @@ def read_words(text: str) -> Words | None:
         return _letter(inner) or Words(" ".join(inner.strip(".,;:! ").split()))
     if letter := _letter(text):
         return letter
+    if _MARKS.fullmatch(text) or text == "NO" or (text.lower() in _SHORT and not text.isupper()):
+        return Words(text)
     marked = OPEN in text and _PROSE.fullmatch(text)
     if marked or (_LONG_WORD.search(text) and _PLAIN_WORDS.fullmatch(text)):
         if split(text, "or")[1:] or ("," in text and marked):
             return None
-        return Words(" ".join(text.replace(OPEN, " ").replace(CLOSE, " ").strip(".,;:! ").split()))
+        said = " ".join(text.replace(OPEN, " ").replace(CLOSE, " ").strip(".,;:! ").split())
+        return _letter(said) or Words(said)
     return None
 
 

@@ -34,6 +34,25 @@ RIGHT = [
     ("1, 1, 2", r"\{1,1,2\}"),
     (r"\{1,2\}", r"\{2,1,2\}"),
     ("(1,2), (3,4)", "(1,2), (3,4), (1,2)"),
+    *[
+        ("a=1,b=2,c=3", each)
+        for each in (r"a=1, b=2,\text{ and }c=3", "c=3; a=1, b=2", r"b=2\text{ and }a=1\text{ and }c=3")
+    ],
+    ("(1,2,3)", r"a=1, b=2,\text{ and }c=3"),
+    ("1, 2, 3", r"a=1, b=2,\text{ and }c=3"),
+    (r"A=30^\circ, B=60^\circ\text{ and }C=90^\circ", r"C=90^\circ, A=30^\circ, B=60^\circ"),
+    ("(1,2)", "(y=2,x=1)"),
+    ("x=1, y=2", "(x=1, y=2)"),
+    *[("(2,2)", each) for each in ("x=y=2", "y=x=2")],
+    ("a=1,b=1", "a=b=1"),
+    ("a=b=1", "a=1, b=1"),
+    ("a=b=1", "(1,1)"),
+    *[("2", each) for each in ("x=y=2", "x = y = 2")],
+    ("x=y=2", "2"),
+    (r"(\sqrt2,\sqrt2)", r"x=y=\sqrt2"),
+    (r"2\sqrt2", r"x=y=\sqrt8"),
+    ("x=2, y=2, z=3", "x=y=2, z=3"),
+    ("x=1, y=2 or x=3, y=4", "x=3, y=4 or x=1, y=2"),
 ]
 WRONG = [
     ("x=1, y=2", "(y,x)=(1,2)"),
@@ -56,6 +75,20 @@ WRONG = [
     ("1, 1, 2", "1, 2, 2"),
     ("1, 2", r"\{1,2,1\}"),
     ("(1,2), (3,4)", "(1,2), (1,2)"),
+    *[
+        (r"x=1, y=2\text{ and }z=3", each)
+        for each in (r"x=2, y=1\text{ and }z=3", r"x=1, w=2\text{ and }z=3", "x=2, y=1; z=3", "x=1, z=3")
+    ],
+    ("x=1, y=2; z=3", "x=2, y=1; z=3"),
+    (r"A=30^\circ, B=60^\circ\text{ and }C=90^\circ", r"B=30^\circ, A=60^\circ\text{ and }C=90^\circ"),
+    *[("(1,2)", each) for each in ("(y=1,x=2)", "(x=1,x=2)", "x=y=1", "x=y=2")],
+    ("(2,2)", "x=y=z=2"),
+    ("(2,2)", "x=x=2"),
+    ("a=1,b=1", "a=c=1"),
+    ("a=b=1", "c=d=1"),
+    ("3", "x=y=2"),
+    ("x=2, y=2, z=3", "x=z=2, y=3"),
+    ("x=1, y=2 or x=3, y=4", "x=3, y=2 or x=1, y=4"),
 ]
 
 
@@ -86,6 +119,9 @@ def test_a_unit_in_a_point_counts_as_it_does_alone(alone: str, value: str) -> No
         ([r"\{1,2\}", r"\{2,1,2\}", "1, 2"], 1),
         (["(1,2)", "(y,x)=(1,2)", "(x,y)=(2,1)"], 2),
         (["1, 2", "1, 2, 1", "1, 1, 2"], 2),
+        (["(2,2)", "x=y=2", "x=2, y=2", "(y=2, x=2)"], 1),
+        ([r"x=1, y=2\text{ and }z=3", "(1,2,3)", "z=3; x=1, y=2"], 1),
+        ([r"x=1, y=2\text{ and }z=3", r"x=2, y=1\text{ and }z=3"], 2),
         (["12", "5+7=12", r"\textbf{(A) 12}", r"\text{A. }12", r"\large 12", r"12\text{-day}"], 1),
         ([r"\mathbb R", r"(-\infty,\infty)", r"\text{all real numbers}"], 1),
         ([r"\{x\mid x\le5\}", r"(-\infty,5]", r"x\le5"], 1),

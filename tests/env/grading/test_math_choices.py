@@ -20,6 +20,14 @@ LABELS = [
     *[r"\textbf{A. }%s", r"\text{A.} %s", "A. %s", r"\text{A. %s}"],
     *["A: %s", r"\text{A: }%s", r"\textbf{A:} %s", r"\text{A: %s}"],
     *[r"%s\text{ (A)}", r"%s\ \textbf{(A)}", r"\text{%s (A)}"],
+    *[r"(\textbf{A})\ %s", r"\text{A}: %s", r"\text{A}. %s", r"\text{A - %s}"],
+    *[
+        r"\text{Option (A) }%s",
+        r"\text{Choice A: }%s",
+        r"\text{Option A}: %s",
+        "Choice (A) %s",
+        r"\text{answer A. %s}",
+    ],
 ]
 
 
@@ -49,7 +57,12 @@ def test_another_letter_or_another_value_is_wrong(label: str) -> None:
         ("3, 4", r"\text{(B) 3, 4}"),
         (r"12\text{ apples}", r"\text{(B) 12 apples}"),
         ("E", r"\text{(E) None of these}"),
-        ("C", r"\text{Choice C}"),
+        *[("C", each) for each in (r"\text{Choice C}", r"\text{Choice}~C", r"\text{Option } C")],
+        *[("12", each) for each in ("12 (C)", r"\textbf{C}\ 12", r"\$12 (C)")],
+        *[("(1,2)", each) for each in ("(A) (1,2)", r"\textbf{(A)}\ (1,2)", "A) (1,2)")],
+        ("[1,2)", "(A) [1,2)"),
+        *[("C", each) for each in ("(C) n", "C: n", r"\text{(C) I}", r"\text{C - 12}")],
+        ("n", "C: n"),
     ],
 )
 def test_the_value_may_be_anything(gold: str, box: str) -> None:
@@ -63,12 +76,39 @@ def test_the_value_may_be_anything(gold: str, box: str) -> None:
         *[("A", each) for each in (r"\text{(A) is wrong}", r"\text{A. is not right}", r"\text{(A), (B)}")],
         *[("B", each) for each in ("A:B", "A: B", "(A)(B)", r"\text{(A) or (B)}", "AB")],
         ("12", r"\textbf{(A)}\ 12\ \textbf{(B)}\ 13"),
-        ("12", "A 12"),
+        *[("12", each) for each in ("A 12", "12(C)", r"\text{C}12", "12C", "x (C) 12")],
+        ("x", "x (C)"),
+        ("x+1", "(A) (x+1)"),
+        ("(1,2)", "(A)(1,2)"),
+        ("C", r"\text{C - x}"),
+        ("C", "C - 12"),
+        *[("C", each) for each in (r"\text{Choice Cat}", r"\text{Option C is wrong}", r"\text{Choice}~C, D")],
+        *[("A", each) for each in (r"\text{A}. 12\ \text{B}. 13", r"\text{A.} 12\ \text{B.} 13")],
         ("12", "A.12B"),
     ],
 )
 def test_several_letters_and_words_about_one_are_no_choice(gold: str, box: str) -> None:
     assert not grade_answer(boxed(box), gold).correct
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        *[
+            "(A) B",
+            r"\textbf{(A)}\ B",
+            r"\textbf{(A)}\ \textbf{B}",
+            r"\text{(A) B}",
+            "A) B",
+            r"B \text{ (A)}",
+        ],
+        *[r"\text{(A) choice B}", r"\text{(A) B}", "(A) (B)", "A. B", r"\text{A}: B", r"\text{Option (A) }B"],
+        *["(A) B. 12", r"(A) B, C", r"\text{(A) B and C}", r"\text{A - B}", r"\textbf{A}\ B", "(A) {B}"],
+    ],
+)
+def test_the_letter_of_another_choice_beside_a_letter_is_no_answer(box: str) -> None:
+    for gold in ("A", "B", r"\textbf{(A)}", r"\textbf{(B)}\ 12", r"\textbf{(A)}\ 12", "12"):
+        assert not grade_answer(boxed(box), gold).correct, gold
 
 
 def test_a_ratio_of_letters_is_none() -> None:
