@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from mappa_env.coach.rubric.plan_remarks import without_remarks
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
 from mappa_env.grading.expression import Number
 from mappa_env.grading.math import alternatives, grade_answer
@@ -88,6 +89,8 @@ def _plan_value(text: str) -> Number | None:
     value = value_of(first)
     if value is None:
         value = plan_value(python_of(text)).number
+    if value is None and (bare := without_remarks(text)) != text:
+        return _plan_value(bare)
     return value_of(others[-1]) if value is None and others else value
 
 
@@ -177,7 +180,18 @@ def has_steps(answer: str) -> bool:
 
 
 def python_of(plan: str) -> str:
-    """The expression in ``plan``, without comment, name and result; empty if it has other characters."""
+    """The expression in ``plan``, without comment, name, result and remarks; empty if it has none.
+
+    Remarks are left out only if what is left is an expression.
+    """
+    found, bare = _expression_of(plan), without_remarks(plan)
+    if is_expression(found) or bare == plan:
+        return found
+    left = _expression_of(bare)
+    return left if is_expression(left) else found
+
+
+def _expression_of(plan: str) -> str:
     whole = _MODULE.sub("", _COMMENT.sub("", plan)).strip()
     if is_expression(_cleaned(whole)):
         return whole

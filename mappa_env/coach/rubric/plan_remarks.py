@@ -1,0 +1,28 @@
+"""What stands behind the expression of a plan and is no part of it: a remark, a unit, the value it gives."""
+
+from __future__ import annotations
+
+import re
+
+_GIVES = re.compile(r"\s*(?:[-=]>|→|⇒|⟹)")
+_REMARK = re.compile(r"(?<=[^\s+\-*/%=,(])\s+\([^()]*[A-Za-z][^()]*\)$")
+_CLAUSE = re.compile(r"(?:[;.]|,)\s+[A-Za-z][^0-9+*/()\[\]]*$")
+_UNIT = re.compile(r"(?<=[0-9)\]])\s+(?P<unit>[A-Za-z]{2,20}(?: [A-Za-z]{2,20})?)$")
+_COMPUTES = re.compile(
+    r"\b(?:plus|minus|times|over|by|per|divided|multiplied|squared|cubed|mod|modulo|choose|factorial|percent|"
+    r"dozens?|hundreds?|thousands?|millions?|billions?|half|halves|pairs?|squares?|cubes?|more|less|twice|"
+    r"and|or|not|if|else|for|in|is|then|to|degrees?|radians?)\b",
+    re.IGNORECASE,
+)
+"""Words that may change a value: an expression before them is not the whole plan."""
+
+
+def without_remarks(text: str) -> str:
+    """``text`` up to an arrow, a remark in parentheses that has letters, a clause in words or a unit."""
+    bare = _GIVES.split(text, maxsplit=1)[0].strip()
+    bare = _REMARK.sub("", bare)
+    clause = _CLAUSE.search(bare)
+    if clause is not None and not _COMPUTES.match(clause[0].lstrip(",;. ")):
+        bare = bare[: clause.start()]
+    unit = _UNIT.search(bare)
+    return bare[: unit.start()] if unit is not None and not _COMPUTES.search(unit["unit"]) else bare
