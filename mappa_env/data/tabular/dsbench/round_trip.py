@@ -14,7 +14,7 @@ def lost(column: Sequence[str], meant: Callable[[str], str]) -> tuple[str, str] 
     as ``7.0``.
     """
     pairs = zip(column, round_trip(column), strict=True)
-    found = [pair for pair in pairs if meant(pair[0]) != meant(pair[1])]
+    found = [(text, back) for text, back in pairs if text != back and meant(text) != meant(back)]
     return min(found, key=lambda pair: pair[0].isdigit(), default=None)
 
 
