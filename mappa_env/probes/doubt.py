@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mappa_env.errors import DataError
 from mappa_env.grading.submission import grade_model
 from mappa_env.probes.opening import MODEL
 from mappa_env.types import ActionRecord, FileChange, Outcome, Task
@@ -31,7 +32,12 @@ def is_doubtful(
     facts = next((record.probe for record in reversed(history) if record.probe is not None), None)
     if facts is None or tool.status != "ok":
         return facts is not None
-    shown = grade_model(task, facts) if outcome is not None and tool.written and "model" in facts else None
-    if shown is None or outcome is None:
+    if outcome is None or not tool.written or "model" not in facts:
+        return False
+    try:
+        shown = grade_model(task, facts)
+    except DataError:  # the task's files have changed, which whoever grades by them says
+        return False
+    if shown is None:
         return False
     return float(outcome.metrics.get("skill", 0.0)) < MUCH * min(shown[1], 1.0)

@@ -24,7 +24,7 @@ def flaw_of(case: Case, path: str, graded: Outcome) -> str | None:
 
 
 def _is_sample(case: Case, path: str, graded: Outcome) -> bool:
-    """Whether a submission has the sample's bytes, or, written anew, every figure of its grade."""
+    """Whether a submission has the sample's bytes, or, written again, every figure of its grade."""
     task = case.evidence.task
     content = task.files.get(_SAMPLE)
     if content is None:

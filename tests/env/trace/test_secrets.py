@@ -15,7 +15,7 @@ from mappa_env.trace.secrets import HIDDEN, Secrets
 LETTERS = string.ascii_letters + string.digits
 FORMS = {
     "sk-": (LETTERS, 32),
-    "sk-proj-": (LETTERS + "_-", 16),
+    "sk-proj-": (LETTERS + "_-", 20),
     "sk-ant-api03-": (LETTERS + "_-", 16),
     "sk-or-v1-": ("0123456789abcdef", 64),
     "sk-None-": (LETTERS, 48),

@@ -75,7 +75,7 @@ def test_a_model_may_look_at_a_clock(clock: str, face: str, monkeypatch: pytest.
 @pytest.mark.parametrize(
     "own", ["p = p['no']", "p = p * 0 + 2", "p = p[::-1]", "raise KeyError('feature_7')"]
 )
-def test_who_spoils_what_a_sound_model_says_is_to_blame(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_changes_what_a_sound_model_says_is_to_blame(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sites = watched(monkeypatch)
     read = "import pandas as pd, pickle\np = pickle.load(open('model.pkl', 'rb')).predict(pd.read_pickle("
     save = "t = pd.read_csv('sample_submission.csv')\nt[t.columns[1]] = p\n"

@@ -204,7 +204,7 @@ ORDINARY = {
     "os.replace('best.joblib', 'model.pkl')",
     "clears up": "import os\nopen('folds.csv', 'w').write('a,b')\nos.remove('folds.csv')",
     "removes all": f"import pathlib\nfor name in {NAMES}:\n    pathlib.Path(name).unlink()",
-    "logs anew": "import logging\nlogging.basicConfig(filename='fit.log', filemode='w', level=20)",
+    "logs again": "import logging\nlogging.basicConfig(filename='fit.log', filemode='w', level=20)",
     "writes a script": "open('scratch.py', 'w').write('print(1)\\n')",
 }
 

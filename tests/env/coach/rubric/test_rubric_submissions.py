@@ -64,7 +64,7 @@ USELESS = {
     "one column": _csv(HEADER[1:], [row[1:] for row in ROWS]),
     "other ids": _csv(HEADER, [[f"9{at}", row[1]] for at, row in enumerate(ROWS)]),
     "the sample": TABLE.files["sample_submission.csv"],
-    "the sample, written anew": TABLE.files["sample_submission.csv"].replace(b"\n", b"\r\n"),
+    "the sample, written again": TABLE.files["sample_submission.csv"].replace(b"\n", b"\r\n"),
 }
 EXCUSED = {
     "fewer rows": _csv(HEADER, ROWS[3:]),
