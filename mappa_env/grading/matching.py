@@ -14,7 +14,7 @@ from mappa_env.grading.assignments import are_numbered, order_of
 from mappa_env.grading.equations import is_constant, relates, sides, steps
 from mappa_env.grading.expression_units import is_radian
 from mappa_env.grading.latex import CLOSE, OPEN, without_primes, without_spaces
-from mappa_env.grading.naming import derivatives, derived, same_name
+from mappa_env.grading.naming import derivatives, derived, is_function, same_name
 from mappa_env.grading.numbers import Number, same_number
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Sequence, Words, leaves
 from mappa_env.grading.unit_names import same_unit
@@ -46,7 +46,7 @@ def questions(gold: Answer, answer: Answer) -> list[Pair]:
     gold, answer = _alike(gold, answer), _as_fraction(_alike(answer, gold), gold)
     if _is_equation(gold) and not _states(answer):
         value = wanted(gold.text)
-        if value is not None or len(sides(gold.text)) == 2:
+        if value is not None or _is_whole(gold):
             return [] if value is None else questions(value, answer)
     if isinstance(gold, Expression):
         return [_pair(gold, answer)] if _may_equal(gold, answer) else []
@@ -73,7 +73,7 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
         return gold == answer.letter or matches(gold, answer.value, equal)
     if _is_equation(gold) and not _states(answer):
         value = wanted(gold.text)
-        if value is not None or len(sides(gold.text)) == 2:
+        if value is not None or _is_whole(gold):
             return value is not None and matches(value, answer, equal)
     if isinstance(gold, Number):
         if isinstance(answer, Expression) and same_unit(gold.unit, answer.unit):
@@ -96,6 +96,12 @@ def matches(gold: Answer, answer: Answer, equal: Equal) -> bool:
 def _is_equation(answer: Answer) -> TypeGuard[Expression]:
     """Whether it is an equation that has no value, such as ``x+y=5``, or whose value is not read yet."""
     return isinstance(answer, Expression) and not answer.equation and steps(answer.text) is not None
+
+
+def _is_whole(gold: Expression) -> bool:
+    """Whether only the whole equation is right: not so a chain, or a function of a name on the left."""
+    parts = sides(gold.text)
+    return len(parts) == 2 and not (is_function(parts[0]) and parts[1] != "0")
 
 
 def _states(answer: Answer) -> bool:

@@ -74,6 +74,7 @@ _DERIVATIVE = re.compile(
     r"\\frac ?\{ ?(?:d|\\partial)(?: ?\^ ?\{? ?([2-9]) ?\}?)? ?([A-Za-z]) ?\} ?"
     r"\{ ?(?:d|\\partial) ?([A-Za-z])(?: ?\^ ?\{? ?[2-9] ?\}?)? ?\}"
 )
+_OPERATOR = re.compile(r"\\frac ?\{ ?d ?\} ?\{ ?d ?[A-Za-z] ?\}")
 _FUNCTION = re.compile(r"(\\?[A-Za-z]+)('{0,9})(?:\((\\[A-Za-z]+|[A-Za-z])\))?")
 
 
@@ -122,19 +123,25 @@ def is_asked_for(left: str, *, constant: bool) -> bool:
 
     Others belong to an equation, such as ``x+y=5``, ``|z|=1`` and ``PV=nRT``, that is itself an answer.
     """
-    if is_derivative(left):
+    if is_derivative(left) or _OPERATOR.match(left):
         return True
     if not defines(left):
         return False
     text = _shortened(left)
     if len(_AROUND.sub("", text)) == 1 and (constant or not _SEGMENTS.fullmatch(left)):
         return not _SIZE.search(left)
-    if OPEN in left or ":" in left or set(_COMMAND.findall(text)) & _QUANTITIES:
+    if OPEN in left or ":" in left or set(_COMMAND.findall(left)) & _QUANTITIES:
         return True
     unknowns = _unknowns(text)
     if unknowns & _COORDINATES or _SIZE.search(left):
         return False
     return constant or (not _SEGMENTS.search(left) and all(name >= "\ue000" for name in unknowns))
+
+
+def is_function(left: str) -> bool:
+    """Whether a left side is a function of one name, such as ``A^{-1}``, but of no coordinate."""
+    unknowns = _unknowns(_shortened(left)) if len(left) <= MAX_LEFT else set()
+    return len(unknowns) == 1 and not unknowns & _COORDINATES and not _SIZE.search(left)
 
 
 def has_variables(text: str) -> bool:
