@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mappa_env.errors import DataError
 from mappa_env.grading.submission import grade_model
@@ -22,6 +23,7 @@ def is_doubtful(
 ) -> bool:
     """Whether a program that used another agent's model failed, or submitted much less than the model showed.
 
+    Never of a model that was found out when it was written: to ask again might show only its better face.
     ``outcome``: of the files as they are now, if they were graded.
     """
     tool, change = draft.tool, present.get(MODEL)
@@ -30,9 +32,11 @@ def is_doubtful(
     if tool.opened is not None and MODEL not in tool.opened:
         return False
     facts = next((record.probe for record in reversed(history) if record.probe is not None), None)
-    if facts is None or tool.status != "ok":
-        return facts is not None
-    if outcome is None or not tool.written or "model" not in facts:
+    if facts is None or not _seemed_sound(facts):
+        return False
+    if tool.status != "ok":
+        return True
+    if outcome is None or not tool.written:
         return False
     try:
         shown = grade_model(task, facts)
@@ -41,3 +45,8 @@ def is_doubtful(
     if shown is None:
         return False
     return float(outcome.metrics.get("skill", 0.0)) < MUCH * min(shown[1], 1.0)
+
+
+def _seemed_sound(facts: Mapping[str, Any]) -> bool:
+    model = facts.get("model")
+    return isinstance(model, Mapping) and bool(model.get("predicts")) and model.get("stable") is not False

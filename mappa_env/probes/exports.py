@@ -93,14 +93,21 @@ class Exports:
         return said
 
     def submit(self, submission: Submission, wording: Wording, first: Said) -> Said:
-        """What a model says to one that submits, after the ``first`` program. Raises UnavailableError."""
-        taken = SUBMITTED in self._site.workspace.present
-        name = f"out_{secrets.token_hex(4)}.csv" if taken else SUBMITTED
+        """What a model says to one that submits, after the ``first`` program. Raises UnavailableError.
+
+        It writes where submissions are written, over one that is there, which comes back afterwards.
+        """
+        there = self._site.workspace.present.get(SUBMITTED)
+        plain = there is None or there.kind == "file"
+        name = SUBMITTED if plain else f"out_{secrets.token_hex(4)}.csv"
+        old = self._left(name) if there is not None and plain else None
         loads, predicts = submitting(submission._replace(file=name), wording)
         asked, shares = bool(predicts), submission.method != "predict"
 
         def read(ran: ToolResult) -> Said:
-            return submitted(ran, self._left(name), first, asked=asked, loads=len(loads), shares=shares)
+            left = self._left(name)
+            left = None if left == old else left  # it ended before it wrote
+            return submitted(ran, left, first, asked=asked, loads=len(loads), shares=shares)
 
         return self._run("\n".join([*loads, *predicts]) + "\n", self._site.limits, read)[1]
 

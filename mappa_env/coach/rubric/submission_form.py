@@ -18,9 +18,18 @@ def flaw_of(case: Case, path: str, graded: Outcome) -> str | None:
     """What is wrong with the submission at ``path``; None: its inputs may explain what it is worth."""
     if graded.status in _FORM:
         return f"{path} is refused: {graded.reason}"
-    if graded.status == "ok" and graded.metrics.get("skill", 0.0) <= 0 and _is_sample(case, path, graded):
+    nothing = graded.status == "ok" and graded.metrics.get("skill", 0.0) <= 0
+    if nothing and not _predicted(case) and _is_sample(case, path, graded):
         return f"{path} is a copy of {_SAMPLE}"
     return None
+
+
+def _predicted(case: Case) -> bool:
+    """Whether a program opened all that others handed on: its predictions may happen to be the sample's."""
+    handed = set(case.evidence.agent.reads) - set(case.evidence.task.files)
+    return handed <= set(case.evidence.present) and any(
+        handed.issubset(run.tool.opened or ()) for run in case.programs if run.tool.status == "ok"
+    )
 
 
 def _is_sample(case: Case, path: str, graded: Outcome) -> bool:

@@ -153,7 +153,7 @@ def test_an_engine_that_is_killed_costs_a_run_no_episode(
         (["engine.sleep=true"], "engine.sleep does nothing with engine.name=hf"),
         (
             ["engine.name=vllm", "engine.devices=[1, 2]"],
-            "must list exactly 1 GPUs: engine.replicas=1 times engine.tensor_parallel=1; found 2",
+            "must list exactly 1 GPUs: replicas=1 times tensor_parallel=1; found 2",
         ),
         (["optim.zero_stage=3"], "use engine.name=vllm"),
     ],
