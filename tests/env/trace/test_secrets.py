@@ -134,7 +134,7 @@ def test_long_names_are_no_keys(text: str) -> None:
 
 
 NAMES = (
-    "high_cardinality_columns = HistGradientBoostingClassifier ---------------------- train-algebra-030819 "
+    "high_cardinality_columns = HistGradientBoostingClassifier ---------------------- train-algebra-0308 "
 )
 
 
