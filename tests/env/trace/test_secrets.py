@@ -133,9 +133,7 @@ def test_long_names_are_no_keys(text: str) -> None:
     assert Secrets({}).hide(line) == line
 
 
-NAMES = (
-    "high_cardinality_columns = HistGradientBoostingClassifier ---------------------- train-algebra-0308 "
-)
+NAMES = "high_cardinality_columns = HistGradientBoostingClassifier ---------------------- train-algebra-0308 "
 
 
 def test_long_names_and_rules_do_not_look_like_keys() -> None:
