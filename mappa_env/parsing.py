@@ -66,7 +66,9 @@ def find_code(answer: str) -> str | None:
 
     Joins the ``<tool_call>`` blocks or, without any, the closed ``python`` fences, in order.
     """
-    blocks = [code for block in native_calls(answer) if (code := _code_of(block)) is not None]
+    blocks: list[str] = []
+    if _CALL_OPEN in answer:
+        blocks = [code for block in native_calls(answer) if (code := _code_of(block)) is not None]
     if not blocks:
         blocks = [body for _, body in fences(answer, _LANGUAGES)]
     return joined(blocks)

@@ -201,13 +201,13 @@ class TeamEnv:
 
     def info(self, record: ActionRecord | None, valid: bool, *, messages: bool = True) -> dict[str, Any]:
         """A new info dict with stable types; ``record``: the action of the coach and tool status."""
-        episode, last = self.episode, self._last
+        episode, task, last = self.episode, self.episode.task, self._last
         info: dict[str, Any] = {
             "messages": episode.messages() if messages else [],
             "agent": episode.agent or "",
             "acted": last.agent if last else "",
-            "task_id": episode.task.id,
-            "task/status": "unavailable" if episode.task.void else "ok",
+            "task_id": task.id,
+            "task/status": "unavailable" if task.void else "ok",
             "coach/status": record.verdict.status if record else "",
             "reward_valid": valid,
             "tool/status": _tool_status(record),
@@ -225,8 +225,7 @@ class TeamEnv:
 
     @property
     def _last(self) -> ActionRecord | None:
-        actions = self.episode.actions
-        return actions[-1] if actions else None
+        return self.episode.last
 
     def render(self, count: int = 1) -> str | None:
         """Return the last ``count`` actions as text (``"ansi"``) or print them (``"human"``).

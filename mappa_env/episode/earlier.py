@@ -27,7 +27,11 @@ def earlier_segments(team: Team, segments: Iterable[Segment], feedback: bool) ->
     """What templates see of ``segments``; ``feedback``: include the coach's reasoning."""
     found = []
     for segment in segments:
-        tools = [action.tool for action in segment.actions if action.tool is not None]
+        tool, code = None, ""
+        calls: list[ToolCall] = []
+        for action in segment.actions:
+            tool, code = action.tool or tool, action.code or code
+            calls += action.calls
         spec = team[segment.agent]
         found.append(
             Shown(
@@ -35,10 +39,10 @@ def earlier_segments(team: Team, segments: Iterable[Segment], feedback: bool) ->
                 role=spec.role,
                 title=spec.title,
                 text=segment.text,
-                code=next((action.code for action in reversed(segment.actions) if action.code), ""),
-                output=tools[-1].stdout.strip() if tools else "",
-                status=tools[-1].status if tools else "",
-                calls=[call for action in segment.actions for call in action.calls],
+                code=code,
+                output=tool.stdout.strip() if tool else "",
+                status=tool.status if tool else "",
+                calls=calls,
                 feedback=_joined(a.verdict.reasoning for a in segment.actions) if feedback else "",
             )
         )

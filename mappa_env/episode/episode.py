@@ -7,8 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mappa_env.cards import Card
 from mappa_env.coach import Coach, make_coach
@@ -47,8 +46,7 @@ if TYPE_CHECKING:
     from mappa_env.episode.corrections import Correcting
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """The subject of a verdict. ``before``: a copy of the workspace in which to try a corrected action."""
 
     at: ActionContext
@@ -147,6 +145,11 @@ class Episode:
     def actions(self) -> tuple[ActionRecord, ...]:
         """The actions so far, in order."""
         return tuple(self._actions)
+
+    @property
+    def last(self) -> ActionRecord | None:
+        """The newest action; None before the first."""
+        return self._actions[-1] if self._actions else None
 
     @property
     def seen(self) -> tuple[ActionRecord, ...]:
@@ -251,10 +254,11 @@ class Episode:
         if turn is None:
             raise EpisodeError("the episode is over (or not started): call reset() first.")
         came, began = time.time(), time.perf_counter()
-        if self._deferred and not self.task.void:
+        task = self.task
+        if self._deferred and not task.void:
             self._coach.wait()
         at = ActionContext(
-            self.task,
+            task,
             turn.agent,
             turn.number,
             turn.left,
@@ -272,7 +276,7 @@ class Episode:
         self.outcome = self._execution.outcome(at, draft, self._workspace)
         evidence = self._execution.evidence(at, draft, self._workspace, self.outcome)
         self._evidence.append(evidence)
-        if self.task.void:
+        if task.void:
             nothing = Verdict("abstain", None, "the task is void: nothing to judge", coach=self._coach.name)
             draft = revised(draft, verdict=nothing)
         elif self._deferred:
@@ -434,7 +438,10 @@ class Episode:
         return _extended(last, self._prompter.render("again", context))
 
     def _last_of(self, agent: str) -> ActionRecord | None:
-        return next((action for action in reversed(self._actions) if action.agent == agent), None)
+        for action in reversed(self._actions):
+            if action.agent == agent:
+                return action
+        return None
 
     def _fresh(self, agent: str) -> list[Shown]:
         fresh = self.card.order.fresh(self._actions, agent)

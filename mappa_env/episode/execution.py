@@ -19,9 +19,8 @@ from mappa_env.probes.doubt import is_doubtful
 from mappa_env.sandbox.base import Limits, Sandbox
 from mappa_env.sandbox.fresh import FreshRuns
 from mappa_env.seeds import derived_seed
-from mappa_env.tools import CallLimits, CallSite
 from mappa_env.tools.calls import Written, find_calls
-from mappa_env.tools.python import PYTHON, PythonTool
+from mappa_env.tools.python import PYTHON
 from mappa_env.tools.toolbox import Toolbox
 from mappa_env.types import (
     ActionRecord,
@@ -41,8 +40,6 @@ from mappa_env.workspace.snapshot import MAX_ENTRIES
 from mappa_env.workspace.workspace import Workspace
 
 PENDING = Verdict("pending", None, "not judged yet")
-_SANDBOXED = CallLimits()
-"""For code, whose limits are those of the sandbox."""
 
 
 class ActionContext(NamedTuple):
@@ -68,8 +65,11 @@ Timer = Callable[[str], AbstractContextManager[object]]
 """``timer(kind)`` is the context manager around work of that kind: ``sandbox`` or ``coach``."""
 
 
+_NO_TIMER = nullcontext()
+
+
 def _untimed(kind: str) -> AbstractContextManager[object]:
-    return nullcontext()
+    return _NO_TIMER
 
 
 class Execution:
@@ -129,14 +129,12 @@ class Execution:
                 warnings.warn(str(error), DataWarning, stacklevel=2)
                 tool = ToolResult("unavailable", None, "", "the task's files could not be placed")
         if place is not None and parsed.code is not None:
-            missing = tuple(path for path in spec.reads if path not in place.present)
+            missing = tuple([path for path in spec.reads if path not in place.present])
             before = place.use()
             with self.timer("sandbox"):
-                site = CallSite(spec.name, step, seed, _SANDBOXED)
-                tool = PythonTool(self.sandbox, place, at.limits).call("", {"code": parsed.code}, site).run
-            assert tool is not None
+                tool = self.sandbox.run(place, parsed.code, at.limits, seed=seed)
             place.record(tool.files, spec.name, step)
-            files = tuple(revised(f, agent=spec.name, step=step) for f in tool.files)
+            files = tuple([revised(f, agent=spec.name, step=step) for f in tool.files])
             quota = Use((at.limits.disk_mb << 20) + place.given_bytes, MAX_ENTRIES)
             tool = revised(tool, files=files, space=Space(quota, before, place.use()))
         calls: tuple[ToolCall, ...] = ()
@@ -193,7 +191,6 @@ class Execution:
         """The evidence about ``draft``, which has just been executed in ``workspace``."""
         name = at.agent.name
         facts: Mapping[str, Any] | None = None
-        written = {change.path for change in draft.tool.files} if draft.tool else set()
         closing = outcome is not None
         if not draft.last_turn and (self._probe or name in self._card.truth):
             closing = self._card.order.would_be_over((*at.history, draft))
@@ -201,6 +198,7 @@ class Execution:
         if provisional is None and name in self._card.truth and (closing or not self._card.order.is_chain):
             provisional = self._grade(at, draft, workspace)
         if self._probe and workspace is not None:
+            written = {change.path for change in draft.tool.files} if draft.tool else set()
             again = is_doubtful(draft, at.history, workspace.present, at.task, provisional)
             if again or (self._handed_on & written if closing else written):
                 seed = self._next_seed(at, draft)

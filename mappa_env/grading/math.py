@@ -13,12 +13,13 @@ import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from mappa_env.grading.answers import read_answer
 from mappa_env.grading.latex import clean, to_latex
 from mappa_env.grading.matching import matches, questions
-from mappa_env.grading.numbers import Number, read_number
+from mappa_env.grading.numbers import LONGEST, Number, read_number
 from mappa_env.grading.tree import Answer, Expression, leaves
 from mappa_env.grading.votes import vote_of
 from mappa_env.parsing import last_boxed, split_thinking
@@ -78,6 +79,8 @@ def read_gold(text: str) -> Gold:
     text = str(text).strip()
     if not text or len(text) > MAX_GOLD:
         return Gold(text, ())
+    if len(text) <= LONGEST and _INTEGER.fullmatch(text):  # most golds
+        return Gold(text, (Number(Fraction(text.replace(",", ""))),))
     numbers = [read_number(part.strip(" $")) for part in _parts(text)]
     if len(numbers) > 1 and None not in numbers:
         return Gold(text, tuple(number for number in numbers if number is not None))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mappa_env.types import Attester, CallStatus, ToolResult
+from mappa_env.types import Attester, CallStatus
 
 __all__ = ["Answer", "BaseTool", "CallLimits", "CallSite", "Tool", "ToolSpec"]
 
@@ -78,15 +78,11 @@ class CallSite:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a call. ``facts``: JSON values that the host found out itself; see ``ToolCall``.
-
-    ``run``: what the sandbox measured, if the tool is Python.
-    """
+    """The answer to a call. ``facts``: JSON values that the host found out itself; see ``ToolCall``."""
 
     status: CallStatus
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
-    run: ToolResult | None = None
 
 
 class Tool(Protocol):

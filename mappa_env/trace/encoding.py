@@ -21,6 +21,8 @@ TASK = ("id", "metric", "compact", "topic", "split")
 """What is written of a task besides its prompt and the sizes of its files: never its truth."""
 APART = {"task", "actions", "timings"}
 """Fields of a trajectory that have places of their own in its lines."""
+_MESSAGES = {"messages"}
+"""The same of an action."""
 _TEXT, _CARD, _ACTION, _EPISODE = head("text"), head("card"), head("action"), head("episode")
 _LEARNED, _TOKENS = head("learned"), head("tokens")
 
@@ -40,40 +42,29 @@ class Encoder:
         self._card = None if card is None else to_json(card)
         self._count = 0
         self._texts: dict[str, bytes] = {}
-        self._card_id: bytes | None = None
+        self._card_id = b"null" if self._card is None else b'"%b"' % _digest(self._card)
+        self._card_known = False
         self._secrets = Secrets(os.environ)
         self._variable: str | None = None
 
     def episode(self, trajectory: Trajectory) -> tuple[str, bytes]:
-        """The key of an episode, and its lines."""
+        """The key of an episode, and its lines.
+
+        Secrets are looked for once in all that is written: few episodes hold anything like one, and only
+        their lines are written again, without it.
+        """
         key = f"{self._writer}-{self._count}"
         self._count += 1
         self._know_variable(trajectory.settings)
-        shared: list[bytes] = []
-        """Lines that these refer to."""
-        lines: list[bytes] = []
-        actions, timings = trajectory.actions, trajectory.timings
-        bare = b'"key":"%b","step":' % key.encode()
-        rows, segment = [], 0
-        for position, before in enumerate(previous(actions)):
-            action = actions[position]
-            timing = timings[position] if position < len(timings) else None
-            times = b"" if timing is None else b',"timing":' + record_to_json(Timing, timing)
-            lines.append(
-                b'%b%b%d,"messages":%b%b,"action":%b}\n'
-                % (
-                    _ACTION,
-                    bare,
-                    position,
-                    self._messages(actions, position, before, shared),
-                    times,
-                    self._hide(record_to_json(ActionRecord, action, {"messages"})),
-                )
-            )
-            rows.append(_row(action, segment))
-            segment += action.last_turn
-        lines.append(self._closing(key, trajectory, rows, shared))
-        return key, b"".join((*shared, *lines))
+        draft = _Draft(key, self._texts, None, self._card_id, self._about)
+        lines = draft.lines(trajectory)
+        if self._secrets.may_be_in(b"\n".join(draft.pieces)):
+            draft = _Draft(key, self._texts, self._secrets, self._card_id, self._about)
+            lines = draft.lines(trajectory)
+        if len(self._texts) >= REMEMBERED:
+            self._texts = {}
+        self._texts |= draft.new
+        return key, b"".join((self._card_line(), *draft.shared, *lines))
 
     def learned(self, key: str, actions: Sequence[Learned]) -> bytes:
         """The lines that say what a learner made of the episode ``key``."""
@@ -94,65 +85,14 @@ class Encoder:
 
     def forget(self) -> None:
         """Forget which texts the file has: it is another one now."""
-        self._texts, self._card_id = {}, None
+        self._texts, self._card_known = {}, False
 
-    def _messages(
-        self, actions: Sequence[ActionRecord], position: int, before: int | None, shared: list[bytes]
-    ) -> bytes:
-        action = actions[position]
-        known = continued(actions[before], action) if before is not None else 0
-        new = b",".join([self._message(message, shared) for message in action.messages[known:]])
-        if before is not None and known:
-            return b'{"after":%d,"new":[%b]}' % (before, new)
-        return b'{"new":[%b]}' % new
-
-    def _message(self, message: Message, shared: list[bytes]) -> bytes:
-        text = message.get("content", "")
-        if len(text) < SHARED or len(message) != 2 or "role" not in message:
-            return self._hide(to_json(message))
-        return b'{"role":%b,"text":"%b"}' % (to_json(message["role"]), self._text(text, shared))
-
-    def _text(self, text: str, shared: list[bytes]) -> bytes:
-        """The id of a text, after a line with it if the file does not have it."""
-        found = self._texts.get(text)
-        if found is None:
-            written = self._hide(to_json(text))
-            found = hashlib.sha256(written).hexdigest()[:32].encode()
-            shared.append(b'%b"id":"%b","text":%b}\n' % (_TEXT, found, written))
-            if len(self._texts) >= REMEMBERED:
-                self._texts = {}
-            self._texts[text] = found
-        return found
-
-    def _closing(self, key: str, trajectory: Trajectory, rows: list[list[Any]], shared: list[bytes]) -> bytes:
-        task = trajectory.task
-        shown: dict[str, Any] = {name: getattr(task, name) for name in TASK}
-        if len(task.prompt) < SHARED:
-            shown["prompt"] = task.prompt
-        else:
-            shown["text"] = self._text(task.prompt, shared).decode()
-        if task.files:
-            shown["files"] = _sizes(task)
-        return b'%b"key":"%b","task":%b,"episode":%b,"card":%b,"about":%b,"rows":%b}\n' % (
-            _EPISODE,
-            key.encode(),
-            self._hide(to_json(shown)),
-            self._hide(record_to_json(Trajectory, trajectory, APART)),
-            self._card_line(shared),
-            self._hide(self._about),
-            self._hide(to_json(rows)),
-        )
-
-    def _card_line(self, shared: list[bytes]) -> bytes:
-        if self._card is None:
-            return b"null"
-        if self._card_id is None:
-            self._card_id = hashlib.sha256(self._card).hexdigest()[:32].encode()
-            shared.append(b'%b"id":"%b","card":%b}\n' % (_CARD, self._card_id, self._card))
-        return b'"%b"' % self._card_id
-
-    def _hide(self, lines: bytes) -> bytes:
-        return self._secrets.hide(lines)
+    def _card_line(self) -> bytes:
+        """The line with the card if the file does not have it."""
+        if self._card is None or self._card_known:
+            return b""
+        self._card_known = True
+        return b'%b"id":%b,"card":%b}\n' % (_CARD, self._card_id, self._card)
 
     def _know_variable(self, settings: Mapping[str, Any]) -> None:
         """Look for the coach's key too, which may be in a variable of any name."""
@@ -161,6 +101,98 @@ class Encoder:
         if isinstance(name, str) and name != self._variable:
             self._variable = name
             self._secrets = Secrets(os.environ, [name])
+
+
+class _Draft:
+    """Writes the lines of the episode ``key``, without ``secrets``; None: with whatever it holds.
+
+    ``known``: the ids of texts that the file has.
+    """
+
+    def __init__(
+        self, key: str, known: Mapping[str, bytes], secrets: Secrets | None, card: bytes, about: bytes
+    ) -> None:
+        self._key, self._known, self._secrets = key.encode(), known, secrets
+        self._card, self._about = card, about
+        self.pieces: list[bytes] = []
+        """All that can hold secrets, as it was."""
+        self.shared: list[bytes] = []
+        """Lines that the others refer to."""
+        self.new: dict[str, bytes] = {}
+        """The ids of the texts in ``shared``."""
+
+    def lines(self, trajectory: Trajectory) -> list[bytes]:
+        """A line per action, and the one that closes the episode."""
+        lines: list[bytes] = []
+        actions, timings = trajectory.actions, trajectory.timings
+        rows, segment = [], 0
+        for position, before in enumerate(previous(actions)):
+            action = actions[position]
+            timing = timings[position] if position < len(timings) else None
+            times = b"" if timing is None else b',"timing":' + record_to_json(Timing, timing)
+            lines.append(
+                b'%b"key":"%b","step":%d,"messages":%b%b,"action":%b}\n'
+                % (
+                    _ACTION,
+                    self._key,
+                    position,
+                    self._messages(actions, position, before),
+                    times,
+                    self._shown(record_to_json(ActionRecord, action, _MESSAGES)),
+                )
+            )
+            rows.append(_row(action, segment))
+            segment += action.last_turn
+        lines.append(self._closing(trajectory, rows))
+        return lines
+
+    def _messages(self, actions: Sequence[ActionRecord], position: int, before: int | None) -> bytes:
+        action = actions[position]
+        known = continued(actions[before], action) if before is not None else 0
+        new = b",".join([self._message(message) for message in action.messages[known:]])
+        if before is not None and known:
+            return b'{"after":%d,"new":[%b]}' % (before, new)
+        return b'{"new":[%b]}' % new
+
+    def _message(self, message: Message) -> bytes:
+        text = message.get("content", "")
+        if len(text) < SHARED or len(message) != 2 or "role" not in message:
+            return self._shown(to_json(message))
+        return b'{"role":%b,"text":"%b"}' % (to_json(message["role"]), self._text(text))
+
+    def _text(self, text: str) -> bytes:
+        """The id of a text, after a line with it if the file does not have it."""
+        found = self._known.get(text) or self.new.get(text)
+        if found is None:
+            written = self._shown(to_json(text))
+            found = _digest(written)
+            self.shared.append(b'%b"id":"%b","text":%b}\n' % (_TEXT, found, written))
+            self.new[text] = found
+        return found
+
+    def _closing(self, trajectory: Trajectory, rows: list[list[Any]]) -> bytes:
+        task = trajectory.task
+        shown: dict[str, Any] = {name: getattr(task, name) for name in TASK}
+        if len(task.prompt) < SHARED:
+            shown["prompt"] = task.prompt
+        else:
+            shown["text"] = self._text(task.prompt).decode()
+        if task.files:
+            shown["files"] = _sizes(task)
+        return b'%b"key":"%b","task":%b,"episode":%b,"card":%b,"about":%b,"rows":%b}\n' % (
+            _EPISODE,
+            self._key,
+            self._shown(to_json(shown)),
+            self._shown(record_to_json(Trajectory, trajectory, APART)),
+            self._card,
+            self._shown(self._about),
+            self._shown(to_json(rows)),
+        )
+
+    def _shown(self, piece: bytes) -> bytes:
+        """A piece of JSON as it may be written."""
+        self.pieces.append(piece)
+        return piece if self._secrets is None else self._secrets.hide(piece)
 
 
 def shortened(tokens: Sequence[Sequence[Any]]) -> list[list[Any]]:
@@ -178,6 +210,10 @@ def shortened(tokens: Sequence[Sequence[Any]]) -> list[list[Any]]:
         out.append([step, [row, new], ids, logprobs])
         wholes.append((*context, *ids))
     return out
+
+
+def _digest(written: bytes) -> bytes:
+    return hashlib.sha256(written).hexdigest()[:32].encode()
 
 
 def _row(action: ActionRecord, segment: int) -> list[Any]:

@@ -54,7 +54,7 @@ _LONG = (
     ("GOCSPX-", _START + r"GOCSPX-[\w-]{20,}"),
     ("ya29.", r"ya29\.[\w-]{20,}"),
     ("hf_", _START + r"hf_[A-Za-z0-9]{30,}"),
-    ("gh", _START + r"gh[pousr]_[A-Za-z0-9]{36,}"),
+    *((f"gh{kind}_", _START + rf"gh{kind}_[A-Za-z0-9]{{36,}}") for kind in "pousr"),
     ("github_pat_", r"github_pat_\w{50,}"),
     ("glpat-", r"glpat-[\w-]{20,}"),
     ("AKIA", r"(?<![A-Z0-9])AKIA[A-Z0-9]{16}(?![A-Z0-9])"),

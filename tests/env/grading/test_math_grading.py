@@ -456,6 +456,17 @@ def test_golds_are_readable_and_right_against_themselves(_, gold):
         assert grade_answer(boxed(gold), gold).correct
 
 
+@given(st.integers(-(10**30), 10**30), st.sampled_from(["{}", "{:+}", "{:,}", " {} "]))
+def test_an_integer_is_the_same_gold_at_once(number, written):
+    gold = written.format(number)
+    assert read_gold(gold).accepted == (answers.read_answer(gold),)
+
+
+def test_an_integer_needs_none_of_the_readings_of_other_golds(monkeypatch):
+    monkeypatch.setattr("mappa_env.grading.math.read_answer", None)
+    assert read_gold("3141592653589").integers == {3141592653589}
+
+
 def test_a_long_remark_is_read_at_once():
     start = time.process_time()
     assert read_gold("(no real solutions exist for any integer value of n>2)").accepted

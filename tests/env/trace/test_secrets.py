@@ -105,7 +105,11 @@ def test_numbers_escapes_and_keys_of_objects_stay(value: str, found: dict[str, o
 
 
 @pytest.mark.parametrize(
-    "unit", ["-eyJ-", "xoxb-", "sk-proj-", "bearer a", "-----BEGIN PRIVATE KEY-----", "SG.a"]
+    "unit",
+    [
+        *("-eyJ-", "xoxb-", "sk-proj-", "bearer a", "-----BEGIN PRIVATE KEY-----", "SG.a"),
+        *("a_long_name_without_end ", 'a_long_name_without_end"', "a_long_name_without_end."),
+    ],
 )
 def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     began = time.thread_time()
@@ -127,6 +131,20 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
 def test_long_names_are_no_keys(text: str) -> None:
     line = _written(text, True)
     assert Secrets({}).hide(line) == line
+
+
+NAMES = "high_cardinality_columns = HistGradientBoostingClassifier ---------------------- train-algebra-0308 "
+
+
+def test_long_names_and_rules_do_not_look_like_keys() -> None:
+    assert not Secrets({}).may_be_in(_written(NAMES, True))
+
+
+@given(keys(), st.sampled_from([NAMES, "a_long_name_without_end.", "task_of_this_very_long_name "]))
+def test_a_key_behind_long_names_is_hidden(key: str, before: str) -> None:
+    line = _written(f"{before}{key}", True)
+    assert Secrets({}).may_be_in(line)
+    assert key.encode() not in Secrets({}).hide(line)
 
 
 @pytest.mark.parametrize("key", ["eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl", "Bearer abcdef-123456-abcdef-7"])

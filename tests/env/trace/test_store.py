@@ -249,6 +249,20 @@ def test_values_of_key_variables_are_hidden(
     assert found.actions[0].messages[0]["content"].endswith("x[secret]")
 
 
+def test_a_prompt_with_a_key_is_written_once_and_without_it(tmp_path: Path, episode: Trajectory) -> None:
+    message = {"role": "user", "content": "x" * 600 + " " + KEYS["github"]}
+    action = dataclasses.replace(episode.actions[0], messages=(message,))
+    store = TraceStore(tmp_path / "t.jsonl")
+    for actions in ((action,), (action, *episode.actions[1:]), episode.actions):
+        store.append(dataclasses.replace(episode, actions=actions))
+    store.close()
+    lines = [json.loads(line) for line in store.path.read_text("utf-8").splitlines()]
+    texts = [line["text"] for line in lines if line["kind"] == "text"]
+    assert len(set(texts)) == len(texts)
+    assert texts[0] == "x" * 600 + " [secret]"
+    assert [each.actions[0].messages[0]["content"] for each in read(store.path)][:2] == [texts[0]] * 2
+
+
 def test_the_value_of_an_authorization_is_hidden() -> None:
     line = b'"Authorization: Bearer abcdef-123456-abcdef-7"'
     assert Secrets({}).hide(line) == b'"Authorization: Bearer [secret]"'
