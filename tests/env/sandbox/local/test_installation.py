@@ -84,7 +84,7 @@ def test_the_distribution_has_the_name_that_is_hidden() -> None:
 
 @pytest.mark.parametrize("editable", [False, True], ids=["plain", "editable"])
 def test_an_action_does_not_find_the_project(tmp_path: Path, editable: bool) -> None:
-    """Names show where nothing can hide them: without mounts, and in bubblewrap, which can only cover files."""
+    """Names show where nothing can hide them: without mounts, and in bubblewrap, which only covers files."""
     python = installed(tmp_path, editable=editable)
     show = [python, "-c", _SHOW]
     outside = subprocess.run(show, capture_output=True, text=True, check=True, cwd="/").stdout
