@@ -86,8 +86,14 @@ class LibrariesFirst:
         sys.meta_path[sys.meta_path.index(PathFinder)] = self
 
     def __getattr__(self, name: str) -> "Any":
-        """What else that finder is asked for: caches to forget, the versions of packages."""
+        """What else that finder is asked for: caches to forget."""
         return getattr(PathFinder, name)
+
+    def find_distributions(self, *context: "Any") -> "Any":
+        """Installed packages, for ``importlib.metadata``: not those whose names show, but nothing else."""
+        for found in PathFinder.find_distributions(*context):
+            if any(found.read_text(name) for name in ("METADATA", "PKG-INFO", "")):
+                yield found
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None

@@ -13,6 +13,7 @@ RESIDUE: dict[str, tuple[str, str]] = {
     "list_attributes_of_host_file": ("names of a host file's extended attributes", _METADATA),
     "size_of_host_disk": ("size and fill of the host's disks", _METADATA),
     "chdir_to_host_folder": ("whether a folder exists; its files stay closed", _METADATA),
+    "names_of_the_project": ("that this project is installed", _METADATA),
     "host_name": ("the machine's name", "without a UTS namespace there is only the host's name"),
     "see_by_signal": ("whether a process number is in use", _NUMBERS),
     "see_by_group": ("process group and session of a process", _NUMBERS),

@@ -291,6 +291,27 @@ if count > 4000:
         limits=wider(memory_mb=MIB),
         unproven="a user's total is limited without the sandbox too",
     ),
+    *table(
+        """
+### filled_at_once
+import mmap
+for flags in (0x8000, 0x2000):  # POPULATE, LOCKED
+    try:
+        x = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)
+        print('GOT', flags)
+    except OSError:
+        pass
+### filled_at_once_by_advice
+import mmap
+x = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for advice in (22, 23):
+    try:
+        x.madvise(advice)
+        print('GOT', advice)
+    except OSError:
+        pass
+"""
+    ),
 ]
 
 test_canary, test_contained = battery(ATTACKS)

@@ -32,7 +32,7 @@ import gc, json, os, sys, traceback
 sys.path.insert(0, sys.argv[2])
 from inside import preload
 del sys.path[0]
-preload.load(json.loads(sys.argv[1]))
+preload.load(json.loads(sys.argv[1]), os.environ["MPLCONFIGDIR"])
 gc.collect()
 gc.freeze()
 print("ready", flush=True)

@@ -6,7 +6,7 @@ import os
 from importlib.util import find_spec
 
 from mappa_env.places import data_root
-from mappa_env.sandbox.local.inside.hiding import PROJECT
+from mappa_env.sandbox.local.inside.installation import PROJECT
 
 
 def own_paths() -> list[str]:

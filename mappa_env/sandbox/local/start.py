@@ -89,9 +89,10 @@ USER = 61000
 START_S = 120.0
 """Seconds that the template may take for one answer; the first one comes when its libraries are imported."""
 _BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from inside.main import run; del sys.path[0]; "
-    "run(*sys.argv[2:])"
+    "import sys; sys.path.insert(0, f'/proc/self/fd/{sys.argv[1]}/local'); from inside.main import run; "
+    "del sys.path[0]; run(*sys.argv[1:])"
 )
+"""By a descriptor, so that nothing in the interpreter's memory says where this project lies."""
 
 
 class Template:
@@ -106,14 +107,15 @@ class Template:
         if self._scratch is not None:
             cache = str(self._scratch.path)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        arguments = [python, "-s", "-P", "-S", "-c", _BOOT, str(Path(__file__).parent), "launch"]
+        folder = os.open(Path(__file__).parents[1], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        arguments = [str(folder), "launch", str(theirs.fileno()), level]
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [*arguments, str(theirs.fileno()), level],
-                    pass_fds=[theirs.fileno()],
+                    [python, "-s", "-P", "-S", "-c", _BOOT, *arguments],
+                    pass_fds=[folder, theirs.fileno()],
                     cwd="/",
-                    env={**ENVIRONMENT, "MPLCONFIGDIR": cache},
+                    env=ENVIRONMENT,
                     start_new_session=True,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -124,11 +126,15 @@ class Template:
                 raise SandboxError(
                     f"python={python!r} does not run as a Python interpreter: {error}"
                 ) from None
+            finally:
+                os.close(folder)
         self._socket = ours
         ours.settimeout(START_S)
         user = USER if os.geteuid() == 0 else None
         try:
-            ready, _ = self.ask(preload=list(PRELOAD), host=self.folder, user=user, own=own_paths())
+            ready, _ = self.ask(
+                preload=list(PRELOAD), cache=cache, host=self.folder, user=user, own=own_paths()
+            )
         except BaseException:
             self.close()
             raise

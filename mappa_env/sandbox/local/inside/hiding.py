@@ -1,4 +1,4 @@
-"""What actions may not read of the runtime: tables that packages ship, and this project's own packages.
+"""What actions may not read of the runtime: tables that packages ship, and this project's own files.
 
 A task's rows may come from a shipped table, and the project's packages generate tasks: either would help to
 find hidden answers.
@@ -10,8 +10,8 @@ import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-PROJECT = ("mappa_env", "mappa_rl", "envs_registry")
-"""This project's packages."""
+from . import installation
+
 _TABLES = (
     *(".csv", ".tsv", ".arff", ".parquet", ".feather", ".orc", ".xls", ".xlsx", ".ods"),
     *(".dta", ".sav", ".sas7bdat", ".rda", ".rdata", ".svmlight", ".libsvm"),
@@ -32,7 +32,8 @@ def hidden(visible: Sequence[str], own: Sequence[str] = ()) -> list[str]:
     found = {path for folder in visible for path in _below(folder, own)}
     tables = {real: list(_tables(real)) for real in {os.path.realpath(path) for path in _libraries(visible)}}
     for library in _libraries(visible):
-        found |= {os.path.join(library, name) for name in (*PROJECT, *tables[os.path.realpath(library)])}
+        found |= {os.path.join(library, name) for name in tables[os.path.realpath(library)]}
+        found |= {path for path in installation.files(library) if _within(path, visible)}
     found |= {os.path.join("/usr", name) for name in _WHOLE}
     kept: list[str] = []
     for path in sorted(path for path in found if os.path.lexists(path)):
@@ -56,6 +57,10 @@ def around(visible: Iterable[str], unseen: Sequence[str]) -> Iterator[tuple[str,
         with os.scandir(path) as entries:
             inner = sorted(entry.path for entry in entries if not entry.is_symlink())
         yield from around(inner, unseen)
+
+
+def _within(path: str, folders: Iterable[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
 def _below(folder: str, own: Sequence[str]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The entry point that the host starts: creates the namespaces, and kills what is left at the end.
 
-``run("launch", fd, level)`` creates the namespaces and starts a second interpreter inside them, which calls
-``run("template", fd, level)``. The memory of this interpreter belongs to the new user namespace, so it may
-measure the memory of its actions.
+``run(folder, "launch", fd, level)`` creates the namespaces and starts a second interpreter inside them, which
+calls ``run(folder, "template", fd, level)``. The memory of this interpreter belongs to the new user
+namespace, so it may measure the memory of its actions.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ _NAMESPACES = (
 )
 
 
-def run(stage: str, fd: str, level: Level) -> NoReturn:
-    """Run one stage, ``launch`` or ``template``; ``fd`` is the socket to the host."""
+def run(folder: str, stage: str, fd: str, level: Level) -> NoReturn:
+    """Run one stage, ``launch`` or ``template``. ``fd``: the socket to the host; ``folder``: the descriptor
+    through which this code is imported."""
     if stage == "template":
-        _serve(socket.socket(fileno=int(fd)), level)
-    _launch(int(fd), level)
+        _serve(int(folder), socket.socket(fileno=int(fd)), level)
+    _launch(int(folder), int(fd), level)
 
 
-def _serve(control: socket.socket, level: Level) -> NoReturn:
+def _serve(folder: int, control: socket.socket, level: Level) -> NoReturn:
     try:
         config, _ = wire.receive(control)
-        skipped = preload.load(config["preload"])
+        skipped = preload.load(config["preload"], config.pop("cache"))
         gc.collect()
         pages.fill_holes()
         from .template import Template  # after fill_holes: keeps the memory that actions touch together
 
+        os.close(folder)
         template = Template(control, level, config)
         wire.send(control, {"ready": True, "skipped": skipped, "user": template.user})
         template.serve()
@@ -52,13 +54,13 @@ def _serve(control: socket.socket, level: Level) -> NoReturn:
         os._exit(1)
 
 
-def _launch(fd: int, level: Level) -> NoReturn:
+def _launch(folder: int, fd: int, level: Level) -> NoReturn:
     try:
         if level == "full":
             _unshare()
         else:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        child = _start(fd, level)
+        child = _start(folder, fd, level)
     except OSError as error:
         control = socket.socket(fileno=fd)
         wire.receive(control)  # closing with this message unread would discard our answer
@@ -75,7 +77,7 @@ def _launch(fd: int, level: Level) -> NoReturn:
             os._exit(0)
 
 
-def _start(fd: int, level: Level) -> int:
+def _start(folder: int, fd: int, level: Level) -> int:
     """Start the template as a child that dies with this process."""
     parent = os.getpid()
     child = os.fork()
@@ -84,11 +86,11 @@ def _start(fd: int, level: Level) -> int:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if level != "full" and os.getppid() != parent:
         os._exit(1)
-    os.set_inheritable(fd, True)
     flags = [*sys.orig_argv[1 : sys.orig_argv.index("-c")]]
     flags.remove("-S")
     code = sys.orig_argv[sys.orig_argv.index("-c") + 1]
-    os.execv(sys.executable, [sys.executable, *flags, "-c", code, sys.argv[1], "template", str(fd), level])
+    arguments = [str(folder), "template", str(fd), level]
+    os.execv(sys.executable, [sys.executable, *flags, "-c", code, *arguments])
 
 
 def _unshare() -> None:

@@ -8,11 +8,15 @@ from __future__ import annotations
 import importlib
 import io
 import multiprocessing.context
+import os
 import sys
+import tempfile
 
 
-def load(names: list[str]) -> dict[str, str]:
-    """Import the modules that are installed; returns the reason for each skipped one."""
+def load(names: list[str], cache: str) -> dict[str, str]:
+    """Import the modules that are installed; returns the reason for each skipped one. ``cache``: the folder
+    for matplotlib's list of fonts. No action gets to know its name."""
+    os.environ["MPLCONFIGDIR"] = cache
     skipped: dict[str, str] = {}
     for name in names:
         try:
@@ -20,6 +24,7 @@ def load(names: list[str]) -> dict[str, str]:
         except (ImportError, OSError) as error:  # the module, or a shared library that it needs, is missing
             skipped[name] = str(error)
     warm_up()
+    del os.environ["MPLCONFIGDIR"]
     return skipped
 
 
@@ -79,9 +84,12 @@ def _sklearn() -> None:
 
 
 def _matplotlib() -> None:
+    import matplotlib
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots()
     axes.plot([1, 2], [1, 2])
     figure.savefig(io.BytesIO(), format="png")
     plt.close(figure)
+    # They remember our folder, which no action can enter.
+    matplotlib.get_cachedir = matplotlib.get_configdir = tempfile.gettempdir

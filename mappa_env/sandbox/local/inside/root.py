@@ -8,9 +8,12 @@ contains another workspace, not even for a moment.
 from __future__ import annotations
 
 import os
+import pathlib
+import re
+import shutil
 import stat
 
-from . import kernel
+from . import installation, kernel
 from .runtime import DEVICES, ETC, SYSTEM
 
 WORK, STORE, HOST = "/w", "/store", "/host"
@@ -49,7 +52,11 @@ def build(folders: list[str], unseen: list[str], host: str, user: int) -> int:
     _write("./etc/hosts", "127.0.0.1 localhost\n")
     for path, tree in (*trees.items(), *devices.items()):
         graft(tree, path, ".")
-    for path in unseen:
+    project, others = installation.split(unseen)
+    for folder, names in project.items():
+        if not _leave_out(f".{folder}", names):
+            others += [f"{folder}/{name}" for name in names]
+    for path in others:
         _cover(f".{path}")
     # In a user namespace, the kernel allows a proc mount only if another one is visible: this one.
     kernel.mount("proc", "./proc", "proc", _QUIET | kernel.MS_NOEXEC, "subset=pid")
@@ -84,6 +91,35 @@ def _read_only(path: str) -> int:
     tree = kernel.clone_tree(os.path.realpath(path), recursive=True)
     kernel.set_mount_attributes(tree, _READ_ONLY)
     return tree
+
+
+def _leave_out(folder: str, names: list[str]) -> bool:
+    """Show ``folder`` without ``names``, by a layer over it that deletes them. False: there is no overlayfs
+    here, or not over this file system, or another mount lies below the folder, which a layer would hide."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+        inner = f"{os.path.realpath(folder)}/"
+        if any(line.split()[4].startswith(inner) for line in mounts):
+            return False
+    layer = "./layer"
+    os.mkdir(layer)
+    kernel.mount("tmpfs", layer, "tmpfs", _QUIET, "size=1m,mode=755")
+    try:
+        for name in names:
+            for place in reversed(pathlib.PurePath(name).parents):
+                os.makedirs(f"{layer}/{place}", exist_ok=True)
+                shutil.copymode(f"{folder}/{place}", f"{layer}/{place}")
+            os.mknod(f"{layer}/{name}", stat.S_IFCHR, os.makedev(0, 0))
+        kernel.mount("overlay", folder, "overlay", _QUIET | kernel.MS_RDONLY, _layers(layer, folder))
+    except OSError:
+        return False
+    finally:
+        kernel.unmount(layer)
+        os.rmdir(layer)
+    return True
+
+
+def _layers(*folders: str) -> str:
+    return "lowerdir=" + ":".join(re.sub(r"([\\:,])", r"\\\1", folder) for folder in folders)
 
 
 def _cover(path: str) -> None:

@@ -74,7 +74,7 @@ ALLOWED: tuple[Group, ...] = (
         """chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes utimensat futimesat
         setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat""",
     ),
-    _group("memory", "brk munmap mprotect madvise msync mseal map_shadow_stack"),
+    _group("memory", "brk munmap mprotect msync mseal map_shadow_stack"),
     _group(
         "start, wait for and end processes and threads",
         """fork vfork execve execveat wait4 waitid exit exit_group pidfd_open set_tid_address set_robust_list
@@ -152,7 +152,10 @@ CHECKED: dict[str, tuple[Check, ...]] = {
     "prlimit64": (Check(0, (0,)),),
     # MAP_SHARED or MAP_ANONYMOUS, not both: such memory stays allocated after MADV_DONTNEED, but no process's
     # resident size includes it. (MAP_SHARED_VALIDATE includes the bit of MAP_SHARED.)
-    "mmap": (Check(3, (0x00, 0x01, 0x20), 0x21),),
+    # Neither MAP_POPULATE nor MAP_LOCKED: the kernel fills such memory at once, and only SIGKILL ends that.
+    "mmap": (Check(3, (0x00, 0x01, 0x20), 0x21), Check(3, (0,), 0xA000)),
+    # Nor MADV_POPULATE_READ and _WRITE (22, 23), which do the same. 25: COLLAPSE; 102, 103: guard pages
+    "madvise": (Check(2, (*range(5), *range(8, 22), 25, 102, 103)),),
     "mremap": (),
     "flock": (),
 }

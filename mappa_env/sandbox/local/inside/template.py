@@ -10,7 +10,20 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-from . import confine, hiding, kernel, landlock, root, runtime, seccomp, store, supervisor, wire, zygote
+from . import (
+    confine,
+    hiding,
+    installation,
+    kernel,
+    landlock,
+    root,
+    runtime,
+    seccomp,
+    store,
+    supervisor,
+    wire,
+    zygote,
+)
 from .confine import Level
 
 
@@ -27,7 +40,9 @@ class Template:
         seen = root.visible(folders)
         if level != "full":  # rules hold for a folder, whatever its name
             seen = sorted({os.path.realpath(path) for path in seen})
-        unseen = hiding.hidden(seen, config["own"])
+        own = config.pop("own")  # nor may an action find it in the frames that lead to its own
+        unseen = hiding.hidden(seen, own)
+        installation.forget(unseen, own)
         self._locks = supervisor.hold(tuple(f"/dev/{name}" for name in runtime.DEVICES))
         clean = root.build(folders, unseen, config["host"], confine.INSIDE) if level == "full" else -1
         readable, shared = ([], None) if level == "full" else _rules(seen, unseen, config["host"])

@@ -23,6 +23,10 @@ _LOOK_S, _LOOK_LATER_S, _LOOK_LATEST_S = 0.05, 0.2, 0.5
 """Seconds between checks of an action: in its first second, later, and at most."""
 _LOOK_SOONEST_S = 0.002
 """Seconds between checks of an action that could soon exceed its memory limit."""
+_TURN_S = 0.0005
+"""Seconds that held processes run at least before they are held again."""
+_FINE_S = 0.003
+"""Shorter pauses are slept: the kernel counts those of a poll in whole milliseconds."""
 _RARELY = 10
 """The pause after a check is at least this many times as long as the check kept us busy, up to the longest
 pause; if the memory limit is near, as long."""
@@ -98,7 +102,7 @@ class Zygote:
                 with contextlib.suppress(OSError):  # the process limit; the next action tries again
                     self._spare = self._fork()
             self._fresh.clear()
-            for fd, event in self._poll.poll(self._patience()):
+            for fd, event in self._poll.poll(self._pause()):
                 if fd in self._fresh:  # the event was its predecessor's
                     continue
                 if fd == self._control.fileno():
@@ -228,12 +232,16 @@ class Zygote:
         self._pidfds[pid] = os.pidfd_open(pid)
         return Spare(pid, ours)
 
-    def _patience(self) -> float | None:
-        """Milliseconds until the next check or deadline; None if there is none."""
+    def _pause(self) -> float | None:
+        """Milliseconds to wait for events: until the next check or deadline, None if there is none."""
         if not self._running:
             return None
         due: float = min(min(one.look, one.began + one.limits["wall"]) for one in self._running.values())
-        return max((due - time.monotonic()) * 1000, 0) + 1
+        left = max(due - time.monotonic(), 0)
+        if left > _FINE_S:
+            return left * 1000
+        time.sleep(left)
+        return 0
 
     def _watch(self) -> None:
         now = time.monotonic()
@@ -245,7 +253,7 @@ class Zygote:
                 self._end(one, "timeout")
             elif now >= one.look and one.members.held:
                 one.members.resume()
-                one.look = time.monotonic() + min(_LOOK_S, max(one.members.soonest(), _LOOK_SOONEST_S))
+                one.look = time.monotonic() + min(_LOOK_S, max(one.members.soonest(), _TURN_S))
             elif now >= one.look:
                 limits, began = one.limits, time.process_time()
                 self._end(one, one.members.excess(limits["cpu"], limits["processes"]))

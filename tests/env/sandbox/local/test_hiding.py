@@ -12,7 +12,8 @@ import pytest
 
 from mappa_env.data.tabular import seeding
 from mappa_env.sandbox import Limits, make_sandbox
-from mappa_env.sandbox.local.inside.hiding import PROJECT, around, hidden
+from mappa_env.sandbox.local.inside.hiding import around, hidden
+from mappa_env.sandbox.local.inside.installation import PROJECT
 from mappa_env.sandbox.local.own import own_paths
 
 
