@@ -40,9 +40,9 @@ _SHELL_SIGNS = frozenset("$`<>*?[]{}()~\\#!")
 """What lets a shell open a file, list a folder or start something else."""
 _FLAGS = frozenset(("-u", "-s", "-S", "-B", "-E", "-I", "-P", "-q"))
 _WORDS = frozenset((
-    "False", "None", "True", "break", "continue", "else", "exit", "flush", "for", "from", "if", "import", "in",
-    "int", "len", "pass", "print", "quit", "range", "sleep", "stderr", "stdout", "str", "sys", "time", "while",
-    "write",
+    "False", "None", "True", "break", "continue", "else", "exit", "flush", "for", "from", "if", "import",
+    "in", "int", "len", "pass", "print", "quit", "range", "sleep", "stderr", "stdout", "str", "sys", "time",
+    "while", "write",
 ))
 # fmt: on
 """Names in a Python program that opens nothing."""
