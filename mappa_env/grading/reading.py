@@ -7,6 +7,7 @@ line if it is an expression, else its last bold value, else what follows its las
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -91,6 +92,14 @@ def given(text: str) -> Reading | None:
 def numbers_in(text: str) -> set[Number | None]:
     """All numbers at the end of a text."""
     return {_number(match) for match in _NUMBER.finditer(_plain(text[-_LONGEST:]))} - {None}
+
+
+def numbers_between(line: str) -> tuple[list[Number], list[str]]:
+    """The numbers of a line, and the texts between them."""
+    plain = _plain(line)
+    found = [(match, number) for match in _NUMBER.finditer(plain) if (number := _number(match)) is not None]
+    pairs = itertools.pairwise(match for match, _ in found)
+    return [number for _, number in found], [plain[one.end() : next_.start()] for one, next_ in pairs]
 
 
 def labelled(text: str, label: str, value: Callable[[str], Number | None] | None = None) -> Reading | None:

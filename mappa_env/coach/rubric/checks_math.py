@@ -25,7 +25,7 @@ from mappa_env.coach.rubric.claims_math import (
     untold,
     worded_in,
 )
-from mappa_env.coach.rubric.handed_on import Points, carried_on, handed_on, origin_of, stopper_of
+from mappa_env.coach.rubric.handed_on import Points, carried_on, gold_of, handed_on, origin_of, stopper_of
 from mappa_env.grading.math import grade_answer
 from mappa_env.types import ToolResult
 
@@ -79,7 +79,8 @@ def math_code(
     cannot run. ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
     ``repeated``: it reports its own wrong output again.
     """
-    tool, gold, chain = case.evidence.tool, gold_of(case), chain_of(case.seen)
+    tool, gold = case.evidence.tool, gold_of(case)
+    chain = chain_of(case.seen, gold)
     if tool is None:
         return _report(
             case,
@@ -90,7 +91,7 @@ def math_code(
             followed=followed,
             repeated=repeated,
         )
-    plan, output = chain.plan, output_of(case.me, tool, chain.plan)
+    plan, output = chain.plan, output_of(case.me, tool, chain.plan, gold)
     if (
         plan is not None
         and stopped(plan, tool, case.evidence.code)
@@ -141,6 +142,7 @@ def _report(
     result, gold = own(report_in(case.me, case.answer), chain.plan), gold_of(case)
     valued = result is not None and result.number is not None
     stopper = stopper_of(case)
+    chain = chain_of(case.seen, gold, result)
     output = chain.output if stopper is None else None
     if stopper is not None and not valued:
         return Finding(blocked, "there is no value to report, since the plan cannot run", stopper)
@@ -217,12 +219,6 @@ def box_is_right(case: Case, gold: str) -> bool:
     if outcome is not None and case.answerer in (None, case.me):
         return outcome.success
     return grade_answer(case.answer, gold).correct
-
-
-def gold_of(case: Case) -> str | None:
-    """The true answer; None if this verdict may not use it."""
-    truth = case.evidence.truth
-    return str(truth["answer"]) if truth is not None and "answer" in truth else None
 
 
 def _how(tool: ToolResult) -> str:

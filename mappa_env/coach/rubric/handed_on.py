@@ -18,6 +18,12 @@ from mappa_env.coach.rubric.claims_math import (
 from mappa_env.grading.reading import numbers_in
 
 
+def gold_of(case: Case) -> str | None:
+    """The true answer; None if this verdict may not use it."""
+    truth = case.evidence.truth
+    return str(truth["answer"]) if truth is not None and "answer" in truth else None
+
+
 class HandedOn(NamedTuple):
     """What this agent could see; None: it has no value, or is this agent's own.
 
@@ -43,7 +49,7 @@ class HandedOn(NamedTuple):
 
 def handed_on(case: Case, answer: Statement) -> HandedOn:
     """What reached this agent. Words pass no value on, unless its ``answer`` is these words."""
-    chain = chain_of(case.seen)
+    chain = chain_of(case.seen, gold_of(case))
 
     def valued(said: Statement | None) -> Statement | None:
         return said if said is not None and (said.number is not None or same(answer, said)) else None
