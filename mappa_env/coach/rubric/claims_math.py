@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from mappa_env.coach.rubric.plan_remarks import without_remarks
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
+from mappa_env.coach.rubric.prose_plan import Formula, formula_at_end
 from mappa_env.grading.expression import Number
 from mappa_env.grading.math import alternatives, grade_answer
 from mappa_env.grading.reading import Reading, boxed, given, labelled, numbers_in, stated, symbolic, value_of
@@ -46,12 +47,14 @@ class Chain:
     """The last plan, the output of the last tool run, and the last reported result; None if missing.
 
     ``output`` is None if the run failed or printed nothing. ``ran`` is the agent that ran code last.
+    ``prose``: who planned in words, and the formula at their end.
     """
 
     plan: Statement | None = None
     output: Statement | None = None
     result: Statement | None = None
     ran: str | None = None
+    prose: tuple[str, Formula] | None = None
 
 
 def chain_of(
@@ -61,20 +64,22 @@ def chain_of(
 
     ``gold``: the true answer, if it may be used. ``said``: what the next action reports the output to be.
     """
-    plan = output = result = ran = tool = None
+    plan = output = result = ran = tool = prose = None
     for record in history:
         if record.tool is not None:
             ran, result, tool = record.agent, None, record.tool  # a report refers to the run before it
         elif ran is None:
             plan = planned_in(record.agent, record.answer) or plan
             result = result_in(record.agent, record.answer) or result
+            formula = formula_at_end(record.answer)
+            prose = prose if formula is None else (record.agent, formula)
         elif record.agent == ran:  # what others repeat about a plan or a result is not one
             result = own(report_in(record.agent, record.answer), plan) or result
         elif plan is not None and record.agent == plan.agent:  # it returns to plan again
             plan = planned_in(record.agent, record.answer) or plan
     if ran is not None and tool is not None:
         output = output_of(ran, tool, plan, gold, said or result)
-    return Chain(plan, output, result, ran)
+    return Chain(plan, output, result, ran, prose)
 
 
 def plan_in(agent: str, answer: str) -> Statement | None:
