@@ -32,10 +32,10 @@ _EXACT = 5
 _MOST_NUMBERS = 10_000
 _NAMES = re.compile(
     r"(?<![a-z])(?:log|ln|exp)(?![a-z])|log1p|expm1|logarit|exponent|boxcox|(?<![a-z])(?:box.?cox|yeo|pow|rank|quantile|"
-    r"sqrt|cbrt|root|wurzel|racine|squar|quadrat|a?r?c?sinh|recipro|invers|lambda|lmbda)|[\w)]\*\*[-\d(]|\^[-\d({]"
+    r"sqrt|cbrt|root|wurzel|racine|squar|quadrat|a?r?c?sinh|recipro|inver[st]|lambda|lmbda)|[\w)]\*\*[-\d(]|\^[-\d({]"
 )
 _NAMES_OF_LINES = re.compile(
-    r"(?:scal|skal|standard|z.?score|norm|min.?max|divid|multipl|factor|minus|negat|thousand|tausend|million|invers)|"
+    r"(?:scal|skal|standard|z.?score|norm|min.?max|divid|multi|factor|minus|negat|thousand|tausend|million|inver[st])|"
     r"[-*/+]\s?(?:y|p|pred|target)\b|\b(?:y|p|pred|target)\s?[-*/+]\s?[\w(]"
 )
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?(?:e[-+]?\d{1,3})?")
