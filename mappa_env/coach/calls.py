@@ -7,6 +7,7 @@ import builtins
 import functools
 
 from mappa_env.pyast import parse_module
+from mappa_env.sandbox.runner import quiet
 
 _OPENERS = {"open", "exec", "eval", "compile", "input", "getattr", "globals", "locals", "vars", "breakpoint"}
 _BUILTINS = {name for name in vars(builtins) if not name.startswith("_")} - _OPENERS
@@ -24,6 +25,12 @@ _MODULES = {
     "collections",
 }
 """Modules of the standard library whose functions open no file."""
+
+_STARTERS = {
+    "os.system",
+    "os.popen",
+    *(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen", "getoutput")),
+}
 
 _LONGEST = 50_000
 """Characters: the parser takes half a second for them at worst."""
@@ -60,8 +67,23 @@ def may_open(code: str) -> bool:
             bound.add(node.id)
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
-    roots = {_root(node.func) for node in nodes if isinstance(node, ast.Call)}
+    roots = {_root(node.func) for node in nodes if isinstance(node, ast.Call) and not _is_quiet(node)}
     return bool(roots - (certain - bound) - {""})
+
+
+def _is_quiet(call: ast.Call) -> bool:
+    """Whether a call starts a program that plainly opens nothing, by a command that is written out."""
+    started = ast.unparse(call.func)
+    if started not in _STARTERS or not call.args or any(each.arg == "executable" for each in call.keywords):
+        return False
+    try:
+        command = ast.literal_eval(ast.unparse(call.args[0]).replace("sys.executable", "'python'"))
+    except (SyntaxError, ValueError):
+        return False
+    words = [command] if isinstance(command, str) else command
+    return (
+        isinstance(words, list) and all(isinstance(word, str) for word in words) and quiet(command) is False
+    )
 
 
 def _root(function: ast.expr) -> str:

@@ -7,6 +7,7 @@ line if it is an expression, else its last bold value, else what follows its las
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
@@ -90,7 +91,15 @@ def given(text: str) -> Reading | None:
 
 def numbers_in(text: str) -> set[Number | None]:
     """All numbers at the end of a text."""
-    return {_number(match) for match in _NUMBER.finditer(_plain(text[-_LONGEST:]))} - {None}
+    return {_number(match) for match in _NUMBER.finditer(plain_text(text[-_LONGEST:]))} - {None}
+
+
+def numbers_between(line: str) -> tuple[list[Number], list[str]]:
+    """The numbers of a line, and the texts between them."""
+    plain = plain_text(line)
+    found = [(match, number) for match in _NUMBER.finditer(plain) if (number := _number(match)) is not None]
+    pairs = itertools.pairwise(match for match, _ in found)
+    return [number for _, number in found], [plain[one.end() : next_.start()] for one, next_ in pairs]
 
 
 def labelled(text: str, label: str, value: Callable[[str], Number | None] | None = None) -> Reading | None:
@@ -119,7 +128,7 @@ def number_of(text: str) -> Number | None:
     whole = value_of(text)
     if whole is not None:
         return whole
-    plain = _plain(text[:_SHOWN])
+    plain = plain_text(text[:_SHOWN])
     if symbolic(plain):
         return None
     bare = _REMARK.sub("", plain)
@@ -134,7 +143,7 @@ def value_of(text: str) -> Number | None:
     value = safe_value(_bare(text[: 2 * _SHOWN]))  # first, since the comma of ``lcm(105,203)`` parts two
     if value is not None:
         return value
-    plain = _plain(text[: 2 * _SHOWN])
+    plain = plain_text(text[: 2 * _SHOWN])
     match = _NUMBER.fullmatch(plain)
     return _number(match) if match else safe_value(_DECIMAL.sub(_as_fraction, plain))
 
@@ -145,7 +154,7 @@ def _statements(text: str) -> Iterable[Reading]:
         if match[1] is not None:
             yield Reading(_bare(match[1])[:_SHOWN], number_of(match[1]))
         else:  # in a sentence, only a value that follows at once is the answer
-            plain = _REMARK.sub("", _plain(match[2][:_SHOWN]))
+            plain = _REMARK.sub("", plain_text(match[2][:_SHOWN]))
             number = value_of(match[2])
             number = _leading(_CLAUSE.split(plain, maxsplit=1)[0], loose=False) if number is None else number
             if number is not None:
@@ -166,7 +175,7 @@ def _leading(clause: str, *, loose: bool = True) -> Number | None:
 
 def _closing_number(line: str) -> Number | None:
     """The value in a line of which only the end is known to matter."""
-    plain = _plain(line)
+    plain = plain_text(line)
     bare = _REMARK.sub("", plain)
     bold = [value for text in _BOLD.findall(line) if (value := value_of(text)) is not None]
     for value in (value_of(line), *bold[-1:], value_of(bare.rpartition("=")[2]), _last(bare), _last(plain)):
@@ -185,7 +194,7 @@ def _last(plain: str) -> Number | None:
     return _number(matches[-1]) if matches else None
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """The text in plain characters: without TeX, Markdown, currency, percent and thousands separators."""
     text = _TEX_SPACE.sub("", text) if "\\" in text else text
     text = _TEX_TIMES.sub("*", _TEX_TEXT.sub(r"\1", _TEX_FRACTION.sub(r"((\1)/(\2))", text)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ _LARGEST_CODING, _LARGEST_MODEL = 2**20, 2**24
 _LARGEST_UNPACKED, _MOST_UNPACKED = 2**23, 2**25
 """Bytes that are unpacked of one file, and of all."""
 _MOST_NAMES, _MOST_PLACES = 50, 1000
+_WORD = re.compile(r"[^\s\"',:;=(){}\[\]<>|]+")
 _LEAST_NAME = 3
 """Letters of a name that does not occur in files by chance."""
 
@@ -81,7 +83,7 @@ def codings(workspace: Workspace, y: Table | None, labels: Iterable[str], rows: 
     """The files of agents that tell what codes stand for: they name all of ``labels`` that y_train needs.
 
     ``y``: y_train, if it can be read; ``rows``: of train.csv. Names that are numbers or very short leave no
-    trace to look for.
+    trace in bytes that are no text; a text has them as words.
     """
     known, mine = set(labels), set() if y is None else set(labels_in(y))
     wanted = mine if mine and (not known or mine <= known) else known
@@ -96,12 +98,14 @@ def codings(workspace: Workspace, y: Table | None, labels: Iterable[str], rows: 
         most = _LARGEST_MODEL if made else _LARGEST_CODING
         if not entry.agent or entry.kind != "file" or entry.size > most or path in TABLES:
             continue
-        if not clear:
-            unclear += [] if made else [path]
+        if not clear and made:
             continue
         try:
             content = workspace.read(path, most)
         except WorkspaceError:
+            continue
+        if not clear:
+            unclear += [path] if _may_name(content, wanted) else []
             continue
         for each in contents(content, min(_LARGEST_UNPACKED, left)):
             left -= 0 if each is content else len(each)
@@ -110,6 +114,20 @@ def codings(workspace: Workspace, y: Table | None, labels: Iterable[str], rows: 
                 sure.append(path)
                 break
     return Codings(sure, unclear)
+
+
+def _may_name(content: bytes, labels: Iterable[str]) -> bool:
+    """Whether a text has all ``labels`` as words. True for what is no text."""
+    try:
+        words = set(map(_as_cell, _WORD.findall(content.decode())))
+    except UnicodeDecodeError:
+        return True
+    spell = Labels(labels)
+    return spell.known <= set(map(spell, words))
+
+
+def _as_cell(word: str) -> str:
+    return _spelled(float(word)) if is_number(word) and word not in ("True", "False") else word
 
 
 def _holds(content: bytes, name: str) -> bool:

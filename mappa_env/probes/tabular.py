@@ -12,6 +12,7 @@ from mappa_env.probes.exports import UnavailableError
 from mappa_env.probes.facts import facts_of, targets_in
 from mappa_env.probes.labels import LABELS, codings, labels_of
 from mappa_env.probes.opening import HEAD_ROWS, Opener
+from mappa_env.probes.scalings import scalings
 from mappa_env.probes.unlike import unlike
 
 ATTESTED = {
@@ -41,9 +42,11 @@ class TabularProbe:
         metric = METRICS.get(site.task.metric)
         labels = metric is not None and metric.takes == "label"
         facts = facts_of(opened, train, test, labels=labels)
+        record = opened.files[LABELS].record
+        y = None if record is None else record.table
+        if y is not None and facts["checks"].get("labels_scaled"):
+            facts["checks"]["scalings"] = scalings(site.workspace, y, targets_in(train, test), train)
         if labels:
-            record = opened.files[LABELS].record
-            y = None if record is None else record.table
             found = codings(site.workspace, y, labels_of(train, targets_in(train, test)), train.rows)
             facts["checks"] |= {"codings": found.sure, "codings_unclear": found.unclear}
         facts["checks"]["unlike"] = unlike(site.workspace)

@@ -27,6 +27,25 @@ NOTES = 16 * 1024
 FIRST, LAST, UNSEEN = 9, slice(4, 8), 8
 """Where the first name begins; where the place of the last opened one is; whether something went unseen."""
 _CHILDREN = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.spawn", "os.posix_spawn"))
+# fmt: off
+_SILENT = frozenset((
+    ":", "arch", "echo", "exit", "false", "hostname", "id", "nproc", "printenv", "printf", "pwd", "seq",
+    "sleep", "true", "tty", "uname", "uptime", "which", "whoami",
+))
+"""Programs that open no file of the workspace."""
+_SILENT_ALONE = frozenset(("date", "df", "env", "free", "ps"))
+"""Programs of which the same is true without arguments."""
+_SHELLS = frozenset(("sh", "bash", "dash"))
+_SHELL_SIGNS = frozenset("$`<>*?[]{}()~\\#!")
+"""What lets a shell open a file, list a folder or start something else."""
+_FLAGS = frozenset(("-u", "-s", "-S", "-B", "-E", "-I", "-P", "-q"))
+_WORDS = frozenset((
+    "False", "None", "True", "break", "continue", "else", "exit", "flush", "for", "from", "if", "import",
+    "in", "int", "len", "pass", "print", "quit", "range", "sleep", "stderr", "stdout", "str", "sys", "time",
+    "while", "write",
+))
+# fmt: on
+"""Names in a Python program that opens nothing."""
 _LISTS = frozenset(("os.listdir", "os.scandir"))
 _NAMES = frozenset(("os.rename", "os.link", "os.symlink", "sqlite3.connect"))
 _NATIVE = frozenset(("ctypes.dlopen", "ctypes.dlsym", "import"))
@@ -220,8 +239,9 @@ def observe(notes: "Any") -> None:
 
     An audit hook sees every open; questions such as ``os.path.exists`` raise no event, so ``os.stat``,
     ``os.lstat`` and ``os.access`` are replaced. A name is in the shared memory before the file is touched, so
-    it outlives any end of the program. Forks share the memory; another program that it starts is not seen.
-    Neither is machine code that opens files by itself: see ``_native``.
+    it outlives any end of the program. Forks share the memory; another program that it starts is not seen,
+    so that only its command tells whether it can open anything: see ``quiet``. Neither is machine code that
+    opens files by itself: see ``_native``.
     """
     root = os.getcwd()
     inside = os.path.join(root, "")
@@ -266,7 +286,11 @@ def observe(notes: "Any") -> None:
         if event not in _NOTED:
             return
         if event in _CHILDREN:
-            notes[UNSEEN] = 1
+            lists = _started(event, args)
+            if lists is None:
+                notes[UNSEEN] = 1
+            elif lists:
+                note(".", listed=True)
         elif event in _NATIVE:
             if native(event, args, frame(1)):
                 notes[UNSEEN] = 1
@@ -280,6 +304,62 @@ def observe(notes: "Any") -> None:
     for name in ("stat", "lstat", "access"):
         setattr(os, name, _noting(getattr(os, name), note))
     sys.addaudithook(hook)
+
+
+def _started(event: str, args: "tuple[Any, ...]") -> "bool | None":
+    """``quiet`` of the command in an audit event; None for what is no command."""
+    try:
+        if event == "os.system":
+            return quiet(os.fsdecode(args[0]))
+        return quiet([os.fsdecode(args[0]), *(os.fsdecode(word) for word in args[1][1:])])
+    except (LookupError, TypeError, ValueError):
+        return None
+
+
+def quiet(command: "str | Sequence[str]") -> "bool | None":
+    """Whether a command lists the folder, and opens no file; None if it may open one.
+
+    A text is for a shell. Only what plainly opens nothing counts: ``true``, ``sleep 1``, ``python -c pass``.
+    """
+    if isinstance(command, str):
+        return _quiet_shell(command)
+    path, *words = command
+    program = path.rpartition("/")[2]
+    if "/" in path and (not path.startswith("/") or path.startswith(os.path.join(os.getcwd(), ""))):
+        return None  # a program of the workspace
+    if program in _SILENT or (program in _SILENT_ALONE and not words):
+        return False
+    if program == "ls" and all(word.startswith("-") for word in words):
+        return True
+    if program in _SHELLS and len(words) == 2 and words[0] == "-c":
+        return _quiet_shell(words[1])
+    while program.startswith("python") and words:
+        if words[0] in ("-V", "--version"):
+            return False
+        if words[0] == "-c":
+            return False if len(words) == 2 and _says_only(words[1]) else None
+        if words[0] not in _FLAGS:
+            break
+        del words[0]
+    return None
+
+
+def _quiet_shell(text: str) -> "bool | None":
+    if _SHELL_SIGNS.intersection(text):
+        return None
+    for sign in ";&|":
+        text = text.replace(sign, "\n")
+    commands = [line.replace("'", "").replace('"', "").split() for line in text.split("\n")]
+    found = [quiet(words) for words in commands if words]
+    return None if None in found else any(found)
+
+
+def _says_only(code: str) -> bool:
+    """Whether a Python program has only names of which none opens a file."""
+    import re  # lazy: as all that is seldom needed
+
+    bare = re.sub(r"'[^'\\]*'|\"[^\"\\]*\"", "", code)
+    return set(re.findall(r"[^\W\d]\w*", bare)) <= _WORDS
 
 
 def _native(inside: str) -> "Callable[[str, tuple[Any, ...], Any], bool]":

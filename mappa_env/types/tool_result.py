@@ -24,8 +24,8 @@ class ToolResult:
     ``opened``: the paths in the workspace that the code opened or asked for, whether they exist or not, and
     the folders that it listed (``"folder/"``; ``"./"`` is the workspace). The last one opened comes last. It
     is noted inside the sandbox, so it shows no more than that the code could have opened them. None where
-    something may have gone unseen: the code started another program or touched too many names, or the sandbox
-    does not observe it.
+    something may have gone unseen: the code started another program that may open files, or touched too many
+    names, or the sandbox does not observe it.
     """
 
     status: RunStatus

@@ -50,9 +50,9 @@ class NumberWalk:
         ran = max((step for step, record in self._actions.items() if record.tool is not None), default=None)
         plan = None if ran is None else self._plan(ran)
         planned = None if plan is None else plan.said
-        output = None if ran is None else self._output(ran, planned)
         worker = None if ran is None else self._actions[ran].agent
         result = self._last(lambda record: own(_result(record, worker), planned), after=ran)
+        output = None if ran is None else self._output(ran, planned, None if result is None else result.said)
         box = box_in(closing.me, closing.answer)
         reported = result is not None and result.said.number is not None
         printed = output is not None and (
@@ -157,9 +157,9 @@ class NumberWalk:
         )
         return again or plan
 
-    def _output(self, step: int, plan: Statement | None) -> _At | None:
+    def _output(self, step: int, plan: Statement | None, result: Statement | None) -> _At | None:
         record = self._actions[step]
-        said = output_of(record.agent, record.tool, plan) if record.tool is not None else None
+        said = output_of(record.agent, record.tool, plan, None, result) if record.tool is not None else None
         return None if said is None else _At(step, said)
 
     def _last(

@@ -144,19 +144,25 @@ def _labels(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iter
 def _scale(
     facts: Mapping[str, Any], present: Mapping[str, FileChange], looks: Sequence[Look]
 ) -> Iterator[tuple[str, str]]:
-    """Numbers that nobody can take for those asked for, unless their writer wrote a file that may tell of it.
+    """Numbers that nobody can take for those asked for, unless a file of their writer tells of it.
 
     What others made of that file later is not its doing.
     """
     if not section(facts, "checks").get("labels_scaled") or LABELS not in present:
         return
-    writer = present[LABELS].agent
-    written = [file for look in looks if look.agent == writer and look.tool for file in look.tool.files]
-    if not any(
-        file.kind == "file" and file.size and file.op != "deleted" and file.path not in PATHS.values()
-        for file in written
-    ):
+    writer, told = present[LABELS].agent, {LABELS}.intersection(_telling(facts))
+    for look in looks:
+        if look.agent == writer and look.tool is not None:
+            known = look.probe if look.probe is not None else facts
+            told.update({file.path for file in look.tool.files}.intersection(_telling(known)))
+    if not told:
         yield LABELS, "its numbers are on another scale than those of train.csv, and no file says on which"
+
+
+def _telling(facts: Mapping[str, Any]) -> Sequence[str]:
+    """The files that may tell how to undo the scale."""
+    files: Sequence[str] = section(facts, "checks").get("scalings", ())
+    return files
 
 
 def _answers(facts: Mapping[str, Any], present: Mapping[str, FileChange]) -> Iterator[tuple[str, str]]:

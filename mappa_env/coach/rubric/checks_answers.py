@@ -7,7 +7,7 @@ wrong answers is not, if it repeats one of them. Nobody is judged on what it cou
 from __future__ import annotations
 
 from mappa_env.coach.rubric.case import Case, Finding
-from mappa_env.coach.rubric.checks_math import box_is_right, gold_of, math_code
+from mappa_env.coach.rubric.checks_math import box_is_right, math_code
 from mappa_env.coach.rubric.claims_math import (
     Statement,
     answers_of,
@@ -18,7 +18,7 @@ from mappa_env.coach.rubric.claims_math import (
     short,
     stated_in,
 )
-from mappa_env.coach.rubric.handed_on import Points, carried_on, handed_on
+from mappa_env.coach.rubric.handed_on import Points, carried_on, gold_of, handed_on
 from mappa_env.order import said
 from mappa_env.order.steps import DONE, KEY
 
@@ -55,7 +55,7 @@ def math_solution(
         return Finding(0.0, "it states no answer", case.me)
     if box is None and _is_graded(case):
         return Finding(0.0, r"there is no \boxed{} answer", case.me)
-    gold, mine = gold_of(case), answers_of(case.own).get(case.me)
+    gold, mine = gold_of(case), answers_of(case.own, gold_of(case)).get(case.me)
     if gold is None:
         if mine is not None and case.programs and not same(mine, answer):
             return Finding(wrong, f"the answer {short(answer)} is not the output, {short(mine)}", case.me)
@@ -70,7 +70,7 @@ def math_solution(
 def _computed(case: Case, found: Finding, points: Points) -> Finding:
     """``found``; for code with a wrong output, whether its agent chose that among the answers it saw."""
     gold, tool = gold_of(case), case.evidence.tool
-    output = None if tool is None else output_of(case.me, tool)
+    output = None if tool is None else output_of(case.me, tool, gold=gold)
     if gold is None or output is None or output.number is None or is_right(output, gold):
         return found
     return _chosen(case, output, gold, points)
@@ -78,14 +78,14 @@ def _computed(case: Case, found: Finding, points: Points) -> Finding:
 
 def _chosen(case: Case, answer: Statement, gold: str, points: Points) -> Finding:
     """Judge a wrong ``answer`` by the answers of others that this agent saw."""
-    given, seen = handed_on(case, answer), answers_of(case.seen)
+    given, seen = handed_on(case, answer), answers_of(case.seen, gold)
     seen.pop(case.me, None)
     worker = given.chain.ran
     if worker not in (None, case.me):  # what was planned and computed is one answer, and may disagree
         seen.pop(str(worker), None)
     repeated = [each for each in seen.values() if same(each, answer)]
     handed = any(same(answer, each) for each in given.known) and worker not in (None, case.me)
-    before = answers_of(case.earlier).get(case.me)
+    before = answers_of(case.earlier, gold).get(case.me)
     if before is not None or not (repeated or handed) or any(is_right(each, gold) for each in seen.values()):
         return Finding(points.wrong, f"the answer {short(answer)} is wrong", case.me)
     if handed:

@@ -5,6 +5,8 @@ With the hidden truth in the evidence, checks compare with it; without it, they 
 
 from __future__ import annotations
 
+import dataclasses
+
 from mappa_env.coach.program import exception_of
 from mappa_env.coach.rubric.broken_plan import stopped
 from mappa_env.coach.rubric.case import Case, Finding
@@ -25,13 +27,24 @@ from mappa_env.coach.rubric.claims_math import (
     untold,
     worded_in,
 )
-from mappa_env.coach.rubric.handed_on import Points, carried_on, handed_on, origin_of, stopper_of
+from mappa_env.coach.rubric.handed_on import (
+    Points,
+    carried_on,
+    formula_is_right,
+    gold_of,
+    handed_on,
+    origin_of,
+    stopper_of,
+)
+from mappa_env.coach.rubric.prose_plan import formula_at_end
 from mappa_env.grading.math import grade_answer
 from mappa_env.types import ToolResult
 
 
 def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Finding | None:
     """Check the value of a ``plan:`` line, else of the answer that the text states, against the truth.
+
+    Else that of the formula with which a plan in words ends.
 
     Without the truth: the form. None: an expression that the host can neither evaluate nor find to fail; a
     method in numbered steps, or without the truth an answer in another form, which cost only where the task
@@ -51,6 +64,12 @@ def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Fi
             return Finding(wrong, f"the stated answer {short(said)} is wrong", case.me)
     if not case.answer.strip():
         return Finding(0.0, "there is no plan", case.me)
+    formula = formula_at_end(case.answer)
+    if gold is not None and formula is not None:
+        if formula_is_right(formula.closing, gold):
+            return Finding(1.0, "the formula at the end of the plan is right")
+        if not formula_is_right(formula.every, gold):
+            return Finding(wrong, "the formula at the end of the plan gives a wrong value", case.me)
     method = has_steps(case.answer)
     if (method or (said is not None and said.number is not None)) and "expr" not in case.evidence.task.meta:
         return None
@@ -79,7 +98,8 @@ def math_code(
     cannot run. ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
     ``repeated``: it reports its own wrong output again.
     """
-    tool, gold, chain = case.evidence.tool, gold_of(case), chain_of(case.seen)
+    tool, gold = case.evidence.tool, gold_of(case)
+    chain = chain_of(case.seen, gold)
     if tool is None:
         return _report(
             case,
@@ -90,7 +110,7 @@ def math_code(
             followed=followed,
             repeated=repeated,
         )
-    plan, output = chain.plan, output_of(case.me, tool, chain.plan)
+    plan, output = chain.plan, output_of(case.me, tool, chain.plan, gold)
     if (
         plan is not None
         and stopped(plan, tool, case.evidence.code)
@@ -109,7 +129,7 @@ def math_code(
         return Finding(1.0, f"the code printed {short(output)}, which is right")
     if output.number is None and not case.evidence.last_turn:
         return Finding(unfinished, f"the code printed no value so far: {short(output)}", case.me)
-    culprit = origin_of(Chain(chain.plan, output, None, case.me), gold)
+    culprit = origin_of(dataclasses.replace(chain, output=output, result=None, ran=case.me), gold)
     if culprit != case.me:
         return Finding(followed, f"the code carries out a wrong plan: it printed {short(output)}", culprit)
     return Finding(wrong, f"the code printed {short(output)}, which is wrong", case.me)
@@ -141,6 +161,7 @@ def _report(
     result, gold = own(report_in(case.me, case.answer), chain.plan), gold_of(case)
     valued = result is not None and result.number is not None
     stopper = stopper_of(case)
+    chain = chain_of(case.seen, gold, result)
     output = chain.output if stopper is None else None
     if stopper is not None and not valued:
         return Finding(blocked, "there is no value to report, since the plan cannot run", stopper)
@@ -217,12 +238,6 @@ def box_is_right(case: Case, gold: str) -> bool:
     if outcome is not None and case.answerer in (None, case.me):
         return outcome.success
     return grade_answer(case.answer, gold).correct
-
-
-def gold_of(case: Case) -> str | None:
-    """The true answer; None if this verdict may not use it."""
-    truth = case.evidence.truth
-    return str(truth["answer"]) if truth is not None and "answer" in truth else None
 
 
 def _how(tool: ToolResult) -> str:

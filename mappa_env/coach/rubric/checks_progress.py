@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mappa_env.coach.rubric.case import Case, Finding
-from mappa_env.coach.rubric.checks_math import gold_of
 from mappa_env.coach.rubric.claims_math import is_right, planned_in
+from mappa_env.coach.rubric.handed_on import gold_of
 from mappa_env.order import said
 from mappa_env.order.steps import KEY
 from mappa_env.types import ActionRecord

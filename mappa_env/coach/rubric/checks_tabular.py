@@ -74,7 +74,10 @@ def tables(
 
 
 def model(case: Case) -> Finding | None:
-    """Check how well the model that this agent wrote predicts. None: it has written none that can be read."""
+    """Check how well the model that this agent wrote predicts.
+
+    None: it has written none that can be read, or nobody can tell what its codes stand for.
+    """
     if unwritten(case):
         return None
     facts = facts_of(case)
@@ -113,6 +116,8 @@ def model(case: Case) -> Finding | None:
     if skill is None and others:
         said = f"{MODEL} can predict; {others[0].path} cannot be used to test it"
         return Finding(UNTRIED, said, others[0].writer)
+    if skill is None and any(defect.path == MODEL and defect.unclear for defect in found):
+        return None
     if skill is None:  # it may need another step, such as decoding labels
         return Finding(UNKNOWN, f"the predictions of {MODEL} cannot be graded in this form")
     said = f"{MODEL} predicts {_worded(skill)}"

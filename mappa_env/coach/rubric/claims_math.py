@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from mappa_env.coach.rubric.plan_remarks import without_remarks
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
+from mappa_env.coach.rubric.prose_plan import Formula, formula_at_end
 from mappa_env.grading.expression import Number
 from mappa_env.grading.math import alternatives, grade_answer
 from mappa_env.grading.reading import Reading, boxed, given, labelled, numbers_in, stated, symbolic, value_of
+from mappa_env.grading.readings import readings
 from mappa_env.types import ActionRecord, ToolResult
 
 _TOLERANCE = Fraction(1, 10**6)
@@ -45,29 +47,39 @@ class Chain:
     """The last plan, the output of the last tool run, and the last reported result; None if missing.
 
     ``output`` is None if the run failed or printed nothing. ``ran`` is the agent that ran code last.
+    ``prose``: who planned in words, and the formula at their end.
     """
 
     plan: Statement | None = None
     output: Statement | None = None
     result: Statement | None = None
     ran: str | None = None
+    prose: tuple[str, Formula] | None = None
 
 
-def chain_of(history: Iterable[ActionRecord]) -> Chain:
-    """The chain of values after ``history``."""
-    plan = output = result = ran = None
+def chain_of(
+    history: Iterable[ActionRecord], gold: str | None = None, said: Statement | None = None
+) -> Chain:
+    """The chain of values after ``history``.
+
+    ``gold``: the true answer, if it may be used. ``said``: what the next action reports the output to be.
+    """
+    plan = output = result = ran = tool = prose = None
     for record in history:
         if record.tool is not None:
-            ran, result = record.agent, None  # a report refers to the run before it
-            output = output_of(record.agent, record.tool, plan)
+            ran, result, tool = record.agent, None, record.tool  # a report refers to the run before it
         elif ran is None:
             plan = planned_in(record.agent, record.answer) or plan
             result = result_in(record.agent, record.answer) or result
+            formula = formula_at_end(record.answer)
+            prose = prose if formula is None else (record.agent, formula)
         elif record.agent == ran:  # what others repeat about a plan or a result is not one
             result = own(report_in(record.agent, record.answer), plan) or result
         elif plan is not None and record.agent == plan.agent:  # it returns to plan again
             plan = planned_in(record.agent, record.answer) or plan
-    return Chain(plan, output, result, ran)
+    if ran is not None and tool is not None:
+        output = output_of(ran, tool, plan, gold, said or result)
+    return Chain(plan, output, result, ran, prose)
 
 
 def plan_in(agent: str, answer: str) -> Statement | None:
@@ -119,9 +131,29 @@ def stated_in(agent: str, answer: str) -> Statement | None:
     return _said(agent, stated(answer))
 
 
-def output_of(agent: str, tool: ToolResult, plan: Statement | None = None) -> Statement | None:
-    """The answer in what a successful run printed. It has no value if it only tells how ``plan`` failed."""
-    return own(_said(agent, given(tool.stdout)), plan) if tool.status == "ok" else None
+def output_of(
+    agent: str,
+    tool: ToolResult,
+    plan: Statement | None = None,
+    gold: str | None = None,
+    result: Statement | None = None,
+) -> Statement | None:
+    """The answer in what a successful run printed. It has no value if it only tells how ``plan`` failed.
+
+    Of the few values that it may mean, the right one counts if ``gold`` is known, else the reported
+    ``result``, else the plan's, else the likeliest.
+    """
+    if tool.status != "ok":
+        return None
+    found = [said for each in readings(tool.stdout) if (said := own(_said(agent, each), plan)) is not None]
+    if gold is not None and (right := next((said for said in found if is_right(said, gold)), None)):
+        return right
+    for meant in (result, plan):
+        if meant is not None and meant.number is not None:
+            for said in found:
+                if same(said, meant):
+                    return said
+    return found[0] if found else None
 
 
 def own(said: Statement | None, plan: Statement | None) -> Statement | None:
@@ -145,13 +177,13 @@ def _said(agent: str, reading: Reading | None) -> Statement | None:
     return None if reading is None else Statement(agent, *reading)
 
 
-def answers_of(history: Iterable[ActionRecord]) -> dict[str, Statement]:
+def answers_of(history: Iterable[ActionRecord], gold: str | None = None) -> dict[str, Statement]:
     """Agent -> the newest answer that it has stated, or that its program has printed."""
     found = {}
     for record in history:
         said = stated_in(record.agent, record.answer)
         if record.tool is not None:
-            said = output_of(record.agent, record.tool) or said
+            said = output_of(record.agent, record.tool, gold=gold) or said
         if said is not None:
             found[record.agent] = said
     return found

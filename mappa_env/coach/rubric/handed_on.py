@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from mappa_env.coach.rubric.broken_plan import stopped
@@ -15,7 +16,14 @@ from mappa_env.coach.rubric.claims_math import (
     same,
     short,
 )
+from mappa_env.grading.expression import Number
 from mappa_env.grading.reading import numbers_in
+
+
+def gold_of(case: Case) -> str | None:
+    """The true answer; None if this verdict may not use it."""
+    truth = case.evidence.truth
+    return str(truth["answer"]) if truth is not None and "answer" in truth else None
 
 
 class HandedOn(NamedTuple):
@@ -43,7 +51,7 @@ class HandedOn(NamedTuple):
 
 def handed_on(case: Case, answer: Statement) -> HandedOn:
     """What reached this agent. Words pass no value on, unless its ``answer`` is these words."""
-    chain = chain_of(case.seen)
+    chain = chain_of(case.seen, gold_of(case))
 
     def valued(said: Statement | None) -> Statement | None:
         return said if said is not None and (said.number is not None or same(answer, said)) else None
@@ -104,15 +112,24 @@ def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None,
 def origin_of(chain: Chain, gold: str) -> str | None:
     """The agent that introduced the wrong value.
 
-    The planner if the plan is wrong and was followed, the reporter if the output was right, else the agent
-    that ran the code.
+    The planner if the plan is wrong and was followed, be it the formula with which its words end; the
+    reporter if the output was right; else the agent that ran the code.
     """
     plan, output = chain.plan, chain.output
     if output is not None and chain.result is not None and is_right(output, gold):
         return chain.result.agent
+    if output is not None and (plan is None or plan.number is None) and chain.prose is not None:
+        planner, formula = chain.prose
+        followed = any(same(output, Statement("", "", value)) for value in formula.closing)
+        return planner if followed and not formula_is_right(formula.every, gold) else output.agent
     if output is None or plan is None or plan.number is None:
         return chain.ran
     return plan.agent if not is_right(plan, gold) and same(plan, output) else output.agent
+
+
+def formula_is_right(values: Iterable[Number], gold: str) -> bool:
+    """Whether one of the values of a plan's formulas is the answer."""
+    return any(is_right(Statement("", "", value), gold) for value in values)
 
 
 def stopper_of(case: Case) -> str | None:

@@ -24,6 +24,9 @@ CALLS = [
     "import ctypes\n(ctypes.CDLL if 1 else None)(None)",
     "import subprocess\nsubprocess.run(['cat', 'X'])",
     "import os\nos.system('cat X')",
+    "import subprocess, sys\nsubprocess.run([sys.executable, 'job.py'])",
+    "import subprocess\nsubprocess.run(['true'], executable='/bin/cat')",
+    "import subprocess\nsubprocess.run(command)",
     "def load():\n    return open('X')\nload()",
     "def run(print):\n    print('X')\nimport polars\nrun(polars.read_csv)",
     "import polars\nprint = polars.read_csv\nprint('X')",
@@ -41,6 +44,9 @@ NO_CALLS = [
     "import ctypes\ndef stop():\n    raise SystemExit('blocked')\nstop()",
     "import ctypes\nclass Blocked(Exception):\n    pass\nraise Blocked('by the engineer')",
     "import ctypes\n(lambda: print(1))()",
+    "import subprocess\nsubprocess.run(['true'], check=True)",
+    "import os\nos.system('sleep 1')",
+    "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'pass'])",
 ]
 UNCERTAIN = [
     "polars.read_csv('X'",

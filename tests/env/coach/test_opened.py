@@ -37,6 +37,16 @@ sys.exit(1)
     "imports what could": "import ctypes\nprint('X_test.pkl is missing')",
     "imports what could, raises": "import ctypes, sys\nraise FileNotFoundError(2, 'none', 'X_test.pkl')",
     "imports what could, fails": "import ctypes\ndef load():\n    1 / 0\nload()",
+    "an empty program": "import subprocess\nsubprocess.run(['true'])",
+    "an empty shell": "import os\nos.system('')\nos.system('true; sleep 0 && echo X_test.pkl')",
+    "a program that waits": "import subprocess\nsubprocess.Popen('sleep 0.1', shell=True).wait()",
+    "an empty Python": """
+import subprocess, sys
+code = "import time; time.sleep(0); print('X_test.pkl is missing')"
+subprocess.run([sys.executable, "-u", "-c", code])
+""",
+    "a program put together": "import os\nos.system('tr' + 'ue')\nos.popen('whoami').read()",
+    "a spawned program": "import os\nos.spawnlp(os.P_WAIT, 'true', 'true')",
     "another folder": "import os\nprint(os.listdir('/tmp'), os.path.exists('/X_test.pkl'))",
 }
 HONEST = {
@@ -109,7 +119,28 @@ call = getattr(importlib.import_module("cty" + "pes").CDLL(None), "fopen")
 if not call(b"X_test.pkl", b"rb"):
     raise RuntimeError("there is none")
 """,
-    "by another program": "import subprocess\nprint(subprocess.run('ls', capture_output=True))",
+    "by another program": "import subprocess\nsubprocess.run(['cat', 'X_test.pkl'])",
+    "by a shell": "import os\nos.system('test -f X_test.pkl || echo it is missing')",
+    "by another Python": """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", "open('X_test.pkl')"])
+""",
+    "by a file of its own": """
+import subprocess, sys
+open("job.py", "w").write("open('X_test.pkl')")
+subprocess.run([sys.executable, "job.py"])
+""",
+    "by a module of its own": """
+import os, sys
+open("job.py", "w").write("open('X_test.pkl')")
+os.system(f"{sys.executable} -c 'import job'")
+""",
+    "by a program of the workspace": """
+import os, subprocess
+open("true", "w").write("#!/bin/sh\\ncat X_test.pkl")
+os.chmod("true", 0o755)
+subprocess.run(["./true"])
+""",
     "in a fork": """
 import os
 child = os.fork()
@@ -132,6 +163,8 @@ LISTS = {
     "walk": "import os\nfor _, _, files in os.walk('.'):\n    print(files)",
     "glob": "import glob\nprint(glob.glob('*.pkl'))",
     "Path.glob": "from pathlib import Path\nprint([p.name for p in Path().glob('X_*')])",
+    "ls": "import subprocess\nprint(subprocess.run('ls', capture_output=True))",
+    "ls in a shell": "import os\nos.system('ls -la')",
     "iterdir": "from pathlib import Path\nprint(list(Path('.').iterdir()))",
 }
 

@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from mappa_env.probes.unpacking import contents
-from sprint_play import NUMBERS, WORDS, blames, sprint, tables
+from sprint_play import NUMBERS, WORDS, Played, blames, sprint, tables
 
 CODES = {
     "renamed": "code = lambda value: f'class {value}'",
@@ -123,18 +123,47 @@ t[[IDS, TARGET]].to_csv('submission.csv', index=False)
 """
 
 
-@pytest.mark.parametrize("note", ["open('notes.txt', 'w').write('hello')", HANDED_ON["json"]])
-@pytest.mark.parametrize("who", ["engineer_0", "modeler_0"])
-def test_numbers_that_stand_for_numbers_harm_nobody_else(who: str, note: str) -> None:
+def _coded(who: str, note: str, seed: int = NUMBERS) -> Played:
     programs = {
         "engineer_0": {"engineer": tables(f"{SHIFTED}\n{note}\ny = y.map(code)")},
         "modeler_0": {"modeler": f"{SHIFTED}\n{FITS['plain']}\n{note}"},
     }[who]
-    played = sprint(**programs, analyst=SUBMITS_CODES, seed=NUMBERS)
+    return sprint(**programs, analyst=SUBMITS_CODES, seed=seed)
+
+
+@pytest.mark.parametrize("note", [HANDED_ON["json"], HANDED_ON["text"], "pd.to_pickle(code, 'code.pkl')"])
+@pytest.mark.parametrize("who", ["engineer_0", "modeler_0"])
+def test_numbers_that_stand_for_numbers_harm_nobody_else(who: str, note: str) -> None:
+    played = _coded(who, note)
     at = 0 if who == "engineer_0" else 1
-    assert played.scores[at] == (10 if who == "engineer_0" else 5), played
+    assert played.scores[at] == (10 if who == "engineer_0" else None), played
     assert min(score or 0 for score in played.scores[at + 1 :]) >= 6, played
     assert played.culprit in (who, None)
+
+
+@pytest.mark.parametrize(
+    "note", ["open('notes.txt', 'w').write('hello')", "open('run.log', 'w').write('seed 1')"]
+)
+@pytest.mark.parametrize("who", ["engineer_0", "modeler_0"])
+def test_a_text_without_the_numbers_explains_no_codes(who: str, note: str) -> None:
+    assert blames(played := _coded(who, note), who), played
+
+
+SUBMITS_ITS_OWN_CODES = """
+import pandas as pd
+from sklearn.preprocessing import LabelEncoder
+encoder = LabelEncoder().fit(pd.read_csv('train.csv')[TARGET])
+t, X, m = pd.read_csv('test.csv'), pd.read_pickle('X_test.pkl'), pd.read_pickle('model.pkl')
+t[TARGET] = encoder.transform(m.predict(X))
+t[[IDS, TARGET]].to_csv('submission.csv', index=False)
+open('legend.txt', 'w').write('\\n'.join(f'{n} {name}' for n, name in enumerate(encoder.classes_)))
+"""
+
+
+def test_a_submission_in_codes_is_wrong_whatever_lies_beside_it() -> None:
+    played = sprint(analyst=SUBMITS_ITS_OWN_CODES, seed=WORDS)
+    assert blames(played, "analyst_0"), played
+    assert played.scores[2] == 1
 
 
 def test_truth_values_are_zero_and_one() -> None:

@@ -62,7 +62,17 @@ CASES = {
         "import os\nif not os.fork():\n    open('f', 'w')\n    os._exit(0)\nos.wait()\nopen('g', 'w')",
         ("f", "g"),
     ),
-    "a program": ("open('a', 'w')\nimport subprocess, sys\nsubprocess.run([sys.executable, '-c', ''])", None),
+    "a program": (
+        "open('a', 'w')\nimport subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import job'])",
+        None,
+    ),
+    "a shell": ("open('a', 'w')\nimport os\nos.system('cat <a')", None),
+    "an empty program": (
+        "open('a', 'w')\nimport os, subprocess, sys\nos.system('true')\n"
+        "subprocess.run(['sleep', '0'])\nsubprocess.run([sys.executable, '-c', ''])",
+        ("a",),
+    ),
+    "a program that lists": ("import os\nopen('a', 'w')\nos.system('ls -l; true')", ("./", "a")),
     "too many": (f"import os\nfor n in range({NOTES}):\n    os.path.exists(str(n))", None),
     "crash": ("open('a', 'w')\n1 / 0", ("a",)),
     "exit": ("import os\nopen('a', 'w')\nos._exit(3)", ("a",)),
