@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mappa_env.commands._shared import at_least, check_target, command, write_json
+from mappa_env.envs.tables import print_whole
 from mappa_env.errors import EvaluationError, OptionError
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from mappa_env.statistics.intervals import Interval
 
 SUCCESS, PROBE = "success", "verbatim continuations"
+UNCHECKED = (
+    "An earlier version played a part of this and kept no digest of the tasks: only their ids say that both "
+    "models had the same ones."
+)
 PROBE_TOKENS = 512
 """Tokens of a continuation, unless the evaluation has a lower limit."""
 
@@ -89,9 +94,11 @@ def run(args: argparse.Namespace) -> int:
             try:
                 for report in work.reports(each):
                     found.append(report)
-                    console.print(_table(report))
+                    print_whole(_table(report))
                     for line in _lines(report, args.cutoff):
                         console.print(line, markup=False, soft_wrap=True)
+                if work.unchecked(each.env):
+                    console.print(UNCHECKED, markup=False, soft_wrap=True)
             except EvaluationError as error:
                 missing[each.env] = str(error)
     finally:  # a probe costs money: what is there is kept, whatever happens
@@ -131,10 +138,31 @@ class _Work:
             what = f"{SUCCESS} minus that of {self.args.reference.name}"
             if not values:
                 raise EvaluationError(f"--reference {self.args.reference} has no task of {env} in common.")
+            self._check_same(env, values)
             yield contamination(env, what, values, known, cutoff)
         if self.args.probe:
-            probed = _probed(self.args.folder, env, self.evaluation, self.args.concurrency, values)
-            yield contamination(env, PROBE, probed, known, cutoff, 1)
+            yield contamination(env, PROBE, self._probed(env, values), known, cutoff, 1)
+
+    def _probed(self, env: str, tasks: Iterable[str]) -> dict[str, float]:
+        return _probed(self.args.folder, env, self.evaluation, self.args.concurrency, tasks, self.played)
+
+    def _check_same(self, env: str, tasks: Iterable[str]) -> None:
+        """Raises EvaluationError if the reference played other tasks under the ids ``tasks``."""
+        from mappa_env.evaluation.contents import known, some
+
+        mine, theirs = known(self.played), known(self.base or ())
+        keys = [(env, task) for task in tasks if (env, task) in mine and (env, task) in theirs]
+        other = [task for env, task in keys if mine[env, task] != theirs[env, task]]
+        if other:
+            raise EvaluationError(
+                f"--reference {self.args.reference} played other tasks of {env} under the same ids "
+                f"({some(other)}): evaluate both models on the same task file."
+            )
+
+    def unchecked(self, env: str) -> bool:
+        """Whether an episode does not say what its task was, so that only ids say that tasks are the same."""
+        episodes = [*self.played, *(self.base or ())]
+        return self.base is not None and not all(each.content for each in episodes if each.env == env)
 
 
 def _model(settings: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -149,13 +177,19 @@ def _model(settings: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 def _probed(
-    folder: Path, env: str, evaluation: Evaluation, threads: int, tasks: Iterable[str]
+    folder: Path,
+    env: str,
+    evaluation: Evaluation,
+    threads: int,
+    tasks: Iterable[str],
+    played: Iterable[Played],
 ) -> dict[str, float]:
     """Task id -> 1.0 if the evaluation's model continued its text verbatim, else 0.0."""
     from mappa_env.coach.llm.wire import Passing, Rejected
     from mappa_env.envs.team_env import TeamEnv
     from mappa_env.evaluation.chat import Chat
     from mappa_env.evaluation.completion import probe
+    from mappa_env.evaluation.contents import check_contents
     from mappa_env.evaluation.ledgers import ledger_of
     from mappa_env.evaluation.lock import locked
     from mappa_env.registration import card_of
@@ -166,6 +200,7 @@ def _probed(
     options |= {key: value for key, value in spec.items() if key != "name"} | {"temperature": 0.0}
     options["max_output_tokens"] = min(options.get("max_output_tokens", PROBE_TOKENS), PROBE_TOKENS)
     team = TeamEnv(card_of(env), tasks=settings["tasks"], coach="off", sandbox="null")
+    check_contents(folder, played, {env: team.episode.tasks})
     texts = [(task, team.episode.tasks.get(task).prompt) for task in tasks]
     team.close()
     with locked(folder):  # its ledger has one writer
@@ -194,7 +229,7 @@ def _table(report: Contamination) -> Table:
 def _lines(report: Contamination, cutoff: int | None) -> list[str]:
     held = ", with problem numbers held equal" if report.strata else ""
     test = f"permutation test over {report.tasks} tasks, one-sided{held}"
-    lines = [f"older years easier: p = {_shown(report.p)} ({test})"]
+    lines = [f"older years easier: {_shown(report.p, report.untested)} ({test})"]
     if report.unknown:
         lines.append(f"{report.unknown} tasks are left out: their year is unknown; --years names it.")
     gap = report.gap
@@ -202,7 +237,7 @@ def _lines(report: Contamination, cutoff: int | None) -> list[str]:
         lines += [
             f"up to {gap.cutoff}: {_percent(gap.before)} of {gap.before.n} tasks",
             f"later: {_percent(gap.after)} of {gap.after.n} tasks",
-            f"difference: {_percent(gap.difference)}, p = {_shown(gap.p)}",
+            f"difference: {_percent(gap.difference)}, {_shown(gap.p, gap.untested)}",
         ]
     elif cutoff is not None:
         lines.append(f"all tasks are on one side of --cutoff {cutoff}: there is nothing to compare.")
@@ -224,5 +259,5 @@ def _percent(value: Interval) -> str:
     return percent(value)
 
 
-def _shown(p: float | None) -> str:
-    return "none, for all are alike" if p is None else f"{p:.4f}"
+def _shown(p: float | None, untested: str) -> str:
+    return f"cannot be tested: {untested}" if p is None else f"p = {p:.4f}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from mappa_env.commands._shared import command, command_group
 from mappa_env.data import adding, store
 from mappa_env.data.store import Added
+from mappa_env.envs.tables import print_whole
 from mappa_env.places import data_root
 
 MOST_SHOWN = 20
@@ -41,6 +41,8 @@ def run_add(args: argparse.Namespace) -> int:
         print(f"{added.name} {added.split}: {added.tasks} tasks -> {added.path}")
         for text in added.corrected:
             print(f"corrected: {text}")
+        for text in added.noted:
+            print(f"note: {text}")
         if added.left_out:
             print(f"{len(added.left_out)} left out:")
         for each in added.left_out[:MOST_SHOWN]:
@@ -60,7 +62,7 @@ def run_ls(args: argparse.Namespace) -> int:
             table.add_row(*_cells(added), str(added.source))
     finally:  # records that cannot be read do not hide the others
         if table.row_count:
-            Console().print(table)
+            print_whole(table)
     if not table.row_count:
         print(_NOTHING)
     return 0

@@ -88,6 +88,8 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play what is not played yet. Returns 0, or 1 if episodes could not be played. Raises OptionError."""
     from mappa_env.envs.team_env import TeamEnv
+    from mappa_env.evaluation.contents import check_contents
+    from mappa_env.evaluation.extent import expect
     from mappa_env.evaluation.folder import RESULTS, check_free, finish, opened
     from mappa_env.evaluation.leaderboard import boards, models_of, show
     from mappa_env.evaluation.playing import Company
@@ -118,10 +120,11 @@ def run(args: argparse.Namespace) -> int:
         company.check(cards)
     finally:
         company.close()
-    jobs = []
+    jobs, sets = [], {}
     for env in plan.envs:
         found = TeamEnv(card_of(env), tasks=plan.tasks, **dict(plan.options))
         jobs += plan.jobs(env, found.task_ids)
+        sets[env] = found.episode.tasks
         found.close()
     console = Console(highlight=False, soft_wrap=True)
     out = (
@@ -133,6 +136,8 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"{len(jobs):,} episodes of {', '.join(plan.envs)} in {out}", markup=False)
         return 0
     with opened(out, plan) as played:
+        expect(out, jobs)
+        check_contents(out, played, sets)
         _play(args, plan, jobs, played, out, console)
         evaluation = finish(out, played)
     show(boards([evaluation]))
@@ -152,12 +157,11 @@ def _play(
     Raises EvaluationError if episodes could not be played, CoachStopped.
     """
     from mappa_env.evaluation.abandoned import append_abandoned
+    from mappa_env.evaluation.contents import Contents
     from mappa_env.evaluation.episodes import append
-    from mappa_env.evaluation.extent import expect
     from mappa_env.evaluation.ledgers import with_ledger
     from mappa_env.evaluation.playing import Company, play_all
 
-    expect(out, jobs)
     plan = dataclasses.replace(plan, options=with_ledger(plan.options, out))
     todo = list(pending(jobs, [each.job for each in played]))
     line = Line(console, len(jobs), len(played))
@@ -177,6 +181,7 @@ def _play(
             plan,
             todo,
             company,
+            Contents(played),
             done,
             lambda each: append_abandoned(out, each),
             threads=args.concurrency,

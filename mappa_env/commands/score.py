@@ -14,6 +14,7 @@ from rich.table import Table
 from mappa_env.commands._shared import check_target, command, command_group, write_json
 from mappa_env.data.tabular import dsbench
 from mappa_env.data.tabular.dsbench.scoring import Report, score_folder
+from mappa_env.envs.tables import print_whole
 from mappa_env.types import Task
 
 
@@ -35,17 +36,19 @@ def run_dsbench(args: argparse.Namespace) -> int:
     check_target("--json", args.json)
     reports = score_folder(args.folder, Data(args.data).task, args.tables)
     console = Console()
-    console.print(_summary(reports))
+    print_whole(_summary(reports))
     for report in reports:
         for name in report.unknown:
-            console.print(f"{report.model}: {name} is not a competition of DSBench", markup=False)
+            console.print(
+                f"{report.model}: {name} is not a competition of DSBench", markup=False, soft_wrap=True
+            )
         bad = [row for row in report.rows if row.reason]
         for row in bad:
             console.print(
                 f"{report.model}: {row.name}: {row.status}: {row.reason}", markup=False, soft_wrap=True
             )
         if args.each:
-            console.print(_each(report))
+            print_whole(_each(report))
     if args.json:
         write_json(args.json, {"benchmark": "dsbench", "reports": [report.as_json() for report in reports]})
     return 0

@@ -26,6 +26,7 @@ FOLDERS = {"train": "train", "eval": "test"}
 """Split -> its folder in a copy."""
 
 _LEVEL = re.compile(r"(?:Level )?([1-9])")
+_BOX = re.compile(r"\\(?:boxed|fbox) *\{")
 _SHORT_BOX = re.compile(r"\\(?:boxed|fbox) ([0-9A-Za-z])|\\fbox *(?=\{)")
 
 
@@ -86,7 +87,10 @@ def _answer(solution: Any) -> str:
         raise DataError(f"'answer' or 'solution' must be a string, found {solution!r:.60}.")
     box = last_boxed(_SHORT_BOX.sub(_long_box, solution))
     if box is None:
-        raise DataError(rf"the solution has no \boxed{{}} with the answer; it ends {solution[-60:]!r}.")
+        end = f"it ends {solution[-60:]!r}"
+        if _BOX.search(solution):
+            raise DataError(rf"the braces after the solution's \boxed do not match; {end}.")
+        raise DataError(rf"the solution has no \boxed{{}} with the answer; {end}.")
     return box
 
 

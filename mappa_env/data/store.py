@@ -59,6 +59,8 @@ class Added:
     files: Mapping[str, FileState] | None = None
     corrected: tuple[str, ...] = ()
     """What the source says wrongly about its tasks, and what counts instead."""
+    noted: tuple[str, ...] = ()
+    """What is odd about its tasks, for which nothing was changed."""
 
     @property
     def digest(self) -> str:
@@ -99,11 +101,20 @@ def record(  # noqa: PLR0913  (the fields of one record)
     left_out: Iterable[LeftOut] = (),
     files: Iterable[Path] = (),
     corrected: Iterable[str] = (),
+    noted: Iterable[str] = (),
 ) -> Added:
     """Write the record of a split whose data lie in ``files``, and return it."""
     states = {str(each.absolute()): state_of(each) for each in files}
     added = Added(
-        name, split, path, source.absolute(), tasks, tuple(left_out), states, corrected=tuple(corrected)
+        name,
+        split,
+        path,
+        source.absolute(),
+        tasks,
+        tuple(left_out),
+        states,
+        corrected=tuple(corrected),
+        noted=tuple(noted),
     )
     document = asdict(added) | {"path": str(added.path), "source": str(added.source), "digest": added.digest}
     write(record_of(name, split), json.dumps(document, indent=1) + "\n")
@@ -138,6 +149,7 @@ def read_record(path: Path) -> Added:
             left_out=tuple(LeftOut(**each) for each in document["left_out"]),
             files={key: FileState(**state) for key, state in document["files"].items()},
             corrected=tuple(map(str, document.get("corrected", ()))),
+            noted=tuple(map(str, document.get("noted", ()))),
         )
     except (OSError, ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is not a record of added data ({error}); add the data again.") from None

@@ -27,13 +27,17 @@ LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Before against after the cut-off. Intervals are over tasks. ``difference``: before minus after."""
+    """Before against after the cut-off. Intervals are over tasks. ``difference``: before minus after.
+
+    ``untested``: why ``p`` is None.
+    """
 
     cutoff: int
     before: Interval
     after: Interval
     difference: Interval
     p: float | None
+    untested: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,9 @@ class Contamination:
     """What an evaluation in one environment says by year.
 
     ``what``: the measure, a rate by task, or a difference of two rates. ``years``: year -> its mean over
-    tasks. ``p``: of the hypothesis that older years are no easier; None if all tasks did equally well, or
-    share a year. ``gap``: None without a cut-off, and where one side of it has no task. ``strata``: whether
-    problem numbers were held equal. ``unknown``: tasks without a known year, which are left out.
+    tasks. ``p``: of the hypothesis that older years are no easier; None if it cannot be tested, and
+    ``untested`` says why. ``gap``: None without a cut-off, and where one side of it has no task. ``strata``:
+    whether problem numbers were held equal. ``unknown``: tasks without a known year, which are left out.
     """
 
     env: str
@@ -54,6 +58,7 @@ class Contamination:
     p: float | None
     gap: Gap | None
     strata: bool
+    untested: str = ""
 
 
 def success_by_task(played: Iterable[Played], env: str) -> dict[str, float]:
@@ -87,6 +92,7 @@ def contamination(
     numbers = [number_of(task) for task in dated]
     strata = numbers if None not in numbers else None
     data, years = [values[task] for task in dated], list(dated.values())
+    p, untested = _p(data, [-year for year in years], strata)
     return Contamination(
         env=env,
         what=what,
@@ -96,9 +102,10 @@ def contamination(
             year: _interval([v for v, y in zip(data, years, strict=True) if y == year], draws)
             for year in sorted(set(years))
         },
-        p=_p(data, [-year for year in years], strata),
+        p=p,
         gap=None if cutoff is None else _gap(data, years, cutoff, strata, draws),
         strata=strata is not None,
+        untested=untested,
     )
 
 
@@ -116,7 +123,7 @@ def _gap(
         return None
     one, two = _interval(before, draws), _interval(after, draws)
     difference = _difference(before, after) if draws is None else _between(one, two)
-    return Gap(cutoff, one, two, difference, _p(data, [float(is_old) for is_old in old], strata))
+    return Gap(cutoff, one, two, difference, *_p(data, [float(is_old) for is_old in old], strata))
 
 
 def _interval(data: Sequence[float], draws: int | None) -> Interval:
@@ -139,8 +146,15 @@ def _difference(before: Sequence[float], after: Sequence[float]) -> Interval:
     return Interval(float(one.mean() - two.mean()), float(low), float(high), len(one) + len(two))
 
 
-def _p(data: Sequence[float], against: Sequence[float], strata: Sequence[int | None] | None) -> float | None:
+def _p(
+    data: Sequence[float], against: Sequence[float], strata: Sequence[int | None] | None
+) -> tuple[float | None, str]:
+    """p, or None and why there is nothing to test."""
     try:
-        return association_p(data, against, strata=strata)
-    except StatsError:  # all tasks alike: there is nothing to test
-        return None
+        return association_p(data, against, strata=strata), ""
+    except StatsError:
+        if len(set(data)) == 1:
+            return None, "all tasks did equally well"
+        if len(set(against)) == 1:
+            return None, "all tasks are of one year"
+        return None, "among tasks of one problem number, all did equally well or are equally old"

@@ -76,6 +76,7 @@ class Played:
     ``rewards``: agent -> sum of its valid rewards. ``flaws``: actions that were ``truncated``, ``refused`` or
     had no prompt that fits (``too_long``).
     ``versions``: agent -> the model that answered, by its server's name. ``seconds``: of wall time.
+    ``content``: ``content_of`` the task; empty in episodes of earlier versions.
     """
 
     env: str
@@ -92,6 +93,7 @@ class Played:
     flaws: Mapping[str, int]
     versions: Mapping[str, str]
     seconds: float
+    content: str = ""
 
     @property
     def job(self) -> Job:
@@ -108,7 +110,7 @@ class Played:
         versions: Mapping[str, str],
         **more: Any,
     ) -> Played:
-        """The episode of ``job`` that is over; ``more``: ``flaws`` and ``seconds``."""
+        """The episode of ``job`` that is over; ``more``: ``flaws``, ``seconds`` and ``content``."""
         outcome, rewards = trajectory.outcome, dict[str, float]()
         assert outcome is not None, "the episode is over"
         for action in trajectory.actions:
@@ -208,6 +210,7 @@ def _played(row: dict[str, Any]) -> Played:
             check_type(name, value, kinds)
     for name in _AMOUNTS:
         check_amount(name, row[name])
+    check_type("content", row.get("content", ""), (str,))
     for value in row["flaws"].values():
         check_amount("flaws", value)
     if not 0 <= row["score"] <= 1:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from mappa_env.errors import EvaluationError, UnfinishedEvaluation
 from mappa_env.evaluation.abandoned import Abandoned
+from mappa_env.evaluation.contents import known
 from mappa_env.evaluation.episodes import Played, Tokens
 from mappa_env.evaluation.extent import digest_of
 from mappa_env.grading.votes import pooled
@@ -42,6 +43,8 @@ class Figures:
     abandoned: Mapping[str, Tokens]
     """By agent: what episodes took that were not finished, or were played again."""
     seconds: float
+    content: str = ""
+    """Digest of what the tasks were, whatever their ids; empty if an episode does not say it."""
 
     @property
     def spent(self) -> Tokens:
@@ -91,7 +94,19 @@ def _figures(env: str, played: Sequence[Played], lost: Sequence[Mapping[str, Tok
         tokens=_summed(each.tokens for each in played),
         abandoned=_summed(lost),
         seconds=sum(each.seconds for each in played),
+        content=_content(env, played),
     )
+
+
+def _content(env: str, played: Sequence[Played]) -> str:
+    """Of all tasks. Raises EvaluationError if one was played with two contents."""
+    by_task = known(played)
+    if mixed := next((e for e in played if e.content not in ("", by_task.get((env, e.task_id)))), None):
+        raise EvaluationError(
+            f"{env}: episodes of {mixed.task_id} were played on two tasks with this id, so they are not one "
+            "evaluation: evaluate again with another --out."
+        )
+    return digest_of(by_task.values()) if all(each.content for each in played) else ""
 
 
 def _repeats(tasks: Sequence[Sequence[Played]]) -> dict[str, Interval]:

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from mappa_env.coach.llm.address import split_address
 from mappa_env.envs.rendering import printable
+from mappa_env.envs.tables import print_whole
 from mappa_env.evaluation.episodes import Tokens
 from mappa_env.evaluation.figures import Figures
 from mappa_env.evaluation.folder import Evaluation
@@ -21,9 +22,11 @@ from mappa_env.evaluation.participants import SERVED, kind_of
 from mappa_env.statistics.intervals import Interval
 
 APART = "Evaluations with other tasks or settings cannot be ranked together; headings name what differs."
+UNKNOWN = (
+    "Of evaluations of earlier versions it is unknown what their tasks were: only --tasks and ids say that "
+    "they had the same ones."
+)
 _PAGE = "leaderboard.html.jinja"
-_WIDTH = 140
-"""Columns of a table that goes into a file."""
 _NAME = 60
 """Characters of a model's name; a constant answer may be a whole program."""
 
@@ -46,6 +49,7 @@ class Row:
             "models": self.models,
             "env": found.env,
             "tasks": found.tasks,
+            "content": found.content,
             "samples": found.samples,
             "success": found.success._asdict(),
             "score": found.score._asdict(),
@@ -80,12 +84,16 @@ def boards(evaluations: Sequence[Evaluation]) -> dict[str, list[Row]]:
 
 
 def _group(settings: Mapping[str, Any], figures: Figures) -> tuple[str, ...]:
-    """What evaluations must share to be compared, in words. Sandbox and samples do not count."""
+    """What evaluations must share to be compared, in words. Sandbox and samples do not count.
+
+    Tasks are told apart by their content, wherever they were read. Where an earlier version kept no digest of
+    it, names and ids must do, and nothing says that the tasks are those of another evaluation.
+    """
     options = settings.get("options") or {}
     feedback = options.get("coach_feedback") or "off"
+    unknown = f"unknown content, tasks={settings.get('tasks')}, ids {figures.digest}"
     return (
-        f"tasks={settings.get('tasks')}",
-        f"{figures.tasks} tasks ({figures.digest})",
+        f"{figures.tasks} tasks ({figures.content or unknown})",
         f"seed={settings.get('seed')}",
         f"prompts={options.get('prompts') or 'full'}",
         f"coach_feedback={feedback}" + ("" if feedback == "off" else f" of {options.get('coach')}"),
@@ -100,11 +108,18 @@ def models_of(settings: Mapping[str, Any]) -> str:
 
 def show(found: Mapping[str, Sequence[Row]]) -> None:
     """Print a table for each environment, or for each group that can be compared."""
-    console = Console(width=None if Console().is_terminal else _WIDTH)
+    console = Console(soft_wrap=True)
     for table in _tables(found):
-        console.print(table)
+        print_whole(table)
     if len({row.figures.env for rows in found.values() for row in rows}) < len(found):
         console.print(APART)
+    if _any_unknown(found):
+        console.print(UNKNOWN)
+
+
+def _any_unknown(found: Mapping[str, Sequence[Row]]) -> bool:
+    """Whether a row does not say what its tasks were."""
+    return not all(row.figures.content for rows in found.values() for row in rows)
 
 
 def page(found: Mapping[str, Sequence[Row]]) -> str:
@@ -113,7 +128,9 @@ def page(found: Mapping[str, Sequence[Row]]) -> str:
     environment.filters |= {"percent": percent, "shown": shown, "written": written}
     text = resources.files(__package__).joinpath(_PAGE).read_text(encoding="utf-8")
     sections = [(env, rows, _columns(rows)) for env, rows in found.items()]
-    return environment.from_string(text).render(sections=sections)
+    return environment.from_string(text).render(
+        sections=sections, unknown=UNKNOWN if _any_unknown(found) else ""
+    )
 
 
 def percent(value: Interval) -> str:

@@ -19,6 +19,7 @@ from mappa_env.envs.team_env import TeamEnv
 from mappa_env.errors import CoachStopped, EvaluationError, UnknownTaskError
 from mappa_env.evaluation.abandoned import Abandoned
 from mappa_env.evaluation.chat import Chat
+from mappa_env.evaluation.contents import Contents
 from mappa_env.evaluation.episodes import Played, Tokens
 from mappa_env.evaluation.ledgers import ledger_of
 from mappa_env.evaluation.participant import Act, Participant
@@ -84,10 +85,11 @@ def _key(spec: Mapping[str, Any]) -> str:
     return repr(sorted(spec.items()))
 
 
-def play_all(
+def play_all(  # noqa: PLR0913  (what an evaluation needs)
     plan: Plan,
     jobs: Sequence[Job],
     company: Company,
+    contents: Contents,
     done: Callable[[Played], None],
     lost: Callable[[Abandoned], None],
     *,
@@ -125,7 +127,7 @@ def play_all(
                         card_of(job.env), tasks=plan.tasks, record=trace, **dict(plan.options)
                     )
                 try:
-                    played = play(plan, job, envs[job.env], company, count)
+                    played = play(plan, job, envs[job.env], company, contents, count)
                 except (Passing, Rejected, EvaluationError) as error:
                     with lock:
                         failed.append(f"{job.env}, task {job.task_id}, sample {job.sample}: {error}")
@@ -156,7 +158,14 @@ def play_all(
     return failed
 
 
-def play(plan: Plan, job: Job, env: TeamEnv, company: Company, lost: Callable[[Abandoned], None]) -> Played:
+def play(
+    plan: Plan,
+    job: Job,
+    env: TeamEnv,
+    company: Company,
+    contents: Contents,
+    lost: Callable[[Abandoned], None],
+) -> Played:
     """Play one episode. Raises Passing, Rejected, CoachStopped; EvaluationError if the sandbox stays away.
 
     ``lost`` gets what was spent without a result.
@@ -165,7 +174,7 @@ def play(plan: Plan, job: Job, env: TeamEnv, company: Company, lost: Callable[[A
         spent: dict[str, Tokens] = {}
         why = "the sandbox was unavailable"
         try:
-            found = _once(plan, job, env, company, spent)
+            found = _once(plan, job, env, company, contents, spent)
             outcome = env.episode.outcome
             if outcome is not None and outcome.status != "unavailable":
                 spent = {}
@@ -179,7 +188,9 @@ def play(plan: Plan, job: Job, env: TeamEnv, company: Company, lost: Callable[[A
     raise EvaluationError(f"the sandbox was unavailable {TRIES} times: see 'mappa-env doctor'.")
 
 
-def _once(plan: Plan, job: Job, env: TeamEnv, company: Company, tokens: dict[str, Tokens]) -> Played:
+def _once(
+    plan: Plan, job: Job, env: TeamEnv, company: Company, contents: Contents, tokens: dict[str, Tokens]
+) -> Played:
     """``tokens`` is filled with what each agent has taken so far."""
     began, seed = time.monotonic(), job.seed(plan.seed)
     try:
@@ -191,6 +202,7 @@ def _once(plan: Plan, job: Job, env: TeamEnv, company: Company, tokens: dict[str
     episode = env.episode
     if episode.task.void:
         raise EvaluationError(episode.task.prompt)
+    content = contents.admit(job.env, episode.task)
     seats: dict[int, Act] = {}
     flaws: Counter[str] = Counter()
     versions: dict[str, str] = {}
@@ -216,6 +228,7 @@ def _once(plan: Plan, job: Job, env: TeamEnv, company: Company, tokens: dict[str
         versions,
         flaws=dict(flaws),
         seconds=time.monotonic() - began,
+        content=content,
     )
 
 

@@ -26,7 +26,8 @@ def association_p(
     The statistic is their covariance, so for an ``against`` of zeros and ones it is the difference of two
     means. Values are shuffled, only within their stratum if ``strata`` are given (one label per value), so
     that what differs between strata does not count. Exact in the sense that under the null hypothesis
-    P(p <= a) <= a. Raises StatsError for fewer than two values, or if either is the same everywhere.
+    P(p <= a) <= a. Raises StatsError for fewer than two values, or if either is the same everywhere, or if in
+    every stratum one of them is: no shuffling would change anything.
     """
     data, other = np.asarray(values, np.float64), np.asarray(against, np.float64)
     if data.ndim != 1 or data.shape != other.shape or len(data) < 2:
@@ -41,6 +42,8 @@ def association_p(
     if len(labels) != len(data):
         raise StatsError(f"{len(labels)} strata for {len(data)} values; give one each.")
     blocks = [np.flatnonzero([each == label for each in labels]) for label in dict.fromkeys(labels)]
+    if all(np.ptp(data[block]) == 0 or np.ptp(other[block]) == 0 for block in blocks):
+        raise StatsError("in each stratum one list holds the same value, so nothing can be shuffled.")
     rng = np.random.default_rng(seed)
     found, drawn = 0.0, np.zeros(resamples)
     for block in blocks:

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
+from mappa_env.data import TaskSet, load_tasks
 from mappa_env.evaluation.folder import RESULTS, Evaluation
 from mappa_env.evaluation.leaderboard import boards, show
 from mappa_env.evaluation.plan import Plan
@@ -126,6 +127,7 @@ def evaluate_on(wanted: Wanted, config: Config, run: Path, out: Path, checkpoint
                 benchmark = Benchmark(
                     wanted.plan(spec, configs[plan.envs[0]]),
                     lambda env: make_worker(configs[env], policies, "eval", progress.watch, judged=False),
+                    lambda env: _tasks(configs[env]),
                     sampling,
                     config.rollout.episodes_per_step * (1 + config.rollout.staleness),
                     version,
@@ -141,6 +143,12 @@ def report(evaluations: list[Evaluation], out: Path, console: Console) -> None:
     for each in evaluations:
         say(console, f"figures: {out / each.name / RESULTS}")
     say(console, str(out))
+
+
+def _tasks(config: Config) -> TaskSet:
+    """Those that the environment of ``config`` evaluates on."""
+    card, chosen = env_card(config.env.id), config.env
+    return load_tasks(card.loader, chosen.tasks_eval, {**card.loader_options, **chosen.task_options})
 
 
 def _fingerprint(folder: Path) -> str:

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mappa_env.data import TaskSet
 from mappa_env.evaluation.chat import TRUNCATED
+from mappa_env.evaluation.contents import Contents, check_contents
 from mappa_env.evaluation.episodes import Played, Tokens, append
 from mappa_env.evaluation.extent import expect
 from mappa_env.evaluation.folder import Evaluation, finish, opened
@@ -27,11 +29,13 @@ class Benchmark:
     """Plays a plan with the policies of a run.
 
     ``make``: environment's id -> a worker on its tasks, whose engines have the weights to evaluate.
+    ``tasks``: environment's id -> those tasks, read once more to compare them with what was played before.
     ``wave``: episodes that are played together; what a wave has played is kept, whatever happens then.
     """
 
     plan: Plan
     make: Make
+    tasks: Callable[[str], TaskSet]
     sampling: Sampling
     wave: int
     version: str
@@ -44,22 +48,25 @@ class Benchmark:
         Raises EvaluationError if it holds another evaluation, RunError if the infrastructure failed for good.
         """
         with opened(folder, self.plan) as played:
+            contents = Contents(played)
             for env in self.plan.envs:
                 with self.make(env) as worker:
                     jobs = self.plan.jobs(env, worker.task_ids)
                     expect(folder, jobs)
+                    if any(each.env == env for each in played):
+                        check_contents(folder, played, {env: self.tasks(env)})
                     todo = list(pending(jobs, [each.job for each in played]))
                     before = len(jobs) - len(todo)
                     self.progress.phase(f"{env}, {self.version}", len(jobs), "episodes", done=before)
                     for wave in _waves(todo, self.wave):
-                        for each in self._played(worker, wave):
+                        for each in self._played(worker, wave, contents):
                             append(folder, each)
                             played.append(each)
                             before += 1
                         self.progress.update(before)
             return finish(folder, played)
 
-    def _played(self, worker: RolloutWorker, wave: Sequence[Planned]) -> Iterator[Played]:
+    def _played(self, worker: RolloutWorker, wave: Sequence[Planned], contents: Contents) -> Iterator[Played]:
         jobs = [Job(job.seed(self.plan.seed), job.task_id) for job in wave]
         collected = complete(worker, jobs, self.sampling)
         each_s = collected.seconds.total / len(wave)
@@ -73,6 +80,7 @@ class Benchmark:
                 {turn.agent: f"{turn.policy}, {self.version}" for turn in rollout.turns},
                 flaws={TRUNCATED: cut} if cut else {},
                 seconds=each_s,
+                content=contents.admit(job.env, trajectory.task),
             )
 
 

@@ -486,6 +486,34 @@ BROKEN: list[tuple[Break, str | None]] = [
     (in_file("test.csv", lambda rows: rows[0].__setitem__(0, " datetime")), None),
     (in_file(SAMPLE, lambda rows: rows[0].__setitem__(0, "datetime ")), "spaces around its name"),
     (lambda data, answers: answers.unlink(), "test_answer.csv does not exist"),
+    (
+        in_file("train.csv", lambda rows: [row.__setitem__(2, "7e0") for row in rows[1:]]),
+        "train.csv, column 'count': all targets are '7': nothing can be learned",
+    ),
+    (
+        in_file("train.csv", lambda rows: [row.pop(1) for row in rows]),
+        "train.csv has no column but 'datetime', 'count': nothing can be learned",
+    ),
+    (
+        in_file("test.csv", lambda rows: [row.pop() for row in rows]),
+        "test.csv has no column but 'datetime': nothing can be learned",
+    ),
+    (
+        in_file("test.csv", lambda rows: rows[0].__setitem__(1, "heat")),
+        "train.csv and .*test.csv have no column in common to learn from",
+    ),
+    *(
+        (
+            in_file(name, lambda rows, cell=cell: rows[6].__setitem__(1, cell)),  # type: ignore[misc]
+            f"{name}, row 6, column 'temp': an infinite number",
+        )
+        for name in ("train.csv", "test.csv")
+        for cell in ("inf", "-Infinity", "1e400")
+    ),
+    (
+        in_file("train.csv", lambda rows: [row.append("temp" if row is rows[0] else "1") for row in rows]),
+        "train.csv has the column 'temp' 2 times",
+    ),
     (lambda data, answers: (data.parents[1] / "task" / f"{BIKE}.txt").unlink(), "it has no text"),
     (lambda data, answers: (data.parents[1] / "task" / f"{BIKE}.txt").write_text(" \n"), "is empty"),
     (lambda data, answers: (data.parents[1] / "task" / f"{BIKE}.txt").write_bytes(b"\xff"), "UTF-8"),
@@ -733,12 +761,12 @@ def test_a_target_that_the_sample_calls_otherwise_is_understood_by_both_names(tm
         assert grade_submission(task, perfect(task).replace(b"Age", name)).score == 1.0
 
 
-def test_infinite_and_odd_features_trip_no_reference(tmp_path: Path) -> None:
+def test_odd_features_trip_no_reference(tmp_path: Path) -> None:
     root = plain_release(tmp_path / "release", only=(BIKE,))
 
     def odd(rows: list[list[str]]) -> None:
         for number, row in enumerate(rows[1:], 1):
-            row[1] = ["inf", "-inf", "1e300", "", "nan", "7"][number % 6]
+            row[1] = ["-1e300", "1e300", "", "nan", "7"][number % 5]
 
     for name in ("train.csv", "test.csv"):
         rewrite(root / "data_resplit" / BIKE / name, odd)
@@ -780,3 +808,27 @@ def test_the_real_texts_with_data_made_up_are_corrected_with_a_reason(tmp_path: 
     assert (len(release.names("train")), len(release.names("eval"))) == (67, 8)  # oct-2021 is not DSBench's
     left_out = {each.where: each.reason for added in recorded("dsbench") for each in added.left_out}
     assert "does not exist" in left_out["tabular-playground-series-oct-2021"]
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("titanic", "yes"),
+        ("titanic", "nan"),
+        ("spaceship-titanic", "1"),  # beside True and False it is a class of its own
+        ("playground-series-s3e13", "Flu"),
+    ],
+)
+def test_labels_that_nobody_can_learn_are_reported_with_their_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, label: str
+) -> None:
+    root = plain_release(tmp_path / "release", only=(name,))
+    path = root / "answers" / name / ANSWERS
+    rewrite(path, lambda rows: [rows[at].__setitem__(1, label) for at in (4, 9)])
+    assert cli.main(["data", "add", "dsbench", str(root)]) == 0
+    said = capsys.readouterr().out
+    assert f"note: {name}: {path}, row 4, column " in said
+    assert f"the label {label!r} is nowhere in train.csv; 2 of 20 answers have such a label" in said
+    assert "corrected:" not in said
+    (added,) = (each for each in recorded("dsbench") if each.tasks)
+    assert sum("is nowhere in" in text for text in added.noted) == 1

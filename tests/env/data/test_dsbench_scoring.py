@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -170,7 +171,9 @@ def test_a_sample_that_cannot_be_scored_is_named_when_it_is_added(tmp_path: Path
     sample = root / "data_resplit" / BIKE / "sampleSubmission.csv"
     lines = sample.read_text().splitlines()
     sample.write_text("\n".join([*lines[:1], lines[1].rsplit(",", 1)[0] + f",{cell}", *lines[2:]]))
-    (said,) = [text for split in adding.add("dsbench", root) for text in split.corrected]
+    added = adding.add("dsbench", root)
+    (said,) = [text for split in added for text in split.noted]
+    assert not any(split.corrected for split in added)
     assert said.startswith(f"{BIKE}: the sample submission of {BIKE} has no score (")
     assert "--tables" in said
 
@@ -205,12 +208,12 @@ def test_perfect_submissions_and_the_samples_have_gain_one_and_zero(release: Pat
         (tmp_path / "best" / name).mkdir(parents=True)
         (tmp_path / "best" / name / "submission.csv").write_text(str(tasks.get(name).truth["answers_csv"]))
     (report,) = score_folder(tmp_path / "best", tasks.usable)
-    # Samples without a legal label have no baseline; that is said, and counts nothing.
-    no_baseline = {row.name for row in report.rows if row.status == "no_data"}
+    # Samples without a legal label have no baseline; that is said, and the gain is nothing.
+    no_baseline = {row.name for row in report.rows if row.status == "no_baseline"}
     assert no_baseline == {"playground-series-s4e2", "playground-series-s3e13"}
     assert all("--tables" in row.reason for row in report.rows if row.name in no_baseline)
     assert report.rpg == pytest.approx((len(KINDS) - len(no_baseline)) / 74)
-    assert report.completed == len(KINDS) - len(no_baseline)
+    assert report.completed == len(KINDS)
 
 
 def test_published_tables_give_the_scale_of_submissions(release: Path, archive: Path, tmp_path: Path) -> None:
@@ -268,6 +271,39 @@ def test_answers_that_are_names_have_a_best_score(tmp_path: Path) -> None:
     report = submitted(tmp_path, tmp_path / "mine", name, f"id,target\n{scores}\n")
     (row,) = (row for row in report.rows if row.name == name)
     assert (row.status, row.best, row.gain) == ("ok", 1.0, 1.0)
+
+
+@pytest.mark.parametrize("cell", ["nan", "many"])
+def test_only_the_gain_needs_a_baseline(tmp_path: Path, archive: Path, cell: str) -> None:
+    name = "playground-series-s4e5"
+    rows: list[list[object]] = [[i, i, i / 60] for i in range(60)]
+    competition(tmp_path, name, ["id", "x", "FloodProbability"], rows, "sample_submission.csv")
+    sample = tmp_path / "data" / "data_resplit" / name / "sample_submission.csv"
+    sample.write_text(re.sub(",0\\b", f",{cell}", sample.read_text()))
+    text = answers(tmp_path, name)
+    report = submitted(tmp_path, tmp_path / "mine", name, text)
+    (row,) = (row for row in report.rows if row.name == name)
+    assert (row.status, row.score, row.best, row.gain, row.completed) == ("no_baseline", 1.0, 1.0, 0.0, True)
+    assert "has no score" in row.reason
+    assert "--tables" in row.reason
+    assert (report.completed, report.rpg) == (1, 0.0)
+    (report,) = score_folder(tmp_path / "mine", dsbench.load_all(str(tmp_path)).usable, archive)
+    (row,) = (row for row in report.rows if row.name == name)
+    assert (row.status, row.gain, row.completed) == ("ok", 1.0, True)
+    refused = submitted(tmp_path, tmp_path / "mine", name, text.replace("id,", "key,"))
+    (row,) = (row for row in refused.rows if row.name == name)
+    assert (row.status, row.completed) == ("columns", False)
+
+
+@pytest.mark.parametrize("columns", ["80", "40"])
+def test_no_name_is_cut_where_the_output_is_no_terminal(
+    archive: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert cli.main(["score", "dsbench", str(archive), "--each"]) == 0
+    said = capsys.readouterr().out
+    assert "…" not in said
+    assert all(f" {name} " in said for name in competitions())
 
 
 @pytest.mark.parametrize("spelled", ["1040.0", "01040", " 1040"])

@@ -222,6 +222,21 @@ def math_copy(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(
+    ("solution", "said"),
+    [
+        (r"So it is $\boxed{\{1, 2}$.", r"the braces after the solution's \boxed do not match; it ends 'So"),
+        (r"So it is $\boxed{4$.", r"the braces after the solution's \boxed do not match; it ends"),
+        (r"So it is $4$; nothing is boxed.", r"the solution has no \boxed{} with the answer; it ends"),
+    ],
+)
+def test_what_is_wrong_with_a_box_is_said(tmp_path, solution, said):
+    copy = math_copy(tmp_path / "MATH")
+    write(copy / "train" / "algebra" / "3.json", [problem(41, solution=solution)])
+    (left_out,) = (each for each in add("math", copy / "train")[0].left_out if "algebra/3.json" in each.where)
+    assert said in left_out.reason
+
+
 def test_a_copy_of_math_is_added_whole(tmp_path):
     copy = math_copy(tmp_path / "MATH")
     with pytest.raises(DataError, match="1 of 4 training tasks are also held out"):

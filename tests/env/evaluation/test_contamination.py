@@ -187,9 +187,30 @@ def test_the_permutation_test_is_the_exact_one() -> None:
 
 def test_within_strata_what_differs_between_them_does_not_count() -> None:
     strata = [0] * 20 + [1] * 20
-    values, years = [1.0] * 20 + [0.0] * 20, [2.0] * 20 + [1.0] * 20
+    values, years = [1.0] * 20 + [0.0, 0.1] * 10, [2.0] * 20 + [1.0] * 10 + [0.9] * 10
     assert association_p(values, years) < 0.001
-    assert association_p(values, years, strata=strata) == 1
+    assert association_p(values, years, strata=strata) > 0.3
+
+
+def test_where_no_stratum_can_be_shuffled_there_is_no_p(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every problem number occurs once, or its problems are of one year, or all were solved alike."""
+    with pytest.raises(StatsError, match="nothing can be shuffled"):
+        association_p([1.0, 0.0, 1.0, 1.0], [1.0, 2.0, 1.0, 2.0], strata=[0, 1, 2, 2])
+    rows = [{"id": f"aime-{2000 + n}-I-{n}", "prompt": f"What is {n}?", "answer": "1"} for n in range(1, 9)]
+    (tmp_path / "t.json").write_text(json.dumps(rows))
+    words = ["--model", "trivial:first-number", "--tasks", str(tmp_path / "t.json"), "--sandbox", "null"]
+    assert main(["eval", ENV, *words, "--out", str(tmp_path / "e")]) == 0
+    capsys.readouterr()
+    document = tmp_path / "x.json"
+    assert main(["contamination", str(tmp_path / "e"), "--cutoff", "2004", "--json", str(document)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("cannot be tested: among tasks of one problem number") == 2
+    assert "p = " not in said
+    (report,) = json.loads(document.read_text())["reports"]
+    assert (report["p"], report["gap"]["p"]) == (None, None)
+    assert report["untested"] == report["gap"]["untested"] != ""
 
 
 def test_under_the_null_hypothesis_p_is_uniform() -> None:

@@ -316,13 +316,13 @@ def test_what_cannot_be_compared_is_ranked_apart(tmp_path: Path, capsys: pytest.
 
 
 def test_the_same_ids_from_another_file_are_other_tasks(tmp_path: Path) -> None:
-    for name in ("one", "two"):
+    for name in ("one", "three"):
         row = {"prompt": f"What is 1 + {len(name)}?", "answer": 4, "year": 2020, "problem_number": 1}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
         arguments = ["--model", "trivial:first-number", "--tasks", str(tmp_path / f"{name}.jsonl")]
         assert evaluate(tmp_path / name, *arguments, env="mappa/AIME-v0") == 0
     document = tmp_path / "rows.json"
-    folders = [str(tmp_path / name) for name in ("one", "two")]
+    folders = [str(tmp_path / name) for name in ("one", "three")]
     assert main(["leaderboard", *folders, "--json", str(document)]) == 0
     assert len(json.loads(document.read_text())) == 2
 

@@ -70,6 +70,30 @@ def test_it_goes_on_where_it_stopped_and_takes_no_other_settings(
     assert "'temperature': 1.0" in capsys.readouterr().err
 
 
+def test_it_does_not_resume_on_other_tasks_under_the_same_ids(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = tmp_path / "t.json"
+
+    def write(text: str) -> None:
+        tasks.write_text(json.dumps([{"prompt": f"{text} {n} + 1?", "answer": n + 1} for n in range(4)]))
+
+    write("What is")
+    command = ["eval", str(trained), "--benchmark", ENV, "--tasks", str(tasks), "--skip-start"]
+    command += ["--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    folder = tmp_path / "out" / "tiny-step-2"
+    path = folder / "episodes.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    write("How much is")
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    assert "and 2 more): the task files have changed" in said
+    write("What is")
+    assert main(command) == 0
+    assert all(row["content"] for row in rows(folder))
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -99,7 +99,9 @@ def add(path: str | Path) -> list[Added]:
     usable = [name for name in tasks.ids if name not in left_out]
     if not usable:
         raise DataError(none_usable(release, "all", left_out))
-    corrections = [*tasks.corrections(), *_without_baseline(map(tasks.get, usable))]
+    corrected = list(tasks.corrections())
+    noted = [f"{name}: {text}" for name in usable for text in tasks.unlearned(name)]
+    noted += _without_baseline(map(tasks.get, usable))
     added = []
     for split in SPLITS:
         names = sorted(release.names(split), key=release.absent)  # those with a problem are listed first
@@ -117,7 +119,8 @@ def add(path: str | Path) -> list[Added]:
                 tasks=len(ids),
                 left_out=[LeftOut(name, reason) for name, reason in refused.items()],
                 files=[file for name in ids for file in tasks.paths(name)],
-                corrected=[text for text in corrections if text.partition(":")[0] in ids],
+                corrected=[text for text in corrected if text.partition(":")[0] in ids],
+                noted=[text for text in noted if text.partition(":")[0] in ids],
             )
         )
     return added

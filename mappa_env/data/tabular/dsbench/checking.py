@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +34,9 @@ def check(files: Files, layout: Layout, metric: str) -> None:
     """
     for path in (files.train, files.test, files.sample, files.answers):
         _check_bytes(path)
-    _check_rows(files.train)
-    n_test = _check_rows(files.test)
     wanted = (layout.ids, *layout.targets)
+    _check_rows(files.train, wanted)
+    n_test = _check_rows(files.test, wanted)
     answers = _cells(files.answers, columns_for(files.answers, wanted, layout.aliases))
     asked = _check_ids(files.answers, [row[0] for row in answers])
     _same_ids(files.sample, [row[0] for row in _cells(files.sample, [0])], files.answers, asked)
@@ -52,6 +53,11 @@ def check(files: Files, layout: Layout, metric: str) -> None:
         raise DataError(f"{files.train} has {len(filled)} rows with a target; a model needs two")
     learned_rows = [row for _, row in filled]
     _check_values(files.train, layout.targets, learned_rows, known, [n for n, _ in filled])
+    if all(len({_value(row[at]) for row in learned_rows}) == 1 for at in range(len(layout.targets))):
+        only = f"{_shown(_value(learned_rows[0][0]))!r:.60}"
+        raise DataError(
+            f"{files.train}, column {layout.targets[0]!r}: all targets are {only}: nothing can be learned"
+        )
     if known.takes in ("score", "probability"):
         _same_classes(files, layout.targets, learned_rows, [row[1:] for row in answers])
     if known.takes in ("label", "ranking"):
@@ -90,8 +96,27 @@ def _check_bytes(path: Path) -> None:
         raise DataError(f"{path}, line {line}: not UTF-8 text (it ends within a character)")
 
 
-def _check_rows(path: Path) -> int:
-    """The number of rows. pandas, with which agents read tables, finds that they fit the header."""
+def unlearned(files: Files, layout: Layout, metric: str) -> Iterator[str]:
+    """The labels of checked answers that no row of train.csv has: nobody can predict them but by chance."""
+    if metric_named(metric).takes not in ("label", "ranking"):
+        return
+    learned = [row for row in _columns(files.train, layout.targets) if all(map(str.strip, row))]
+    answers = _cells(files.answers, columns_for(files.answers, layout.targets, layout.aliases))
+    for at, name in enumerate(layout.targets):
+        labels = {canonical(row[at]) for row in learned}
+        found = [(n, row[at]) for n, row in enumerate(answers, 1) if canonical(row[at]) not in labels]
+        for number, text in found[:1]:
+            yield (
+                f"{files.answers}, row {number}, column {name!r}: the label {text!r:.60} is nowhere in "
+                f"{files.train.name}; {len(found)} of {len(answers)} answers have such a label"
+            )
+
+
+def _check_rows(path: Path, hidden: Sequence[str]) -> int:
+    """The number of rows. pandas, with which agents read tables, finds that they fit the header.
+
+    No column but the ``hidden`` ones has an infinite number, of which no model can learn.
+    """
     import pandas as pd
 
     rows = 0
@@ -105,12 +130,26 @@ def _check_rows(path: Path) -> int:
     try:
         for chunk in pd.read_csv(path, chunksize=_CHUNK, low_memory=False):
             rows += len(chunk)
+            _check_finite(path, chunk.drop(columns=list(hidden), errors="ignore").select_dtypes("float"))
+    except DataError:
+        raise
     except (ValueError, OSError) as error:
         raise DataError(f"{path} is not a CSV table: {' '.join(str(error).split())}") from None
     if not rows:
         raise DataError(f"{path} has no rows")
     _check_widths(path)
     return rows
+
+
+def _check_finite(path: Path, numbers: Any) -> None:
+    """No cell of a frame of numbers is infinite, as ``inf`` and ``1e400`` are."""
+    wrong = np.argwhere(np.isinf(numbers.to_numpy()))
+    if len(wrong):
+        row, column = numbers.index[wrong[0][0]] + 1, str(numbers.columns[wrong[0][1]])
+        raise DataError(
+            f"{path}, row {row}, column {column!r}: an infinite number, of which no model can learn; leave "
+            "the cell empty where the value is missing"
+        )
 
 
 def _check_widths(path: Path) -> None:

@@ -40,7 +40,7 @@ def layout_of(files: Files) -> Layout:
         aliases = {targets[0]: only[0]}
         targets = only
     for path, header in ((files.train, train), (files.test, test), (files.sample, sample)):
-        if repeated := [name for name in (ids, *targets) if header.count(name) > 1]:
+        if repeated := [name for name in filter(None, header) if header.count(name) > 1]:
             raise DataError(f"{path} has the column {repeated[0]!r} {header.count(repeated[0])} times")
     if spaced := [name for name in (ids, *targets) if name != name.strip()]:
         raise DataError(f"{files.sample}: the column {spaced[0]!r} has spaces around its name")
@@ -53,6 +53,13 @@ def layout_of(files: Files) -> Layout:
                 f"{files.test} has the column {name!r}, which is the target {target!r} but for case or "
                 "spaces: its values may be the answers, so rename or remove it"
             )
+    hidden = {ids, *targets, *aliases}
+    for path, header in ((files.train, train), (files.test, test)):
+        if hidden.issuperset(header):
+            names = ", ".join(map(repr, header))
+            raise DataError(f"{path} has no column but {names}: nothing can be learned")
+    if hidden.issuperset(set(train) & set(test)):
+        raise DataError(f"{files.train} and {files.test} have no column in common to learn from")
     return Layout(ids, tuple(targets), aliases, tuple(dict.fromkeys((*train, *test, *sample, *targets))))
 
 

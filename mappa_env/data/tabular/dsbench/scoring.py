@@ -35,7 +35,7 @@ TaskOf = Callable[[str], Task]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One competition. ``status``: ``ok``, ``missing``, or why it counts nothing, with a ``reason``.
+    """One competition. ``status``: ``ok``, ``missing``, or why it counts nothing in RPG, with a ``reason``.
 
     ``completed``: DSBench counts it as completed. ``gain`` is its part of RPG.
     """
@@ -175,7 +175,12 @@ def _graded(
     task: Task, path: Path, baselines: Mapping[str, float] | None, bests: Mapping[str, float] | None
 ) -> Row:
     answers = task.truth["answers_csv"]
-    baseline = baselines[task.id] if baselines else sample_score(task)
+    baseline, why = baselines[task.id] if baselines else None, ""
+    if baselines is None:
+        try:
+            baseline = sample_score(task)
+        except DataError as error:
+            why = str(error)
     best = bests[task.id] if bests else best_score(task)
     row = Row(task.id, task.metric, "ok", None, baseline, best)
     try:
@@ -183,10 +188,16 @@ def _graded(
     except OSError as error:
         return dataclasses.replace(row, status="unreadable", reason=f"{path}: {error.strerror or error}")
     scored = score_submission(task, data)
-    done = scored.score is not None
-    return dataclasses.replace(
-        row, score=scored.score, status=scored.status, reason=scored.reason, completed=done
+    row = dataclasses.replace(
+        row,
+        score=scored.score,
+        status=scored.status,
+        reason=scored.reason,
+        completed=scored.score is not None,
     )
+    if row.completed and row.baseline is None:  # only the gain needs one
+        return dataclasses.replace(row, status="no_baseline", reason=f"{why}; its gain counts 0")
+    return row
 
 
 def sample_score(task: Task) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mappa_env.data.base import unknown_task
 from mappa_env.data.stamps import Stamps, check_unchanged, stamps_of
-from mappa_env.data.tabular.dsbench.checking import check
+from mappa_env.data.tabular.dsbench.checking import check, unlearned
 from mappa_env.data.tabular.dsbench.layout import Layout, header_of, layout_of, renamed
 from mappa_env.data.tabular.dsbench.release import Files, Release
 from mappa_env.data.tabular.dsbench.truth import columns_in, hidden
@@ -87,6 +87,10 @@ class DSBenchTasks:
                     f"{name}: the sample submission calls the target {other!r}, train.csv {own!r}: "
                     "submissions may use either"
                 )
+
+    def unlearned(self, name: str) -> Iterator[str]:
+        """The labels of a competition's answers that no row of train.csv has, with the first row."""
+        return unlearned(*self._parts(name))
 
     def paths(self, name: str) -> Iterable[Path]:
         """The files from which a task is read."""
