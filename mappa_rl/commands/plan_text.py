@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +11,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from mappa_env.json_and_yaml import json_text
 from mappa_rl.commands.console import say
 from mappa_rl.config import Config
 from mappa_rl.planning.bottleneck import Bottleneck
@@ -117,7 +117,7 @@ def _nodes(best: Candidate, machines: Machines, config: Config) -> Iterator[str]
 
 
 def _resource(name: str, count: int) -> str:
-    return f"--resources '{json_text({name: count})}'"
+    return f"--resources '{json.dumps({name: count})}'"
 
 
 def _parts(best: Candidate) -> Table:

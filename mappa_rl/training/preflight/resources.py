@@ -130,8 +130,8 @@ def resource_problems(
             Problem(
                 "memory",
                 f"about {gigabytes(wanted)} GB is required, {what}but only {gigabytes(free)} GB is free: "
-                "lower optim.tokens_per_micro_batch, rollout.episodes_per_step, engine.kv_cache_mb, the model's "
-                f"size or --parallel.{nodes}",
+                "lower optim.tokens_per_micro_batch, rollout.episodes_per_step, engine.kv_cache_mb, the "
+                f"model's size or --parallel.{nodes}",
             )
         )
     most = config.run.checkpoints_mb * MB
