@@ -26,11 +26,13 @@ from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import Shape, shape_of
 from mappa_rl.telemetry.progress import clock
 from mappa_rl.training.preflight import Problem, find_problems
+from mappa_rl.training.preflight.cluster import cluster_remarks
 from mappa_rl.training.preflight.environment import find_card_or_none
+from mappa_rl.training.preflight.gpus import gpu_count, gpu_remarks
 from mappa_rl.training.preflight.measured import HELPERS, PROCESS
 from mappa_rl.training.preflight.model import known_shape
 from mappa_rl.training.preflight.placement import placement
-from mappa_rl.training.preflight.resources import Footprint, footprint, free_memory, gigabytes
+from mappa_rl.training.preflight.resources import Footprint, footprint, free_memory, gigabytes, gpu_bytes
 from mappa_rl.training.preflight.team import policy_map
 
 COST_SAMPLES = 4
@@ -86,6 +88,10 @@ def preview(plan: Plan, console: Console) -> bool:
             if plan.verbose:
                 console.print(_memory(config, need))
             _resources(plan, need, console)
+            found = gpu_remarks(config, policies, need)
+            found += cluster_remarks(config, policies, need.on_gpu or gpu_count() > 0)
+            if found:
+                say(console, f"remarks ({len(found)}):" + "".join(f"\n  {remark}" for remark in found))
         for line in _coach(config, card, of_settings(config.model_dump(mode="json"), "the config")):
             say(console, line)
     return _conclude(plan.out, problems, console)
@@ -220,7 +226,11 @@ def _time(plan: Plan, seconds: float) -> str:
 
 def _placement(config: Config, policies: PolicyMap, need: Footprint) -> Table:
     """Which place trains and which generates, with the memory of each."""
-    table = Table(title="placement (memory is an estimate)", title_justify="left", box=SIMPLE_HEAD)
+    title = "placement (memory is an estimate)"
+    if need.on_gpu:
+        assumed = "" if gpu_count() else ", as is assumed without one here"
+        title = f"placement (memory is an estimate; a GPU has {gigabytes(gpu_bytes())} GB{assumed})"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     for column in ("place", "node", "trains", "generates"):
         table.add_column(column)
     for column in ("GB at the start", "in generation", "in training"):
@@ -273,9 +283,14 @@ def _memory(config: Config, need: Footprint) -> Table:
 
 
 def _resources(plan: Plan, need: Footprint, console: Console) -> None:
-    free, on_gpus = free_memory(), f"{gigabytes(need.peak)} GB per GPU, " if need.on_gpu else ""
-    available = f"; {gigabytes(free)} GB of main memory are free" if free is not None else ""
-    say(console, f"memory (estimate): {on_gpus}{gigabytes(need.main)} GB of main memory per run{available}")
+    free, on_gpus = free_memory(), f"{gigabytes(need.peak)} GB per GPU that trains, " if need.on_gpu else ""
+    available = f"; {gigabytes(free)} GB are free on this machine" if free is not None else ""
+    main = f"{gigabytes(need.main)} GB of main memory per run"
+    if plan.config.cluster.name == "ray":
+        main += f", of it {gigabytes(need.leading)} GB for the process that leads, on this machine"
+        if need.processes > 1 or need.crews:
+            main += f", and {gigabytes(need.following)} GB on its node for each other that trains"
+    say(console, f"memory (estimate): {on_gpus}{main}{available}")
     say(
         console,
         f"disk (estimate): {gigabytes(need.disk * plan.runs)} GB of checkpoints; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +17,7 @@ from mappa_rl.planning.bottleneck import Bottleneck
 from mappa_rl.planning.figures import Figure
 from mappa_rl.planning.machines import Machines
 from mappa_rl.planning.plan import Candidate, Plan
+from mappa_rl.planning.step import TIE
 from mappa_rl.telemetry.progress import clock
 from mappa_rl.training.preflight.resources import gigabytes
 
@@ -44,6 +46,8 @@ def show(
     best = plan.best
     say(console, "PREDICTED from the assumptions below; nothing of this was measured on a GPU.")
     say(console, f"{command} --dry-run")
+    for line in _nodes(best, machines, config):
+        say(console, line)
     console.print(_gpus(best, machines))
     console.print(_parts(best))
     say(
@@ -90,6 +94,32 @@ def _gpus(best: Candidate, machines: Machines) -> Table:
     return table
 
 
+def _nodes(best: Candidate, machines: Machines, config: Config) -> Iterator[str]:
+    """How to start Ray on the nodes, so that the command finds them as planned."""
+    place = best.placement
+    if not place.ray:
+        return
+    yield (
+        "the command joins the cluster of the node that it is typed on (cluster.address): start Ray there "
+        "first, without GPU 0, which the process that leads uses (docs/cluster.md)"
+    )
+    if not place.keeps_nodes(machines):
+        return
+    trains, generates = place.learner_nodes(machines), place.engine_nodes(machines)
+    learner, engine = place.node_resources(config)
+    more = f" and {trains - 1} more" if trains > 1 else ""
+    yield (
+        f"an engine takes {place.tensor_parallel} GPUs of one node, so no learner may take one of them: "
+        f"start this node{more} with `ray start {_resource(learner, machines.gpus_per_node)}`, and "
+        f"{generates} other{'s' if generates > 1 else ''} with "
+        f"`{_resource(engine, machines.gpus_per_node // place.tensor_parallel)}`"
+    )
+
+
+def _resource(name: str, count: int) -> str:
+    return f"--resources '{json.dumps({name: count})}'"
+
+
 def _parts(best: Candidate) -> Table:
     step = best.step
     title = f"a step, PREDICTED: {step.seconds:,.1f} s for {best.setup.episodes:,} episodes"
@@ -103,15 +133,17 @@ def _parts(best: Candidate) -> Table:
 
 
 def _why(found: Bottleneck, best: Candidate) -> str:
-    text = f"{found.name}, {found.fraction:.0%} of the step."
+    parts, seconds = best.step.parts, best.step.seconds
+    text = " and ".join(f"{name}, {parts[name] / seconds:.0%} of the step" for name in found.names)
+    text += f" (less than {TIE:.0%} apart: a tie)." if len(found.names) > 1 else "."
     if found.factor is None:
         return (
             f"{text} More of it does not change that: an action's own seconds take that long. Shorten "
             "them, or have more episodes under way (rollout.episodes_per_step, rollout.staleness)."
         )
     return (
-        f"{text} {found.factor:.2g} times as many {MORE[found.name]} would leave {found.then} as the first, "
-        f"and make a step {found.speedup:.2f} times as fast."
+        f"{text} {found.factor:.3g} times as many {' and '.join(MORE[name] for name in found.names)} would "
+        f"leave {found.then} as the first, and make a step {found.speedup:.2f} times as fast."
     )
 
 
@@ -138,7 +170,7 @@ def _others(plan: Plan) -> Table:
             str(place.staleness),
             f"{each.step.seconds:,.1f}",
             f"{each.episodes_per_hour:,.0f}",
-            each.step.bottleneck,
+            " / ".join(each.step.bottlenecks),
         )
     return table
 

@@ -91,9 +91,7 @@ def _room(config: Config) -> Group:
     """Room for the learner's processes but the one that leads."""
     import torch
 
-    count, each = config.run.processes - 1, {"CPU": config.cluster.learner_cpus}
-    if torch.cuda.is_available():
-        each["GPU"] = 1.0
+    count, each = config.run.processes - 1, config.cluster.learner_wish(torch.cuda.is_available())
     return Group(f"learner-{f'1 to {count}' if count > 1 else 1}", count, each, config.cluster.placement_s)
 
 

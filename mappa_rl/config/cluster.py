@@ -35,6 +35,9 @@ class Cluster(Section):
     learner_cpus: Positive = 1.0
     """CPUs that Ray reserves for each further process that trains (``run.processes``, ``placement.crews``);
     with GPUs also one of them."""
+    learner_node: str = ""
+    """Custom resource of the nodes for further processes that train: each takes one unit. Empty: any node,
+    also one that an engine over several GPUs needs whole."""
     restarts: Annotated[int, Field(ge=0)] = 3
     """How often the processes that train may start again from the last checkpoint when one of them has died,
     without a newer checkpoint in between."""
@@ -42,3 +45,19 @@ class Cluster(Section):
     """How often an episode may move to another process, which plays it again, when its own has died."""
     placement_s: Positive = 300.0
     """Seconds to wait for the nodes that a process needs, and for it to start."""
+
+    def learner_wish(self, gpu: bool) -> dict[str, float]:
+        """What Ray reserves for a further process that trains."""
+        return _wish(self.learner_cpus, float(gpu), self.learner_node)
+
+    def engine_wish(self, gpus: int) -> dict[str, float]:
+        """What Ray reserves for an engine over so many GPUs, all on one node."""
+        return _wish(self.engine_cpus, float(gpus), self.engine_node)
+
+    def env_wish(self) -> dict[str, float]:
+        """What Ray reserves for a process that plays environments."""
+        return _wish(self.env_cpus, 0.0, self.env_node)
+
+
+def _wish(cpus: float, gpus: float, node: str) -> dict[str, float]:
+    return {"CPU": cpus, **({"GPU": gpus} if gpus else {}), **({node: 1.0} if node else {})}

@@ -49,6 +49,7 @@ RESUMABLE = (
     "cluster.engine_cpus",
     "cluster.engine_node",
     "cluster.learner_cpus",
+    "cluster.learner_node",
     "cluster.restarts",
     "cluster.moves",
     "cluster.placement_s",

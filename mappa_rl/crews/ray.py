@@ -38,7 +38,7 @@ class RayCrew(Crew):
         cluster, count = config.cluster, config.run.processes
         connect(cluster)
         self._name = f"crew-{number}"
-        each = {"CPU": cluster.learner_cpus, **({"GPU": 1.0} if torch.cuda.is_available() else {})}
+        each = cluster.learner_wish(torch.cuda.is_available())
         self._group = Group(self._name, count, each, cluster.placement_s)
         self._actors: list[Any] = []
         self._begun: list[Any] = []

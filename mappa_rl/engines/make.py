@@ -98,7 +98,7 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
         (server, replica): VLLMOptions(
             places[server],
             config.model_copy(update={"engine": engines[server]}),
-            1 if remote else _sharing(devices[server, replica], devices.values()),
+            1 if remote else sharing(devices[server, replica], devices.values()),
             len(members[server]) if lora else 0,
             _log(config, f"{server}-{replica}" if replica else server),
             replica,
@@ -128,7 +128,7 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
     return {name: _joined(same) for name, same in found.items()}
 
 
-def _sharing(own: Sequence[int], all_devices: Collection[Sequence[int]]) -> int:
+def sharing(own: Sequence[int], all_devices: Collection[Sequence[int]]) -> int:
     """How many engines use the same GPU, where most do; none named: the learner's, or a CPU's memory."""
     if not own:
         return sum(not each for each in all_devices)

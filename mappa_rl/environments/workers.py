@@ -91,8 +91,7 @@ class EnvWorkers:
 
     @property
     def _wanted(self) -> dict[str, float]:
-        cluster = self._cluster
-        return {"CPU": cluster.env_cpus, **({cluster.env_node: 1.0} if cluster.env_node else {})}
+        return self._cluster.env_wish()
 
     def _start(self, number: int) -> Any:
         """The actor of this number, which Ray places when it can."""

@@ -14,13 +14,14 @@ ROUNDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """``name``: the stage; ``fraction``: of the step's seconds.
+    """``names``: the stage that takes most of the step, and those that tie; ``fraction``: of the first.
 
-    ``factor``: times of it until another one takes more of the step, ``then``, and the step is ``speedup``
-    times as fast. None and empty: no number of it changes that, since an action's own seconds take that long.
+    ``factor``: times of all of them until another one takes more of the step, ``then``, and the step is
+    ``speedup`` times as fast. None and empty: no number of them changes that, since an action's own seconds
+    take that long.
     """
 
-    name: str
+    names: tuple[str, ...]
     fraction: float
     factor: float | None
     then: str
@@ -28,19 +29,22 @@ class Bottleneck:
 
 
 def first_bottleneck(setup: Setup) -> Bottleneck:
-    """The stage that takes most of the step, and what removes it as the first one."""
+    """The stages that take most of the step, and what removes them as the first ones."""
     step = predict(setup)
-    name, fraction = step.bottleneck, step.parts[step.bottleneck] / step.seconds
+    names, fraction = step.bottlenecks, step.parts[step.bottleneck] / step.seconds
 
     def with_more(factor: float) -> Step:
-        return predict(setup.with_more(name, factor))
+        more = setup
+        for name in names:
+            more = more.with_more(name, factor)
+        return predict(more)
 
     most = with_more(MOST)
-    if most.bottleneck == name:
-        return Bottleneck(name, fraction, None, "", step.seconds / most.seconds)
+    if most.bottleneck in names:
+        return Bottleneck(names, fraction, None, "", step.seconds / most.seconds)
     low, high = 1.0, MOST
     for _ in range(ROUNDS):
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if with_more(middle).bottleneck == name else (low, middle)
+        low, high = (middle, high) if with_more(middle).bottleneck in names else (low, middle)
     found = with_more(high)
-    return Bottleneck(name, fraction, high, found.bottleneck, step.seconds / found.seconds)
+    return Bottleneck(names, fraction, high, found.bottleneck, step.seconds / found.seconds)

@@ -10,6 +10,9 @@ from mappa_rl.config import Config
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.planning.machines import Machines
 
+JOINED = "auto"
+"""Address by which Ray finds the cluster that was started on the same node."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -79,8 +82,31 @@ class Placement:
             if self.shares:
                 wanted["engine.memory_fraction"] = min(recipe.engine.memory_fraction, 0.5)
         if self.ray:
+            wanted["cluster.address"] = recipe.cluster.address or JOINED
             wanted["cluster.env_workers"] = self.env_workers(recipe, machines)
+        if self.keeps_nodes(machines):
+            wanted["cluster.learner_node"], wanted["cluster.engine_node"] = self.node_resources(recipe)
         return [f"{key}={_text(value)}" for key, value in wanted.items() if _value(recipe, key) != value]
+
+    def keeps_nodes(self, machines: Machines) -> bool:
+        """Whether engines need nodes of their own: Ray puts a learner on any node with a free GPU.
+
+        It reserves room for them before the engines start, and an engine over several GPUs has no use of
+        those that are left on different nodes.
+        """
+        return self.apart and self.tensor_parallel > 1 and machines.nodes > 1
+
+    def learner_nodes(self, machines: Machines) -> int:
+        """Nodes for all that train."""
+        return -(-self.training // machines.gpus_per_node)
+
+    def engine_nodes(self, machines: Machines) -> int:
+        """Nodes for all engines."""
+        return -(-self.replicas * self.servers // (machines.gpus_per_node // self.tensor_parallel))
+
+    def node_resources(self, recipe: Config) -> tuple[str, str]:
+        """Custom resources of the nodes that train and of those that generate."""
+        return recipe.cluster.learner_node or "learners", recipe.cluster.engine_node or "engines"
 
     def in_flight(self, recipe: Config) -> int:
         """Episodes under way at once."""
@@ -156,11 +182,10 @@ def _engines(
         yield 1, 1, True
     width = 1
     while width <= min(machines.gpus_per_node, 8):
-        group = width * (servers if ray else 1)
-        # Bundles of `width` GPUs must lie on one node; single learners fill what is left.
-        room = machines.nodes * (machines.gpus_per_node // width) * width
-        most = min(room, machines.gpus - crews * learners) // group
-        yield from ((width, replicas, False) for replicas in handy(most))
+        left = machines.gpus - crews * learners
+        if width > 1 and machines.nodes > 1:  # an engine is on one node, without learners (`keeps_nodes`)
+            left = left // machines.gpus_per_node * (machines.gpus_per_node // width) * width
+        yield from ((width, replicas, False) for replicas in handy(left // (width * (servers if ray else 1))))
         width *= 2
 
 

@@ -209,6 +209,6 @@ def _nothing(config: Config, machines: Machines, least: float, refused: Mapping[
         text += f": {max(refused, key=lambda reason: refused[reason])}"
     return (
         f"{text}. Lower optim.tokens_per_micro_batch or rollout.max_context, set "
-        "optim.gradient_checkpointing=true, optim.dtype=bf16 or policies.map=lora, raise "
-        "engine.memory_fraction, or plan with more --gpus or a larger --gpu-memory-gb."
+        "optim.gradient_checkpointing=true, optim.dtype=bf16, policies.map=lora or policies.map=shared, "
+        "raise engine.memory_fraction, or plan with more --gpus or a larger --gpu-memory-gb."
     )

@@ -10,6 +10,9 @@ from mappa_rl.planning.flow import Flow, flow
 from mappa_rl.planning.setup import GENERATION, LEARNING, SYNC, Setup
 from mappa_rl.planning.stage import Stage
 
+TIE = 0.05
+"""Stages whose seconds differ by at most this fraction tie: the model does not tell which is the larger."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -26,6 +29,13 @@ class Step:
     def bottleneck(self) -> str:
         """The stage that takes most of the step."""
         return max(self.parts, key=self.parts.__getitem__)
+
+    @property
+    def bottlenecks(self) -> tuple[str, ...]:
+        """That stage, and those that take nearly as much, the largest first."""
+        most = (1 - TIE) * self.parts[self.bottleneck]
+        near = [name for name, seconds in self.parts.items() if seconds >= most]
+        return tuple(sorted(near, key=self.parts.__getitem__, reverse=True))
 
 
 def predict(setup: Setup) -> Step:

@@ -239,12 +239,7 @@ class RayServer:
 
 def _wanted(options: VLLMOptions) -> dict[str, float]:
     """What Ray reserves for the actor."""
-    cluster, wanted = options.config.cluster, {"CPU": options.config.cluster.engine_cpus}
-    if not on_cpu():
-        wanted["GPU"] = float(options.engine.tensor_parallel)
-    if cluster.engine_node:
-        wanted[cluster.engine_node] = 1.0
-    return wanted
+    return options.config.cluster.engine_wish(0 if on_cpu() else options.engine.tensor_parallel)
 
 
 def _settings(options: VLLMOptions) -> dict[str, Any]:

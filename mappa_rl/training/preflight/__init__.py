@@ -9,13 +9,14 @@ from typing import Literal
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
 from mappa_rl.training.preflight.algorithm import algorithm_problems
+from mappa_rl.training.preflight.cluster import cluster_problems, wish_problems
 from mappa_rl.training.preflight.coach import coach_problems, key_problems
 from mappa_rl.training.preflight.environment import (
     environment_problems,
     find_card_or_none,
     shaping_problems,
 )
-from mappa_rl.training.preflight.gpus import placement_problems
+from mappa_rl.training.preflight.gpus import gpu_count, memory_problems, placement_problems
 from mappa_rl.training.preflight.loss import loss_problems
 from mappa_rl.training.preflight.model import (
     engine_problems,
@@ -23,9 +24,14 @@ from mappa_rl.training.preflight.model import (
     known_shape,
     model_problems,
 )
-from mappa_rl.training.preflight.packages import cluster_problems, missing_packages, tracking_problems
+from mappa_rl.training.preflight.packages import missing_packages, tracking_problems
 from mappa_rl.training.preflight.problem import Problem
-from mappa_rl.training.preflight.resources import footprint, process_problems, resource_problems
+from mappa_rl.training.preflight.resources import (
+    footprint,
+    on_gpus,
+    process_problems,
+    resource_problems,
+)
 from mappa_rl.training.preflight.team import policy_map, team_problems
 
 __all__ = ["Problem", "Purpose", "find_problems", "refuse", "require"]
@@ -77,11 +83,14 @@ def find_problems(
     found += key_problems(config) if replays else coach_problems(config, card, probe and not environment)
     policies, shape = policy_map(config, card), None if packages else known_shape(config)
     if policies is not None and purpose == "train" and not packages:
-        found += placement_problems(config, policies)
+        gpus = on_gpus(config, policies, shape)
+        found += placement_problems(config, policies, gpus)
+        found += wish_problems(config, policies, gpus or gpu_count() > 0)
     plans = purpose in ("train", "replay") and not learning  # what cannot be made needs no memory
     if plans and policies is not None and shape is not None:
         need = footprint(config, shape, policies, plays=purpose == "train")
         found += resource_problems(config, need, out, runs, parallel)
+        found += memory_problems(config, policies, need)
     return found
 
 

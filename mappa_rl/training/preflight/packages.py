@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 
-from mappa_rl.cluster.session import check_ray
 from mappa_rl.config import Config
 from mappa_rl.telemetry.tracking import missing_key
-from mappa_rl.training.preflight.problem import Problem, problems_of
+from mappa_rl.training.preflight.problem import Problem
 
 NEEDED = ("torch", "transformers", "deepspeed")
 
@@ -19,11 +18,6 @@ def missing_packages() -> list[Problem]:
         for name in NEEDED
         if importlib.util.find_spec(name) is None
     ]
-
-
-def cluster_problems(config: Config) -> list[Problem]:
-    """Ray, where the run is to be on a cluster of it and it is not installed."""
-    return [] if config.cluster.name == "local" else problems_of("cluster", check_ray)
 
 
 def tracking_problems(config: Config) -> list[Problem]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mappa_rl.config import Config
 from mappa_rl.crews.roster import crews_of
 from mappa_rl.models.policy_map import PolicyMap
+from mappa_rl.training.preflight.gpu import local_gpus
 from mappa_rl.training.preflight.resources import Footprint, gpu_bytes
+from mappa_rl.training.preflight.servers import Server, servers
+from mappa_rl.training.preflight.wishes import env_workers, in_flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +32,50 @@ class Place:
 
 def placement(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[Place]:
     """The places of a run: those that train, those that generate, and on a cluster those that play."""
+    if need.on_gpu and config.cluster.name == "local":
+        yield from _gpus(config, policies, need)
+        return
     yield from _learners(config, policies, need)
     yield from _engines(config, policies, need)
     if config.cluster.name == "ray":
         yield from _actors(config)
 
 
+def _gpus(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[Place]:
+    """Every GPU of this machine once; neighbours with the same work share a row."""
+    roster = crews_of(config.placement.crews, policies)
+    several = need.processes > 1 or need.crews
+    rows: list[tuple[Place, list[int]]] = []
+    for gpu in local_gpus(config, policies, need):
+        leads = " (leads)" if gpu.index == 0 and several else ""
+        crew = f" (crew {gpu.crew})" if gpu.crew else ""
+        trains = "" if gpu.crew is None else _trained(roster, gpu.crew)
+        generates = "; ".join(_served(config, gpu.servers))
+        if config.engine.name == "hf" and gpu.index == 0:
+            generates = f"{', '.join(policies.names)} (hf)"
+        sizes = (gpu.start, gpu.generation, gpu.training)
+        place = Place(f"{leads}{crew}", "this", trains, generates, *sizes)
+        if rows and rows[-1][0] == place and rows[-1][1][-1] == gpu.index - 1:
+            rows[-1][1].append(gpu.index)
+        else:
+            rows.append((place, [gpu.index]))
+    for place, found in rows:
+        yield replace(place, name=f"{_numbered(need, found[0], found[-1])}{place.name}")
+
+
+def _served(config: Config, found: Sequence[Server]) -> Iterator[str]:
+    """What servers on one GPU sample, by replica."""
+    for replica in sorted({server.replica for server in found}):
+        there = [server for server in found if server.replica == replica]
+        names = ", ".join(name for server in there for name in server.policies)
+        several = any(server.engine.replicas > 1 for server in there)
+        yield f"{names} ({config.engine.name}{f', replica {replica}' if several else ''})"
+
+
 def _learners(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[Place]:
     """The process that leads, which also generates where no engine has a place of its own, and the others."""
     memory, roster = need.memory, crews_of(config.placement.crews, policies)
-    engine = config.engine.name if need.shared or config.engine.name == "hf" else ""
+    engine = "hf" if config.engine.name == "hf" else ""
     own = memory.generation if engine else 0
     several = need.processes > 1 or need.crews
     trains = _trained(roster, 0)
@@ -51,7 +88,8 @@ def _learners(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[
         memory.held + own + memory.transfer,
         memory.training + (own if memory.apart else 0),
     )
-    node = "this" if config.cluster.name == "local" else "any"
+    cluster = config.cluster
+    node = "this" if cluster.name == "local" else _node(cluster.learner_node)
     if need.processes > 1:
         name = _numbered(need, 1, need.processes - 1)
         yield Place(name, node, trains, "", memory.start, memory.held, memory.training)
@@ -76,38 +114,29 @@ def _numbered(need: Footprint, first: int, last: int) -> str:
 
 
 def _engines(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[Place]:
-    """The servers of vLLM that have a place of their own."""
-    if config.engine.name != "vllm" or need.shared:
-        return
-    most = max(config.engine_of(name).replicas for name in policies.names)
+    """The servers of vLLM: on a CPU by replica, on a cluster's GPUs each on some of its own."""
+    found = servers(config, policies)
     node = "this" if config.cluster.name == "local" else _node(config.cluster.engine_node)
-    for replica in range(most):
-        name = f"replica {replica}" if most > 1 else "engines"
-        sampled = [policy for policy in policies.names if replica < config.engine_of(policy).replicas]
-        if need.on_gpu:
-            held = int(config.engine.memory_fraction * gpu_bytes())
-            for devices, plays in _by_devices(config, sampled, replica).items():
-                yield Place(f"GPU {devices} ({name})", node, "", ", ".join(plays), held, held, held)
-        else:
-            held = need.replicas[replica]
-            yield Place(f"vLLM's processes ({name})", node, "", ", ".join(sampled), held, held, held)
-
-
-def _by_devices(config: Config, sampled: Sequence[str], replica: int) -> dict[str, list[str]]:
-    """GPUs, or how many of a cluster's -> the policies whose engines of this ``replica`` are on them."""
-    found: dict[str, list[str]] = {}
-    for policy in sampled:
-        engine = config.engine_of(policy)
-        devices = ", ".join(map(str, engine.devices_of(replica))) or f"x {engine.tensor_parallel}"
-        found.setdefault(devices, []).append(policy)
-    return found
+    if need.on_gpu:
+        held = int(config.engine.memory_fraction * gpu_bytes())
+        for server in found:
+            if not server.replica:
+                count, width = server.engine.replicas, server.engine.tensor_parallel
+                name = f"engine on {width} GPU{'s' if width > 1 else ''}, each"
+                name = f"{count} x {name}" if count > 1 else name
+                yield Place(name, node, "", f"{', '.join(server.policies)} (vllm)", held, held, held)
+        return
+    most = max((server.replica for server in found), default=0)
+    for replica in sorted({server.replica for server in found}):
+        sampled = ", ".join(name for each in found if each.replica == replica for name in each.policies)
+        name = f"replica {replica}" if most else "engines"
+        held = need.replicas[replica]
+        yield Place(f"vLLM's processes ({name})", node, "", sampled, held, held, held)
 
 
 def _actors(config: Config) -> Iterator[Place]:
-    cluster, rollout = config.cluster, config.rollout
-    in_flight = rollout.episodes_per_step * (1 + rollout.staleness)
-    count = cluster.env_workers or -(-in_flight // cluster.envs_per_worker)
-    each = -(-in_flight // count)
+    cluster, count = config.cluster, env_workers(config)
+    each = -(-in_flight(config) // count)
     yield Place(
         f"environments, at most {count:,} x {each:,}",
         f"{_node(cluster.env_node)} ({cluster.env_cpus:g} CPU each)",

@@ -16,6 +16,7 @@ from mappa_rl.models.shape import Shape
 from mappa_rl.training.preflight.measured import HELPERS, MB, PROCESS
 from mappa_rl.training.preflight.model import LARGE
 from mappa_rl.training.preflight.problem import Problem
+from mappa_rl.training.preflight.wishes import head_is_here
 
 if TYPE_CHECKING:
     from mappa_rl.training.preflight.memory import Memory
@@ -59,12 +60,24 @@ class Footprint:
     def main(self) -> int:
         """The most main memory that all processes of the run take together."""
         crews = [self.memory, *self.crews]
-        libraries = self.processes * len(crews) * PROCESS + HELPERS
-        host = self.processes * sum(crew.host for crew in crews)
+        return HELPERS + self._main(self.processes, crews, self.engines)
+
+    @property
+    def leading(self) -> int:
+        """The most main memory of the process that leads and of what it starts beside it."""
+        return HELPERS + self._main(1, [self.memory], 0)
+
+    @property
+    def following(self) -> int:
+        """The most main memory of another process that trains."""
+        return max(self._main(1, [crew], 0, warm=0) for crew in (self.memory, *self.crews))
+
+    def _main(self, each: int, crews: Sequence[Memory], engines: int, warm: int | None = None) -> int:
+        libraries, host = each * len(crews) * PROCESS, each * sum(crew.host for crew in crews)
         if self.on_gpu:
             return libraries + host
-        later = host + self.processes * sum(crew.peak for crew in crews) + self.engines
-        return libraries + max(self.warm, later)
+        later = host + each * sum(crew.peak for crew in crews) + engines
+        return libraries + max(self.warm if warm is None else warm, later)
 
 
 def footprint(
@@ -78,7 +91,8 @@ def footprint(
     # Not at the top: torch, which it needs, costs commands two seconds.
     from mappa_rl.training.preflight.memory import checkpoint_bytes, engine_bytes, estimate, warm_start_bytes
 
-    on_gpu, engine = gpu is not None or shape.parameters >= LARGE, config.engine
+    on_gpu, engine = gpu is not None or (plays and on_gpus(config, policies, shape)), config.engine
+    on_gpu = on_gpu or shape.parameters >= LARGE
     device = "cuda" if on_gpu else "cpu"
     near = config.cluster.name == "local" and not all(config.engine_of(p).devices for p in policies.names)
     shared = plays and on_gpu and engine.name == "vllm" and near
@@ -96,28 +110,28 @@ def footprint(
     )
 
 
+def on_gpus(config: Config, policies: PolicyMap, shape: Shape | None) -> bool:
+    """Whether a run needs GPUs: its model is large, or its engines are to use some by number."""
+    large = shape is not None and shape.parameters >= LARGE
+    return large or any(config.engine_of(name).devices for name in policies.names)
+
+
 def resource_problems(
     config: Config, need: Footprint, out: Path, runs: int = 1, parallel: int = 1
 ) -> list[Problem]:
-    """Where ``runs`` runs, ``parallel`` at a time, need more memory or disk than is free."""
+    """Where ``runs`` runs, ``parallel`` at a time, need more memory or disk than is free on this machine."""
     found, free = [], free_memory()
-    wanted = need.main * min(runs, parallel)
+    spread = config.cluster.name == "ray" and not head_is_here(config)
+    wanted = (need.leading if spread else need.main) * min(runs, parallel)
     if free is not None and wanted > free:
+        what = "for the process that leads, " if spread else ""
+        nodes = " Or name a cluster with more nodes in cluster.address." if head_is_here(config) else ""
         found.append(
             Problem(
                 "memory",
-                f"about {gigabytes(wanted)} GB is required, but only {gigabytes(free)} GB is free: lower "
-                "optim.tokens_per_micro_batch, rollout.episodes_per_step, engine.kv_cache_mb, the model's "
-                "size or --parallel.",
-            )
-        )
-    gpu = free_gpu_memory() if need.on_gpu else None
-    if gpu is not None and need.peak > gpu:
-        found.append(
-            Problem(
-                "memory",
-                f"each GPU needs about {gigabytes(need.peak)} GB, but only {gigabytes(gpu)} GB is "
-                "free: lower optim.tokens_per_micro_batch or engine.memory_fraction, or use optim.offload.",
+                f"about {gigabytes(wanted)} GB is required, {what}but only {gigabytes(free)} GB is free: "
+                "lower optim.tokens_per_micro_batch, rollout.episodes_per_step, engine.kv_cache_mb, the "
+                f"model's size or --parallel.{nodes}",
             )
         )
     most = config.run.checkpoints_mb * MB

@@ -20,7 +20,11 @@ def test_it_prints_a_command_that_the_config_accepts_and_says_that_it_predicts(
     words = shlex.split(next(line for line in shown.splitlines() if line.startswith("mappa-rl train")))
     assert words[-1] == "--dry-run"
     config = load_config(words[2], words[3:-1])
-    assert (config.cluster.name, config.run.steps) == ("ray", 10)
+    assert (config.cluster.name, config.cluster.address, config.run.steps) == ("ray", "auto", 10)
+    if config.engine.tensor_parallel > 1:
+        assert config.cluster.learner_node
+        assert config.cluster.engine_node
+        assert """start this node with `ray start --resources '{"learners": 8}'`""" in shown
     for said in (
         "PREDICTED from the assumptions below; nothing of this was measured on a GPU.",
         "first bottleneck: ",

@@ -54,6 +54,7 @@ VALUES: dict[str, Any] = {
     "cluster.engine_cpus": 2.0,
     "cluster.engine_node": "engines",
     "cluster.learner_cpus": 2.0,
+    "cluster.learner_node": "learners",
     "cluster.restarts": 1,
     "cluster.moves": 1,
     "cluster.placement_s": 60.0,

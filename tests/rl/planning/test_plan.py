@@ -65,6 +65,36 @@ def test_its_overrides_make_a_config_and_use_no_more_gpus_than_there_are(
         assert max(config.engine.devices) < machines.gpus
 
 
+@pytest.mark.parametrize("recipe", ["mathchat", "dsbench"])
+@pytest.mark.parametrize("machines", [Machines(16, 2), Machines(14, 7), Machines(64, 8)])
+def test_no_learner_has_a_place_on_a_node_that_engines_over_several_gpus_need(
+    recipe: str, machines: Machines
+) -> None:
+    config = load_config(recipe)
+    for place in placements(config, policies_of(config), machines, 0):
+        keeps = place.engine_gpus > 0 and place.tensor_parallel > 1
+        assert place.keeps_nodes(machines) == keeps
+        if keeps:
+            assert place.learner_nodes(machines) + place.engine_nodes(machines) <= machines.nodes
+        settings = config.with_overrides(place.overrides(config, machines)).cluster
+        assert (settings.learner_node, settings.engine_node) == (
+            ("learners", "engines") if keeps else ("", "")
+        )
+        assert settings.address == "auto"
+
+
+def test_a_cluster_that_the_recipe_names_stays() -> None:
+    named = ["cluster=ray", "cluster.address=head:6379", "cluster.engine_node=big", "engine.devices=[]"]
+    config = load_config("mathchat", named)
+    place = next(
+        each
+        for each in placements(config, policies_of(config), Machines(16, 2), 0)
+        if each.tensor_parallel == 2
+    )
+    cluster = config.with_overrides(place.overrides(config, Machines(16, 2))).cluster
+    assert (cluster.address, cluster.engine_node, cluster.learner_node) == ("head:6379", "big", "learners")
+
+
 def test_every_tried_placement_that_is_not_refused_is_a_valid_config() -> None:
     config = load_config("mathchat")
     found = plan("mathchat", Machines(8))
@@ -105,9 +135,9 @@ def test_a_model_too_large_for_the_memory_is_refused_with_the_remedy() -> None:
 
 def test_what_is_short_becomes_the_bottleneck() -> None:
     machines = Machines(16, 2)
-    assert plan("mathchat", replace(machines, sandboxes=2), sandbox_s=60.0).bottleneck.name == "sandbox"
-    assert plan("mathchat", replace(machines, coach_rpm=10.0)).bottleneck.name == "coach"
-    assert plan("mathchat", machines, learn_utilisation=0.01).bottleneck.name == "learning"
+    assert plan("mathchat", replace(machines, sandboxes=2), sandbox_s=60.0).bottleneck.names == ("sandbox",)
+    assert plan("mathchat", replace(machines, coach_rpm=10.0)).bottleneck.names == ("coach",)
+    assert plan("mathchat", machines, learn_utilisation=0.01).bottleneck.names == ("learning",)
 
 
 def test_staleness_is_used_only_where_it_is_allowed() -> None:

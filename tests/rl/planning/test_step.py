@@ -92,7 +92,7 @@ def test_lockstep_groups_wait_for_their_slowest_episode() -> None:
 )
 def test_the_bottleneck_is_what_binds_and_its_factor_removes_it(name: str, changed: Setup) -> None:
     found = first_bottleneck(changed)
-    assert found.name == name
+    assert found.names == (name,)
     assert found.factor is not None
     more = predict(changed.with_more(name, found.factor * 1.01))
     assert more.bottleneck == found.then != name
@@ -103,7 +103,18 @@ def test_the_bottleneck_is_what_binds_and_its_factor_removes_it(name: str, chang
 def test_a_bottleneck_of_latency_is_not_removed_by_numbers() -> None:
     slow = replace(PLAIN, stages=(Stage(GENERATION, 100.0), PLAIN.stages[1]))
     found = first_bottleneck(slow)
-    assert (found.name, found.factor, found.then) == (GENERATION, None, "")
+    assert (found.names, found.factor, found.then) == ((GENERATION,), None, "")
+
+
+def test_stages_that_take_nearly_the_same_tie_and_more_of_all_of_them_helps() -> None:
+    played = sum(predict(replace(PLAIN, sync_s=0.0, learn_s=0.0)).parts.values())
+    tied = replace(PLAIN, learn_s=10 * played, sync_s=9.8 * played)
+    found = first_bottleneck(tied)
+    assert found.names == (LEARNING, SYNC)
+    assert found.factor is not None
+    more = tied.with_more(LEARNING, found.factor * 1.01).with_more(SYNC, found.factor * 1.01)
+    assert predict(more).bottleneck == found.then not in found.names
+    assert predict(replace(tied, sync_s=9 * played)).bottlenecks == (LEARNING,)
 
 
 def test_the_expected_maximum_of_normal_draws() -> None:

@@ -14,18 +14,20 @@ from mappa_rl.config import load_config
 from mappa_rl.config.environment import env_card
 from mappa_rl.errors import ConfigError
 from mappa_rl.training.preflight.gpus import placement_problems
+from mappa_rl.training.preflight.model import known_shape
 from mappa_rl.training.preflight.problem import Problem
+from mappa_rl.training.preflight.resources import on_gpus
 from mappa_rl.training.preflight.team import policy_map, team_problems
 
 VLLM = "engine.name=vllm"
 WIDE = "placement.engines={coder_0: {tensor_parallel: 2, devices: [2, 3]}, solver_0: {devices: [1]}}"
 
 
-def problems(*overrides: str) -> list[Problem]:
-    config = load_config("demo", overrides)
+def problems(*overrides: str, recipe: str = "demo") -> list[Problem]:
+    config = load_config(recipe, overrides)
     policies = policy_map(config, env_card(config.env.id))
     assert policies is not None
-    return placement_problems(config, policies)
+    return placement_problems(config, policies, on_gpus(config, policies, known_shape(config)))
 
 
 @pytest.fixture(autouse=True)
@@ -91,8 +93,27 @@ def test_placements_that_work(overrides: list[str]) -> None:
 )
 def test_placements_that_do_not_work_name_the_remedy(overrides: list[str], said: str) -> None:
     (problem,) = problems(VLLM, *overrides)
-    assert problem.concern == "engine"
+    assert problem.concern == "placement"
     assert re.search(said, problem.message)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "taken"),
+    [
+        (["run.processes=3", "engine.tensor_parallel=4", "engine.devices=[2, 3, 4, 5]"], "both use GPU 2"),
+        (["placement.crews=apart", "run.processes=2", "engine.devices=[4, 5]"], "both use GPU 4"),
+        (["engine.tensor_parallel=1", "engine.devices=[]"], "vLLM takes whole weights from its own GPU"),
+        (["engine.devices=[600, 700]"], None),
+        (["run.processes=64", "engine.devices=[64, 65]"], None),
+    ],
+)
+def test_without_gpus_all_but_their_number_is_checked(
+    overrides: list[str], taken: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    found = problems(*overrides, recipe="mathchat")
+    assert [each.concern for each in found] == (["placement"] if taken else [])
+    assert all(taken in each.message for each in found if taken)
 
 
 @pytest.mark.parametrize(
