@@ -155,6 +155,8 @@ def _phrase(text: str, depth: int) -> Answer | None:
     A zero before minutes belongs to the colon: ``1:05`` is neither ``1:5`` nor a ratio.
     """
     parts = parts_of_phrase(text)
+    if len(parts) < 2:  # none, if all text commands are empty
+        return None
     found = [
         Words(f":{'0' * bool(_MINUTES.match(after.text))}")
         if part.said and part.text == ":"
@@ -164,7 +166,7 @@ def _phrase(text: str, depth: int) -> Answer | None:
         for part, after in zip(parts, [*parts[1:], Part("", False)], strict=True)
     ]
     items = tuple(item for item in found if item is not None)
-    return Sequence("phrase", items) if 1 < len(items) == len(found) else None
+    return Sequence("phrase", items) if len(items) == len(found) else None
 
 
 def _bare(text: str) -> str:
