@@ -8,8 +8,10 @@ from dataclasses import replace
 from mappa_env.grading.assignments import assignments, name_of, names_of_chain, names_of_tuple
 from mappa_env.grading.based import read_based
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
+from mappa_env.grading.congruences import congruence
 from mappa_env.grading.equations import agree, computes, is_constant, is_definite, relates, sides, steps
 from mappa_env.grading.expression_units import without_unit
+from mappa_env.grading.intervals import around, facing, merged, within, without
 from mappa_env.grading.labels import labelled, names_a_choice
 from mappa_env.grading.latex import balanced, clean
 from mappa_env.grading.naming import (
@@ -23,7 +25,7 @@ from mappa_env.grading.naming import (
 from mappa_env.grading.numbers import Number, read_number
 from mappa_env.grading.phrases import Part, parts_of_phrase
 from mappa_env.grading.prose import measured, parted
-from mappa_env.grading.sets import common, condition, fulfils, named_set, unnamed
+from mappa_env.grading.sets import REALS, common, condition, exceptions, fulfils, named_set, unnamed
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
 from mappa_env.grading.unit_names import MONEY, joined
 from mappa_env.grading.wording import plain
@@ -45,7 +47,7 @@ def read_answer(text: str) -> Answer | None:
     """The answer that a text gives; None if it is blank, too long or its braces do not match."""
     if len(text) > LONGEST:
         return None
-    text = plain(clean(text))
+    text = facing(plain(clean(text)))
     if not balanced(text):
         return None
     return _read(text, 0)
@@ -93,7 +95,15 @@ def _read(text: str, depth: int) -> Answer | None:
         if value is None or not names_a_choice(value):
             return None if value is None else Choice(Words(label[0]), value)
     number = read_number(text[1:-1].strip() if is_marked(text) else text)
-    found = number or read_based(text) or named_set(text) or _spoken(text, depth) or read_words(text)
+    found = (
+        number
+        or read_based(text)
+        or named_set(text)
+        or congruence(text)
+        or _excepted(text, depth)
+        or _spoken(text, depth)
+        or read_words(text)
+    )
     if found is not None:
         return found
     if is_marked(text):
@@ -108,7 +118,8 @@ def _read(text: str, depth: int) -> Answer | None:
         if len(parts) > 1 and _parts(parts, separator):
             return _sequence(text, parts, "union" if separator == "∪" else "list", depth)
     return (
-        _relation(text, depth)
+        _difference(text, depth)
+        or _relation(text, depth)
         or _bracketed(text, depth)
         or _plus_minus(text, depth)
         or _phrase(text, depth)
@@ -133,6 +144,20 @@ def _spoken(text: str, depth: int) -> Answer | None:
     said = measured(text) or parted(text)
     found = _read(said, depth + 1) if said else None
     return found if isinstance(found, (Number, Sequence)) else None
+
+
+def _excepted(text: str, depth: int) -> Answer | None:
+    r"""The intervals of ``\text{all real numbers except }2``; None if the text is anything else."""
+    said = exceptions(text)
+    taken = None if said is None else _read(said, depth + 1)
+    return None if taken is None else without(REALS, taken)
+
+
+def _difference(text: str, depth: int) -> Answer | None:
+    r"""The intervals of ``\mathbb{R}\setminus\{2\}``; None if the text is anything else."""
+    parts = [_read(part, depth + 1) for part in split(text.replace(r"\setminus", "∖"), "∖")]
+    found = [part for part in parts if part is not None]
+    return without(*found) if len(found) == len(parts) == 2 else None
 
 
 def _leaf(text: str) -> Answer:
@@ -178,6 +203,8 @@ def _bare(text: str) -> str:
             text = text[:-1]
         if text.startswith(r"\(") and text.endswith(r"\)") and spans(text[1:-2] + ")"):
             text = text[2:-2]
+        if text.startswith(r"\[") and text.endswith(r"\]") and spans(text[1:-2] + "]"):
+            text = text[2:-2]
         if text.startswith("{") and text.endswith("}") and spans(text) and not split(text[1:-1], ",")[1:]:
             text = text[1:-1]
         if text == before:
@@ -214,7 +241,8 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
     ):
         kind = "union"
     once = kind == "union" or all(isinstance(item, Sequence) for item in items)  # solutions, not data
-    return Sequence(kind, tuple(dict.fromkeys(items)) if once else items)
+    found = Sequence(kind, tuple(dict.fromkeys(items)) if once else items)
+    return merged(found) if kind == "union" else found
 
 
 def _named(names: list[str], values: list[str], depth: int) -> Sequence | None:
@@ -230,6 +258,10 @@ def _relation(text: str, depth: int) -> Answer | None:
         return None
     if set(marks) <= set("<>≤≥"):
         return _interval(parts, marks, depth)
+    if marks == ["≠"] and is_variable(parts[0]):
+        return around(parts[0], _read(parts[1], depth + 1))
+    if marks == ["="] and is_variable(parts[1]) and read_number(parts[0]) is not None:
+        return _relation(f"{parts[1]}={parts[0]}", depth)  # 3 = x
     if set(marks) == {"≈"} and parts[0] and not is_name(parts[0]) and not has_unknowns(parts[0]):
         return _with_equation(_read(parts[0], depth + 1), text)
     if marks == ["∈"] and is_name(parts[0]):
@@ -275,6 +307,8 @@ def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
         mark = marks[0]
         if is_constant(left) and right is not None and not is_constant(right):
             left, right, mark, parts = right, left, _FLIP[mark], parts[::-1]
+        if found := within(parts[0], mark, right):
+            return found
         if left is None or right is None or not is_constant(right) or not is_variable(parts[0]):
             return None
         if mark in "<≤":

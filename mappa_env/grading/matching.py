@@ -244,10 +244,21 @@ def _named_match(gold: Sequence, answer: Sequence, equal: Equal) -> bool:
 
 
 def _alike(answer: Answer, other: Answer) -> Answer:
-    """``x = y = 2`` as the value 2 or as one of each name, whichever the other can be."""
+    """``x = y = 2`` as the value 2 or as one of each name, whichever the other can be; degrees as radians."""
+    if (
+        _is_degrees(answer)
+        and isinstance(other, Expression)
+        and other.unit in ("", "rad")
+        and is_radian(other.text)
+    ):
+        return Expression(rf"{text_of(Number(answer.value / 180))}\pi") if is_constant(other) else answer
     if not isinstance(answer, Sequence) or answer.kind != "same":
         return answer
     return of_each(answer) if isinstance(other, Sequence) else answer.items[0]
+
+
+def _is_degrees(answer: Answer) -> TypeGuard[Number]:
+    return isinstance(answer, Number) and answer.unit == "°" and not answer.percent
 
 
 def _as_fraction(answer: Answer, gold: Answer) -> Answer:

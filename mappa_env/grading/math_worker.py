@@ -179,14 +179,14 @@ def _comparison() -> tuple[Callable[[str, str], bool | None], Callable[[str], bo
 
 
 def _with_i(value: Any) -> Any:
-    """The value with the imaginary unit for the letter i, which the library takes for a symbol."""
+    """The value with the imaginary unit for the letter i, beside which the library makes others not real."""
     from sympy import Basic, I, Symbol
     from sympy.matrices import MatrixBase
 
     if not isinstance(value, (Basic, MatrixBase)):
         return value
-    letters = {each: I for each in value.free_symbols if isinstance(each, Symbol) and each.name == "i"}
-    return value.xreplace(letters) if letters else value
+    letters = {each for each in value.free_symbols if isinstance(each, Symbol)}
+    return value.xreplace({each: I if each.name == "i" else Symbol(each.name, real=True) for each in letters})
 
 
 def _attempt(ask: Callable[..., bool | None], *values: Any) -> bool | None:
