@@ -11,7 +11,7 @@ from mappa_env.grading.brackets import GROUPED, cut, spans, split
 from mappa_env.grading.congruences import congruence
 from mappa_env.grading.equations import agree, computes, is_constant, is_definite, relates, sides, steps
 from mappa_env.grading.expression_units import without_unit
-from mappa_env.grading.intervals import around, facing, merged, within, without
+from mappa_env.grading.intervals import around, both, facing, merged, within, without
 from mappa_env.grading.labels import labelled, names_a_choice
 from mappa_env.grading.latex import balanced, clean
 from mappa_env.grading.naming import (
@@ -38,6 +38,7 @@ MAX_DEPTH = 8
 
 _MINUTES = re.compile("0[0-9]")
 _RELATION = re.compile(r"[<>≤≥]")
+_OR = re.compile(r"(?<![A-Za-z])or(?![A-Za-z])|∨")
 _MONEY = "".join(MONEY)
 _FLIP = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
 _ENDS = {"(": ")", "[": "]"}
@@ -150,14 +151,22 @@ def _excepted(text: str, depth: int) -> Answer | None:
     r"""The intervals of ``\text{all real numbers except }2``; None if the text is anything else."""
     said = exceptions(text)
     taken = None if said is None else _read(said, depth + 1)
-    return None if taken is None else without(REALS, taken)
+    return None if taken is None else _without(REALS, taken)
 
 
 def _difference(text: str, depth: int) -> Answer | None:
     r"""The intervals of ``\mathbb{R}\setminus\{2\}``; None if the text is anything else."""
     parts = [_read(part, depth + 1) for part in split(text.replace(r"\setminus", "∖"), "∖")]
     found = [part for part in parts if part is not None]
-    return without(*found) if len(found) == len(parts) == 2 else None
+    return _without(*found) if len(found) == len(parts) == 2 else None
+
+
+def _without(whole: Answer, taken: Answer) -> Answer | None:
+    """The numbers of a set that are not in another; not only written ones if all but one are left."""
+    (one, *others) = taken.items if isinstance(taken, Sequence) and taken.kind == "set" else (taken,)
+    if whole == REALS and not others and isinstance(one, Expression) and is_constant(one):
+        return around(one)
+    return without(whole, taken)
 
 
 def _leaf(text: str) -> Answer:
@@ -228,9 +237,11 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
             return Expression(text)
         flat = isinstance(item, Sequence) and item.kind == "list" and kind == "list"
         items += item.items if flat and isinstance(item, Sequence) else (item,)
+    if "≠" in parts[0] + parts[-1] and kind == "list" and not _OR.search(text) and (said := both(items)):
+        return said
     if any(_RELATION.search(part) for part in parts) and "and" in text:
-        both = common(*items) if len(items) == 2 else None
-        return both or Expression(text)  # one answer with several conditions
+        bounds = common(*items) if len(items) == 2 else None
+        return bounds or Expression(text)  # one answer with several conditions
     pairs = all(isinstance(item, Sequence) and len(item.items) == 2 for item in items)
     one_unknown = len({item.names for item in items if isinstance(item, Sequence) and item.names}) < 2
     if (
@@ -259,7 +270,8 @@ def _relation(text: str, depth: int) -> Answer | None:
     if set(marks) <= set("<>≤≥"):
         return _interval(parts, marks, depth)
     if marks == ["≠"] and is_variable(parts[0]):
-        return around(parts[0], _read(parts[1], depth + 1))
+        value = _read(parts[1], depth + 1)
+        return around(value, (parts[0],)) if value is not None and is_constant(value) else None
     if marks == ["="] and is_variable(parts[1]) and read_number(parts[0]) is not None:
         return _relation(f"{parts[1]}={parts[0]}", depth)  # 3 = x
     if set(marks) == {"≈"} and parts[0] and not is_name(parts[0]) and not has_unknowns(parts[0]):

@@ -8,11 +8,14 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mappa_env.grading.numbers import Number, read_number
-from mappa_env.grading.tree import Answer, Infinity, Kind, Sequence
+from mappa_env.grading.tree import Answer, Expression, Infinity, Kind, Sequence
 
 _MODULUS = re.compile(r"\| ?([a-vxy]) ?(?:([+-]) ?([^|]{1,20}?) ?)?\|")
 """Not of z and w, which are complex."""
 _REVERSED = re.compile(r"([\[\]])([^\[\]∪,;]*[,;][^\[\]∪,;]*)([\[\]])")
+
+
+_REALS = Sequence("()", (Infinity(-1), Infinity(1)))
 
 
 class _Piece(NamedTuple):
@@ -49,12 +52,21 @@ def without(whole: Answer, taken: Answer) -> Sequence | None:
         return None
     for hole in holes:
         pieces = [part for piece in pieces for part in _cut(piece, hole)]
-    return _sequence(pieces, whole.names) if pieces else None
+    return _sequence(pieces, _names(whole)) if pieces else None
+
+
+def _names(answer: Sequence) -> tuple[str, ...]:
+    """The variable of an interval, or of the first of several."""
+    first = answer.items[0]
+    return _names(first) if answer.kind == "union" and isinstance(first, Sequence) else answer.names
 
 
 def within(text: str, mark: str, bound: Answer | None) -> Sequence | None:
     """The interval of ``|x - 1| < 2``, or the two of ``|x| > 2``; None if it is anything else."""
     found = _MODULUS.fullmatch(text)
+    if found and not found[3] and mark in "<≤" and isinstance(bound, Expression) and not bound.unit:
+        kind: Kind = "[]" if mark == "≤" else "()"
+        return Sequence(kind, (Expression(f"-({bound.text})"), bound), (found[1],))
     if not found or not isinstance(bound, Number) or bound.unit or bound.percent or bound.value <= 0:
         return None
     shift = read_number(found[3]) if found[3] else Number(Fraction(0))
@@ -69,12 +81,25 @@ def within(text: str, mark: str, bound: Answer | None) -> Sequence | None:
     return _sequence([_Piece(-far, True, low, closed), _Piece(high, not closed, far, False)], (found[1],))
 
 
-def around(name: str, value: Answer | None) -> Sequence | None:
-    """All real numbers but one, which is not equal to the variable ``name``."""
-    if not isinstance(value, Number) or value.unit or value.percent:
-        return None
-    far, at = float("inf"), value.value
-    return _sequence([_Piece(-far, True, at, False), _Piece(at, True, far, False)], (name,))
+def around(value: Answer, names: tuple[str, ...] = ()) -> Sequence:
+    """All real numbers but one, which the variable of ``names`` is not equal to."""
+    below = Sequence("()", (Infinity(-1), value), names)
+    return Sequence("union", (below, Sequence("()", (value, Infinity(1)), names)))
+
+
+def both(conditions: Iterable[Answer]) -> Sequence | None:
+    """The numbers for which all of some conditions on one variable hold; None if they are anything else.
+
+    In ``x \\ne 2, 3`` a number stands for another one that the variable is not equal to.
+    """
+    first, *others = conditions
+    found = first if isinstance(first, Sequence) and _pieces(first) is not None else None
+    for each in others:
+        if found is None or (isinstance(each, Sequence) and _names(each) != _names(found)):
+            return None
+        taken = each if isinstance(each, Number) else without(_REALS, each)
+        found = None if taken is None else without(found, taken)
+    return found
 
 
 def _pieces(answer: Answer) -> list[_Piece] | None:
@@ -118,6 +143,8 @@ def _sequence(pieces: Iterable[_Piece], names: tuple[str, ...] = ()) -> Sequence
             joined.append(_Piece(last.low, last.after, high, through))
         else:
             joined.append(piece)
+    if all(piece.low == piece.high for piece in joined):
+        return Sequence("set", tuple(_answer(piece.low) for piece in joined))
     items = tuple(_interval(piece, names) for piece in joined)
     return items[0] if len(items) == 1 else Sequence("union", items)
 

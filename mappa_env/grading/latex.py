@@ -142,6 +142,8 @@ _LOG = re.compile(r"\\log *_ *(?:e(?![A-Za-z])|\{ *e *\})")
 _SUBSCRIPT = r"(?:_ ?(?:\{ ?([A-Za-z0-9]{1,9}) ?\}|([A-Za-z0-9])))?"
 _PRIMED = re.compile(rf"([A-Za-z]){_SUBSCRIPT}('{{1,9}}){_SUBSCRIPT}")
 _TRANSPOSED = re.compile(r"\^ ?(?:\{ ?(?:T|\\top) ?\}|T|\\top(?![A-Za-z]))")
+_ANGLE = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?) ?°")
+TRIGONOMETRY = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
 _LONE = re.compile(rf"{OPEN} ?(?![{UNIT_LETTERS}])([A-Za-z]) ?{CLOSE}")
 _LONG = re.compile(rf"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 _I = re.compile(r"(?<=[0-9])i(?![A-Za-z])")
@@ -206,6 +208,11 @@ def without_spaces(text: str) -> str:
     return _LOOSE_SPACE.sub("", text)
 
 
+def without_angles(text: str) -> str:
+    """Cleaned text without the degrees of sines and the like, which ``to_latex`` makes radians."""
+    return _ANGLE.sub("x", text) if TRIGONOMETRY.search(text) else text
+
+
 def without_primes(text: str) -> str:
     """Cleaned text without the primes of symbols, which ``to_latex`` makes a part of them."""
     return _PRIMED.sub("x", text)
@@ -215,8 +222,10 @@ def to_latex(text: str) -> str:
     """Cleaned text as LaTeX that algebra overlooks nothing of.
 
     A prime is a part of a symbol, a transpose is a power, and a text of several letters a symbol. A decimal
-    is a fraction, as algebra rounds ``2^{0.5}`` as soon as it reads it.
+    is a fraction, as algebra rounds ``2^{0.5}`` as soon as it reads it. The degrees of a sine are radians.
     """
+    if TRIGONOMETRY.search(text):
+        text = _ANGLE.sub(r"(\\frac{\1\\pi}{180})", text)
     text = _DECIMAL.sub(lambda found: rf"(\frac{{{found[1]}{found[2]}}}{{1{'0' * len(found[2])}}})", text)
     text = _TRANSPOSED.sub("^{T_{0}}", _PRIMED.sub(_primed, _I.sub(" i", _LONE.sub(r" \1 ", text))))
     return _LONG.sub(lambda found: found[0].lower(), text).translate(_BACK)

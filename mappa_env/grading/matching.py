@@ -13,7 +13,7 @@ from mappa_env.grading.answers import result, wanted
 from mappa_env.grading.assignments import are_numbered, order_of
 from mappa_env.grading.equations import is_constant, relates, sides, steps
 from mappa_env.grading.expression_units import is_radian
-from mappa_env.grading.latex import CLOSE, OPEN, without_primes, without_spaces
+from mappa_env.grading.latex import CLOSE, OPEN, without_angles, without_primes, without_spaces
 from mappa_env.grading.naming import derivatives, derived, is_function, same_name
 from mappa_env.grading.numbers import Number, same_number
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Sequence, Words, leaves
@@ -183,7 +183,8 @@ def _overlooked(answer: Answer) -> set[str | tuple[str, ...]]:
     if not isinstance(answer, Expression):
         return set()
     calls = {re.sub("[{} ]", "", call) for call in _EXPECTED.findall(answer.text)}
-    return set(_OVERLOOKED.findall(without_primes(answer.text))) | calls | derivatives(answer.text)
+    marks = set(_OVERLOOKED.findall(without_angles(without_primes(answer.text))))
+    return marks | calls | derivatives(answer.text)
 
 
 def _ratio(gold: Answer) -> Answer | None:

@@ -7,7 +7,8 @@ its own, and so on. What holds:
 - An answer is judged alike beside any number of others. Each lane takes answers in the order in which they
   come, none is turned away, and the caller waits; so at most as many wait as there are callers. Time is the
   worker's processor time: only an answer that needs nearly all of the last step can be judged either way, as
-  processors slow one another. The one limit in wall-clock time, ``PATIENCE_S``, is for broken workers.
+  processors slow one another. The limits in wall-clock time, ``START_S`` and ``PATIENCE_S``, are for workers
+  that are broken.
 - Before an answer that a lane's step suffices for, each lane up to that one runs only answers that came
   before it, each for the lane's step, in ``WORKERS`` workers. An honest answer that takes less than the first
   step so waits at most (hostile answers ahead) x ``STEPS_S[0]`` / ``WORKERS`` in processor time, and the
@@ -41,7 +42,7 @@ WORKERS = 2
 """Workers of each lane."""
 NICE = 3
 """How much nicer the workers of each lane are than those of the lane before it."""
-START_S = 60.0
+START_S = 600.0
 """Wall-clock seconds until the workers must be ready."""
 PATIENCE_S = 600.0
 """Wall-clock seconds after which a worker that has neither answered nor died counts as broken."""

@@ -25,6 +25,9 @@ SAME = [
         r"\begin{pmatrix}2\cos^2x-1\\2\sin x\cos x\end{pmatrix}",
     ),
     (r"\sec^2x", r"1+\tan^2x"),
+    (r"re^{i\theta}", r"r\cos\theta+ir\sin\theta"),
+    (r"\cos 25^\circ", r"\sin 65^\circ"),
+    (r"\tan 30^\circ", r"\frac{\sqrt3}{3}"),
 ]
 OTHER = [
     (r"\sqrt{t^2}", "t"),
@@ -37,6 +40,8 @@ OTHER = [
     (r"10^{-30}\sin x", r"10^{-30}x"),
     (r"\cos 5t", r"16\cos^5t-20\cos^3t-5\cos t"),
     (r"4e^{i\pi/6}", r"2\sqrt3-2i"),
+    (r"\cos 25^\circ", r"\sin 25^\circ"),
+    (r"\cos 25^\circ", r"\cos 25"),
     (r"e^{i\pi/3}", r"e^{-i\pi/3}"),
     (r"\sqrt{a^2b}", r"a\sqrt{b}"),
 ]

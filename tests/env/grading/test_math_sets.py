@@ -43,6 +43,15 @@ SAME = [
     (r"(-\infty,1)\cup[3,\infty)", r"]-\infty,1[\cup[3,+\infty["),
     (r"(2,\infty)", r"]2;\infty["),
     (r"(0,5]", r"(0,2]\cup[2,5]"),
+    (r"[0,4)\cup(4,\infty)", r"x\ge0, x\ne4"),
+    (r"[0,4)\cup(4,\infty)", r"x\ge0\text{ and }x\ne4"),
+    (r"(-\infty,-1)\cup(-1,6)\cup(6,\infty)", r"x\ne-1,6"),
+    (r"(-\infty,-1)\cup(-1,6)\cup(6,\infty)", r"x\ne6\text{ and }x\ne-1"),
+    (r"(-\sqrt5,\sqrt5)", r"|x|<\sqrt5"),
+    (r"(-\infty,\pi)\cup(\pi,\infty)", r"\mathbb{R}\setminus\{\pi\}"),
+    (r"(-\infty,\pi)\cup(\pi,\infty)", r"x\neq\pi"),
+    (r"\{1,2\}", r"\{1\}\cup\{2\}"),
+    (r"(0,1)\cup\{2\}", r"\{2\}\cup(0,1)"),
 ]
 OTHER = [
     (r"(-\infty,\infty)", "R"),
@@ -73,6 +82,11 @@ OTHER = [
     (r"[0,4]", r"[0,4]\setminus\{2\}"),
     (r"[0,4]", r"[0,4]\setminus\{4\}"),
     (r"x\ne4", "4"),
+    (r"x\ne4", r"x\ne4\text{ or }x\ne5"),
+    (r"[0,4)\cup(4,\infty)", r"x\ge0, y\ne4"),
+    (r"[0,4)\cup(4,\infty)", r"x\ge0, x\ne5"),
+    (r"(-\sqrt5,\sqrt5)", r"|x|<-\sqrt5"),
+    (r"(0,1)\cup\{2\}", "(0,1)"),
 ]
 
 
