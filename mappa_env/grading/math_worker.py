@@ -332,17 +332,21 @@ def _is_smooth(value: Any) -> bool:
 
 
 def _places(gold: Any, answer: Any) -> list[dict[Any, Any]]:
-    """Values of the symbols, of both signs: small ones, and ones around each number of the formulas.
-
-    There, roots of squares such as ``\\sqrt{(x-900)^2}`` change.
+    """Values of the symbols, of both signs: small ones, and, if there are roots or inverse functions, ones
+    around each number: there, those of squares such as ``\\sqrt{(x-900)^2}`` change.
     """
-    from sympy import Rational
+    from sympy import Rational, log, preorder_traversal
+    from sympy.functions.elementary.hyperbolic import InverseHyperbolicFunction
+    from sympy.functions.elementary.trigonometric import InverseTrigonometricFunction
 
     symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
     if not symbols:
         return []
-    numbers = {abs(each) for value in (gold, answer) for each in value.atoms(Rational)}
-    near = sorted(each for each in numbers if 1 < each <= LARGEST_NUMBER)[:MOST_NUMBERS]
+    parts = [each for value in (gold, answer) for each in preorder_traversal(value)]
+    inverse = (log, InverseHyperbolicFunction, InverseTrigonometricFunction)
+    bent = any(isinstance(each, inverse) or (each.is_Pow and not each.exp.is_integer) for each in parts)
+    numbers = {abs(each.evalf(9)) for each in parts if bent and each.is_number and each.is_real}
+    near = sorted({Rational(int(each)) for each in numbers if 1 < each <= LARGEST_NUMBER})[-MOST_NUMBERS:]
     sizes = [Rational(n, 10) for n in (3, 7, 13, 29, 67)]
     sizes += [each * Rational(n, 100) for each in near for n in (93, 107)]
     values = [sign * size for size in [*sizes, sizes[-1] * 17 / 10] for sign in (1, -1)]

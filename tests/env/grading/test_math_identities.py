@@ -35,6 +35,8 @@ OTHER = [
     (r"\sqrt{(t-700)^2}", "t-700"),
     (r"|t-3000|", "3000-t"),
     (r"\ln t^4", r"4\ln t"),
+    (r"\ln (t-700)^2", r"2\ln(700-t)"),
+    (r"\sqrt{(t-30^2)^2}", "30^2-t"),
     (r"\arccos(\cos x)", "x"),
     (r"\arctan x+\arctan\frac{1}{x}", r"\frac{\pi}{2}"),
     (r"10^{-30}\sin x", r"10^{-30}x"),
