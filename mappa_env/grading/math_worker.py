@@ -181,8 +181,11 @@ def _comparison() -> tuple[Callable[[str, str], bool | None], Callable[[str], bo
 def _with_i(value: Any) -> Any:
     """The value with the imaginary unit for the letter i, beside which the library makes others not real."""
     from sympy import Basic, I, Symbol
+    from sympy.core.relational import Relational
     from sympy.matrices import MatrixBase
 
+    if isinstance(value, Relational):  # as it is, though it may be false
+        return value.func(*map(_with_i, value.args), evaluate=False)
     if not isinstance(value, (Basic, MatrixBase)):
         return value
     letters = {each for each in value.free_symbols if isinstance(each, Symbol)}
