@@ -8,8 +8,10 @@ from dataclasses import replace
 from mappa_env.grading.assignments import assignments, name_of, names_of_chain, names_of_tuple
 from mappa_env.grading.based import read_based
 from mappa_env.grading.brackets import GROUPED, cut, spans, split
+from mappa_env.grading.congruences import congruence
 from mappa_env.grading.equations import agree, computes, is_constant, is_definite, relates, sides, steps
 from mappa_env.grading.expression_units import without_unit
+from mappa_env.grading.intervals import around, both, facing, merged, within, without
 from mappa_env.grading.labels import labelled, names_a_choice
 from mappa_env.grading.latex import balanced, clean
 from mappa_env.grading.naming import (
@@ -23,7 +25,7 @@ from mappa_env.grading.naming import (
 from mappa_env.grading.numbers import Number, read_number
 from mappa_env.grading.phrases import Part, parts_of_phrase
 from mappa_env.grading.prose import measured, parted
-from mappa_env.grading.sets import common, condition, fulfils, named_set, unnamed
+from mappa_env.grading.sets import REALS, common, condition, exceptions, fulfils, named_set, unnamed
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
 from mappa_env.grading.unit_names import MONEY, joined
 from mappa_env.grading.wording import plain
@@ -36,6 +38,7 @@ MAX_DEPTH = 8
 
 _MINUTES = re.compile("0[0-9]")
 _RELATION = re.compile(r"[<>≤≥]")
+_OR = re.compile(r"(?<![A-Za-z])or(?![A-Za-z])|∨")
 _MONEY = "".join(MONEY)
 _FLIP = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
 _ENDS = {"(": ")", "[": "]"}
@@ -45,7 +48,7 @@ def read_answer(text: str) -> Answer | None:
     """The answer that a text gives; None if it is blank, too long or its braces do not match."""
     if len(text) > LONGEST:
         return None
-    text = plain(clean(text))
+    text = facing(plain(clean(text)))
     if not balanced(text):
         return None
     return _read(text, 0)
@@ -93,7 +96,15 @@ def _read(text: str, depth: int) -> Answer | None:
         if value is None or not names_a_choice(value):
             return None if value is None else Choice(Words(label[0]), value)
     number = read_number(text[1:-1].strip() if is_marked(text) else text)
-    found = number or read_based(text) or named_set(text) or _spoken(text, depth) or read_words(text)
+    found = (
+        number
+        or read_based(text)
+        or named_set(text)
+        or congruence(text)
+        or _excepted(text, depth)
+        or _spoken(text, depth)
+        or read_words(text)
+    )
     if found is not None:
         return found
     if is_marked(text):
@@ -108,7 +119,8 @@ def _read(text: str, depth: int) -> Answer | None:
         if len(parts) > 1 and _parts(parts, separator):
             return _sequence(text, parts, "union" if separator == "∪" else "list", depth)
     return (
-        _relation(text, depth)
+        _difference(text, depth)
+        or _relation(text, depth)
         or _bracketed(text, depth)
         or _plus_minus(text, depth)
         or _phrase(text, depth)
@@ -135,6 +147,28 @@ def _spoken(text: str, depth: int) -> Answer | None:
     return found if isinstance(found, (Number, Sequence)) else None
 
 
+def _excepted(text: str, depth: int) -> Answer | None:
+    r"""The intervals of ``\text{all real numbers except }2``; None if the text is anything else."""
+    said = exceptions(text)
+    taken = None if said is None else _read(said, depth + 1)
+    return None if taken is None else _without(REALS, taken)
+
+
+def _difference(text: str, depth: int) -> Answer | None:
+    r"""The intervals of ``\mathbb{R}\setminus\{2\}``; None if the text is anything else."""
+    parts = [_read(part, depth + 1) for part in split(text.replace(r"\setminus", "∖"), "∖")]
+    found = [part for part in parts if part is not None]
+    return _without(*found) if len(found) == len(parts) == 2 else None
+
+
+def _without(whole: Answer, taken: Answer) -> Answer | None:
+    """The numbers of a set that are not in another; not only written ones if all but one are left."""
+    (one, *others) = taken.items if isinstance(taken, Sequence) and taken.kind == "set" else (taken,)
+    if whole == REALS and not others and isinstance(one, Expression) and is_constant(one):
+        return around(one)
+    return without(whole, taken)
+
+
 def _leaf(text: str) -> Answer:
     if text in ("∞", "+∞", "-∞"):
         return Infinity(-1 if text[0] == "-" else 1)
@@ -155,6 +189,8 @@ def _phrase(text: str, depth: int) -> Answer | None:
     A zero before minutes belongs to the colon: ``1:05`` is neither ``1:5`` nor a ratio.
     """
     parts = parts_of_phrase(text)
+    if len(parts) < 2:  # none, if all text commands are empty
+        return None
     found = [
         Words(f":{'0' * bool(_MINUTES.match(after.text))}")
         if part.said and part.text == ":"
@@ -164,7 +200,7 @@ def _phrase(text: str, depth: int) -> Answer | None:
         for part, after in zip(parts, [*parts[1:], Part("", False)], strict=True)
     ]
     items = tuple(item for item in found if item is not None)
-    return Sequence("phrase", items) if 1 < len(items) == len(found) else None
+    return Sequence("phrase", items) if len(items) == len(found) else None
 
 
 def _bare(text: str) -> str:
@@ -175,6 +211,8 @@ def _bare(text: str) -> str:
         if text.endswith((".", ",")) and not text.endswith("..."):
             text = text[:-1]
         if text.startswith(r"\(") and text.endswith(r"\)") and spans(text[1:-2] + ")"):
+            text = text[2:-2]
+        if text.startswith(r"\[") and text.endswith(r"\]") and spans(text[1:-2] + "]"):
             text = text[2:-2]
         if text.startswith("{") and text.endswith("}") and spans(text) and not split(text[1:-1], ",")[1:]:
             text = text[1:-1]
@@ -199,9 +237,11 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
             return Expression(text)
         flat = isinstance(item, Sequence) and item.kind == "list" and kind == "list"
         items += item.items if flat and isinstance(item, Sequence) else (item,)
+    if "≠" in parts[0] + parts[-1] and kind == "list" and not _OR.search(text) and (said := both(items)):
+        return said
     if any(_RELATION.search(part) for part in parts) and "and" in text:
-        both = common(*items) if len(items) == 2 else None
-        return both or Expression(text)  # one answer with several conditions
+        bounds = common(*items) if len(items) == 2 else None
+        return bounds or Expression(text)  # one answer with several conditions
     pairs = all(isinstance(item, Sequence) and len(item.items) == 2 for item in items)
     one_unknown = len({item.names for item in items if isinstance(item, Sequence) and item.names}) < 2
     if (
@@ -212,7 +252,8 @@ def _sequence(text: str, parts: list[str], kind: Kind, depth: int) -> Answer:
     ):
         kind = "union"
     once = kind == "union" or all(isinstance(item, Sequence) for item in items)  # solutions, not data
-    return Sequence(kind, tuple(dict.fromkeys(items)) if once else items)
+    found = Sequence(kind, tuple(dict.fromkeys(items)) if once else items)
+    return merged(found) if kind == "union" else found
 
 
 def _named(names: list[str], values: list[str], depth: int) -> Sequence | None:
@@ -228,6 +269,11 @@ def _relation(text: str, depth: int) -> Answer | None:
         return None
     if set(marks) <= set("<>≤≥"):
         return _interval(parts, marks, depth)
+    if marks == ["≠"] and is_variable(parts[0]):
+        value = _read(parts[1], depth + 1)
+        return around(value, (parts[0],)) if value is not None and is_constant(value) else None
+    if marks == ["="] and is_variable(parts[1]) and read_number(parts[0]) is not None:
+        return _relation(f"{parts[1]}={parts[0]}", depth)  # 3 = x
     if set(marks) == {"≈"} and parts[0] and not is_name(parts[0]) and not has_unknowns(parts[0]):
         return _with_equation(_read(parts[0], depth + 1), text)
     if marks == ["∈"] and is_name(parts[0]):
@@ -273,6 +319,8 @@ def _interval(parts: list[str], marks: list[str], depth: int) -> Answer | None:
         mark = marks[0]
         if is_constant(left) and right is not None and not is_constant(right):
             left, right, mark, parts = right, left, _FLIP[mark], parts[::-1]
+        if found := within(parts[0], mark, right):
+            return found
         if left is None or right is None or not is_constant(right) or not is_variable(parts[0]):
             return None
         if mark in "<≤":

@@ -3,11 +3,14 @@ r"""Numbers with a base: ``2516_8``, ``2516_{\text{eight}}``, ``AB3_{12}``."""
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from mappa_env.grading.latex import CLOSE, OPEN
 from mappa_env.grading.number_words import spelled
+from mappa_env.grading.numbers import Number
 from mappa_env.grading.tree import Words
 
+TEN = 10
 _NUMBER = re.compile(
     r"(\()?([0-9A-Z][0-9A-Z.]*)(?(1)\)) ?_ ?(?:\{([^{}]{1,20})\}|([0-9]|"
     rf"{OPEN}[^{OPEN}{CLOSE}]{{1,20}}{CLOSE}))"
@@ -15,8 +18,8 @@ _NUMBER = re.compile(
 _BASE = re.compile(rf"{OPEN}?(?:base)?[ -]*([0-9]{{1,2}}|[a-z]+){CLOSE}?")
 
 
-def read_based(text: str) -> Words | None:
-    """Digits and their base, as ``2516_8``; None if the text is anything else.
+def read_based(text: str) -> Words | Number | None:
+    """Digits and their base, as ``2516_8``, or the number if it is ten; None if the text is anything else.
 
     Letters are digits up to the base. A single one is a symbol with a subscript: ``A_{12}``.
     """
@@ -28,6 +31,8 @@ def read_based(text: str) -> Words | None:
     letters = [c for c in found[2] if c.isalpha()]
     if base is None or any(int(c, 36) >= base for c in letters) or len(letters) == len(found[2]) == 1:
         return None
+    if base == TEN and found[2].isdigit():
+        return Number(Fraction(found[2]))
     return Words(f"{found[2]}_{base}")
 
 

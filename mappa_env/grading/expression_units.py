@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mappa_env.grading.latex import CLOSE, OPEN
+from mappa_env.grading.latex import CLOSE, OPEN, TRIGONOMETRY
 from mappa_env.grading.unit_names import is_measure, joined
 from mappa_env.grading.units import Unit, unit_of
 
@@ -12,14 +12,13 @@ _POWER = re.compile(r" ?(?:\^ ?(?:\{ ?([23]) ?\}|([23]))|([²³]))$")
 _COMMAND = re.compile(r"\\([A-Za-z]+) ?$")
 _BARE = re.compile(r"(?<![A-Za-z])[A-Za-z]{1,20}(?:/[A-Za-z]{1,20})?$")
 _VARIABLE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
-_TRIGONOMETRY = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
 _PI = re.compile(r"(?:\\pi(?![A-Za-z])|π)")
 _BELOW = re.compile(r"(?:/ ?|\} ?\{ ?[0-9]* ?)(?:\\pi(?![A-Za-z])|π)")
 
 
 def without_unit(text: str) -> tuple[str, str]:
     """A cleaned expression without its unit, and that; words that multiply become a factor."""
-    if text.endswith("°") and not _TRIGONOMETRY.search(text):
+    if text.endswith("°") and not TRIGONOMETRY.search(text):
         return (text[:-1].rstrip(), "°") if is_complete(text[:-1].rstrip()) else (text, "")
     end, power = text, ""
     if found := _POWER.search(text[-8:]):

@@ -44,7 +44,21 @@ _CHARS = str.maketrans(
     | dict.fromkeys("\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\t\r\n~", " ")
     | dict.fromkeys(f"\u200b\u2060\ufeff{OPEN}{CLOSE}{GROUP}{BREAK}{DOLLAR}")
 )
-_COLOR = re.compile(r"\\(?:text)?color *\{[A-Za-z0-9!]{0,20}\}")
+_COLOR = re.compile(
+    r"\\(?:text|page)?color(?:box)? *\{[A-Za-z0-9!]{0,20}\}|\\fcolorbox *(?:\{[A-Za-z0-9!]{0,20}\} *){2}"
+)
+_INVISIBLE = re.compile(r"\\[hv]?phantom *\{[^{}]{0,20}\}|(?<![A-Za-z}^_\\])\{ *\}")
+_ENVIRONMENT = re.compile(
+    r"\\(?:begin|end) *\{ *(?:aligned|align|gathered|gather|equation|split|displaymath|math|center)\*? *\}"
+)
+_ROMAN = re.compile(r"\{ *\\rm(?![A-Za-z]) *")
+_ROW_SPACE = re.compile(rf"{BREAK} *(?:\* *)?\[ *-?[0-9.]{{1,9}} *(?:[a-z]{{2}}|\\[a-z]{{1,12}}) *\]")
+_OVER = re.compile(r"\{([^{}\\]*)\\over(?![A-Za-z])([^{}\\]*)\}")
+_ALL_OVER = re.compile(r"([^{}=\\]*)\\over(?![A-Za-z])([^{}=\\]*)")
+_BEFORE = re.compile(r" *(?:\\(?:therefore|implies|Rightarrow|rightarrow|Longrightarrow)(?![A-Za-z])|[∴⇒]) *")
+_AFTER = re.compile(
+    r"(?<=[^ ]) *(?:\\(?:blacksquare|square|Box|qed|qedsymbol|checkmark|blacklozenge)|[✓✔■□∎])$"
+)
 _TEXT = frozenset(
     [
         "text",
@@ -59,6 +73,7 @@ _TEXT = frozenset(
         "mathrm",
         "rm",
         "operatorname",
+        "emph",
     ]
 )
 _FONTS = frozenset(
@@ -71,18 +86,24 @@ _FONTS = frozenset(
         "mathnormal",
         "boxed",
         "fbox",
+        "framebox",
+        "smash",
+        "pmb",
+        "mathop",
+        "mathord",
         "underline",
         "ensuremath",
     ]
 )
 _BRACE = re.compile(r"\\(?:([A-Za-z]+) *\{|[\\{}])|[{}]")
 _DROPPED = re.compile(
-    r"\\!|\\(?:left|right|[bB]igg?[lrm]?|(?:display|text|script|scriptscript)style|limits|nolimits|strut|hfill|"
+    r"\\!|\\(?:left|right) *\.|\\(?:left|right|[bB]igg?[lrm]?|(?:display|text|script|scriptscript)style|"
+    r"limits|nolimits|(?:math)?strut|hfill|bf|it|tt|sf|em|"
     r"tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge)(?![A-Za-z])"
 )
 _FONT_OF_ONE = re.compile(r"\\(math(?:bb|cal|frak|scr|bf|rm|it|sf)|boldsymbol|bm) +([A-Za-z])")
 _CHOOSE = re.compile(r"\{([^{}\\]*)\\choose(?![A-Za-z])([^{}\\]*)\}")
-_SIGN_AS_TEXT = re.compile(rf"{OPEN} ?([%°{DOLLAR}]) ?{CLOSE}")
+_SIGN_AS_TEXT = re.compile(rf"{OPEN} ?([%°€£¥{DOLLAR}]) ?{CLOSE}")
 _COMMA_AS_TEXT = re.compile(rf"{OPEN}(,){CLOSE}(?=[0-9]{{3}}(?![0-9]))|{OPEN} ?([,;]) ?{CLOSE}")
 _SPACE = re.compile(
     r"(?:\\[,;:> ]|\\q?quad(?![A-Za-z])|\\thinspace(?![A-Za-z])|\\[hv]space *\{[^{}]{0,20}\}| )+"
@@ -90,7 +111,9 @@ _SPACE = re.compile(
 _DEGREE = re.compile(r"\^ *(?:\{ *\\circ *\}|\\circ(?![A-Za-z]))|\\degree(?![A-Za-z])|\^ *\{ *° *\}|\^ *°")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _NAMES = {
-    **{"dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "lbrace": r"\{", "rbrace": r"\}"},
+    **{"dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "nicefrac": r"\frac", "sfrac": r"\frac"},
+    **{"lg": r"\log_{10}", "backslash": r"\setminus", "smallsetminus": r"\setminus", "colon": ":"},
+    **{"lbrace": r"\{", "rbrace": r"\}"},
     **{"le": "≤", "leq": "≤", "leqslant": "≤", "ge": "≥", "geq": "≥", "geqslant": "≥", "lt": "<", "gt": ">"},
     **{"ne": "≠", "neq": "≠", "in": "∈", "cup": "∪", "infty": "∞", "infin": "∞", "pm": "±", "mp": "∓"},
     **{
@@ -99,7 +122,6 @@ _NAMES = {
         "times": "×",
         "emptyset": "∅",
         "varnothing": "∅",
-        "colon": ":",
         "div": "/",
     },
     **{"lparen": "(", "rparen": ")", "lbrack": "[", "rbrack": "]", "euro": "€", "pounds": "£"},
@@ -120,6 +142,8 @@ _LOG = re.compile(r"\\log *_ *(?:e(?![A-Za-z])|\{ *e *\})")
 _SUBSCRIPT = r"(?:_ ?(?:\{ ?([A-Za-z0-9]{1,9}) ?\}|([A-Za-z0-9])))?"
 _PRIMED = re.compile(rf"([A-Za-z]){_SUBSCRIPT}('{{1,9}}){_SUBSCRIPT}")
 _TRANSPOSED = re.compile(r"\^ ?(?:\{ ?(?:T|\\top) ?\}|T|\\top(?![A-Za-z]))")
+_ANGLE = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?) ?°")
+TRIGONOMETRY = re.compile(r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
 _LONE = re.compile(rf"{OPEN} ?(?![{UNIT_LETTERS}])([A-Za-z]) ?{CLOSE}")
 _LONG = re.compile(rf"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 _I = re.compile(r"(?<=[0-9])i(?![A-Za-z])")
@@ -138,6 +162,7 @@ def clean(text: str) -> str:
     """The text in one spelling; see the module."""
     text = in_tex(text).translate(_CHARS)
     text = text.replace("\\\\", BREAK if r"\begin" in text else "\\")  # else escaped twice, as in JSON
+    text = _without_layout(text)
     text = _FONT_OF_ONE.sub(r"\\\1{\2}", _CHOOSE.sub(r"\\binom{\1}{\2}", text))
     text = _fonts(_COLOR.sub("", _THOUSANDS.sub(GROUP, text)))
     text = _COMMAND.sub(lambda found: _NAMES.get(found[1], found[0]), _DROPPED.sub("", text))
@@ -148,6 +173,21 @@ def clean(text: str) -> str:
     text = _SPACE.sub(" ", _LOOSE_DOLLAR.sub(" ", text)).strip(" $")
     text = _SHORT_FRACTION.sub(r"\\frac{\1}", text)
     return _SHORT_ROOT.sub(r"\\sqrt{\1}", _SHORT_BOTTOM.sub(r"\1{\2}", text)).strip().rstrip("\\ ")
+
+
+def _without_layout(text: str) -> str:
+    """Without empty groups, the spacing of rows and the marks of a proof; with new commands for old ones."""
+    text = _ROW_SPACE.sub(BREAK, text)
+    if BREAK not in text and _ENVIRONMENT.search(text):
+        text = _ENVIRONMENT.sub(" ", text).replace("&", "")
+    text = _ROMAN.sub(r"\\mathrm{", _INVISIBLE.sub("", text))
+    if (found := _BEFORE.match(text)) and found.end() < len(text):
+        text = text[found.end() :]
+    text = _AFTER.sub("", text.rstrip())
+    text = _OVER.sub(r"\\frac{\1}{\2}", text)
+    if found := _ALL_OVER.fullmatch(text):
+        text = rf"\frac{{{found[1]}}}{{{found[2]}}}"
+    return text
 
 
 def balanced(text: str) -> bool:
@@ -168,6 +208,11 @@ def without_spaces(text: str) -> str:
     return _LOOSE_SPACE.sub("", text)
 
 
+def without_angles(text: str) -> str:
+    """Cleaned text without the degrees of sines and the like, which ``to_latex`` makes radians."""
+    return _ANGLE.sub("x", text) if TRIGONOMETRY.search(text) else text
+
+
 def without_primes(text: str) -> str:
     """Cleaned text without the primes of symbols, which ``to_latex`` makes a part of them."""
     return _PRIMED.sub("x", text)
@@ -177,8 +222,10 @@ def to_latex(text: str) -> str:
     """Cleaned text as LaTeX that algebra overlooks nothing of.
 
     A prime is a part of a symbol, a transpose is a power, and a text of several letters a symbol. A decimal
-    is a fraction, as algebra rounds ``2^{0.5}`` as soon as it reads it.
+    is a fraction, as algebra rounds ``2^{0.5}`` as soon as it reads it. The degrees of a sine are radians.
     """
+    if TRIGONOMETRY.search(text):
+        text = _ANGLE.sub(r"(\\frac{\1\\pi}{180})", text)
     text = _DECIMAL.sub(lambda found: rf"(\frac{{{found[1]}{found[2]}}}{{1{'0' * len(found[2])}}})", text)
     text = _TRANSPOSED.sub("^{T_{0}}", _PRIMED.sub(_primed, _I.sub(" i", _LONE.sub(r" \1 ", text))))
     return _LONG.sub(lambda found: found[0].lower(), text).translate(_BACK)

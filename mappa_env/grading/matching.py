@@ -13,7 +13,7 @@ from mappa_env.grading.answers import result, wanted
 from mappa_env.grading.assignments import are_numbered, order_of
 from mappa_env.grading.equations import is_constant, relates, sides, steps
 from mappa_env.grading.expression_units import is_radian
-from mappa_env.grading.latex import CLOSE, OPEN, without_primes, without_spaces
+from mappa_env.grading.latex import CLOSE, OPEN, without_angles, without_primes, without_spaces
 from mappa_env.grading.naming import derivatives, derived, is_function, same_name
 from mappa_env.grading.numbers import Number, same_number
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Sequence, Words, leaves
@@ -183,7 +183,8 @@ def _overlooked(answer: Answer) -> set[str | tuple[str, ...]]:
     if not isinstance(answer, Expression):
         return set()
     calls = {re.sub("[{} ]", "", call) for call in _EXPECTED.findall(answer.text)}
-    return set(_OVERLOOKED.findall(without_primes(answer.text))) | calls | derivatives(answer.text)
+    marks = set(_OVERLOOKED.findall(without_angles(without_primes(answer.text))))
+    return marks | calls | derivatives(answer.text)
 
 
 def _ratio(gold: Answer) -> Answer | None:
@@ -244,10 +245,21 @@ def _named_match(gold: Sequence, answer: Sequence, equal: Equal) -> bool:
 
 
 def _alike(answer: Answer, other: Answer) -> Answer:
-    """``x = y = 2`` as the value 2 or as one of each name, whichever the other can be."""
+    """``x = y = 2`` as the value 2 or as one of each name, whichever the other can be; degrees as radians."""
+    if (
+        _is_degrees(answer)
+        and isinstance(other, Expression)
+        and other.unit in ("", "rad")
+        and is_radian(other.text)
+    ):
+        return Expression(rf"{text_of(Number(answer.value / 180))}\pi") if is_constant(other) else answer
     if not isinstance(answer, Sequence) or answer.kind != "same":
         return answer
     return of_each(answer) if isinstance(other, Sequence) else answer.items[0]
+
+
+def _is_degrees(answer: Answer) -> TypeGuard[Number]:
+    return isinstance(answer, Number) and answer.unit == "°" and not answer.percent
 
 
 def _as_fraction(answer: Answer, gold: Answer) -> Answer:

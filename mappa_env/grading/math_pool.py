@@ -1,8 +1,18 @@
 """A small pool of math workers that die rather than hang, shared by all graders of a process. Thread-safe.
 
-A worker has processor time, not wall time: a busy machine costs nobody an answer. Answers wait in two lanes.
-Each one first gets ``FAST_S``, ample for honest answers. Those that need more start again in a lane of their
-own with ``SLOW_S``, so that honest answers never wait behind hostile ones for long.
+An answer has ``STEPS_S[-1]`` seconds of processor time. Since it is hostile text that may use them up, it
+first gets the first of ``STEPS_S``. One that needs more starts again in the next lane, which has workers of
+its own, and so on. What holds:
+
+- An answer is judged alike beside any number of others. Each lane takes answers in the order in which they
+  come, none is turned away, and the caller waits; so at most as many wait as there are callers. Time is the
+  worker's processor time: only an answer that needs nearly all of the last step can be judged either way, as
+  processors slow one another. The limits in wall-clock time, ``START_S`` and ``PATIENCE_S``, are for workers
+  that are broken.
+- Before an answer that a lane's step suffices for, each lane up to that one runs only answers that came
+  before it, each for the lane's step, in ``WORKERS`` workers. An honest answer that takes less than the first
+  step so waits at most (hostile answers ahead) x ``STEPS_S[0]`` / ``WORKERS`` in processor time, and the
+  milliseconds of a fork for each. Workers of later lanes yield the processor to those of earlier ones.
 """
 
 from __future__ import annotations
@@ -13,28 +23,31 @@ import json
 import os
 import queue
 import select
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 WorkerStatus = Literal["ok", "unreadable", "timeout", "error"]
 
-SIZE = 2
-"""Workers of the fast lane; the slow lane has one."""
-FAST_S = 0.25
-"""Seconds of processor time; nearly all honest answers take milliseconds."""
-SLOW_S = 1.0
-SLOW_WAITING = 4
-"""Answers in the slow lane at once. A further one gets no second chance: it has timed out."""
-START_S = 60.0
+STEPS_S = (0.05, 0.2, 1.0)
+"""Seconds of processor time in each lane; most honest answers take less than the first."""
+WORKERS = 2
+"""Workers of each lane."""
+NICE = 3
+"""How much nicer the workers of each lane are than those of the lane before it."""
+START_S = 600.0
 """Wall-clock seconds until the workers must be ready."""
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 """Wall-clock seconds after which a worker that has neither answered nor died counts as broken."""
+ATTEMPTS = 3
+"""The system may take a worker, or the forker, twice; that costs nobody a result."""
 _SCRIPT = Path(__file__).with_name("math_worker.py")
 
 
@@ -42,8 +55,12 @@ class _LateError(Exception):
     """The worker used up its processor time."""
 
 
+class _BrokenError(Exception):
+    """The answer broke the libraries."""
+
+
 class _DeadError(Exception):
-    """The worker ended for another reason, or is stuck."""
+    """The worker was ended from outside, or is stuck."""
 
 
 class _Forker:
@@ -92,16 +109,18 @@ class _Worker:
         self._buffer = b""
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        start = time.monotonic()
+        """The reply. Raises _LateError, _BrokenError or _DeadError, after which the worker is of no use."""
         try:
             self._link.sendall(json.dumps(request).encode() + b"\n")
             line, self._buffer = _line(self._link, self._buffer, PATIENCE_S)
-        except (_DeadError, OSError):
-            # Processor time never exceeds wall time: a worker that died earlier did not use up its own.
-            waited = time.monotonic() - start
-            raise (_LateError if request["cpu_s"] <= waited < PATIENCE_S else _DeadError) from None
+        except OSError:
+            raise _DeadError from None
         reply: dict[str, Any] = json.loads(line)
-        return reply
+        if (ended := reply.get("ended")) is None:
+            return reply
+        if ended == -signal.SIGPROF:
+            raise _LateError
+        raise _BrokenError if ended > 0 else _DeadError
 
     def close(self) -> None:
         self._link.close()
@@ -123,19 +142,59 @@ def _line(link: socket.socket, buffer: bytes, seconds: float) -> tuple[bytes, by
     return line, rest
 
 
-class MathPool:
-    """Workers, started on demand and replaced when they end."""
+class _Lane:
+    """The workers for answers that get ``cpu_s`` seconds. Who waits longest has the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpu_s: float, nice: int) -> None:
+        self.limits = {"cpu_s": cpu_s, "nice": nice}
+        self._lock = threading.Lock()
+        self._idle: deque[_Worker | None] = deque([None] * WORKERS)
+        self._waiting: deque[queue.SimpleQueue[_Worker | None]] = deque()
+
+    def take(self) -> _Worker | None:
+        """A worker for the caller alone, or None in place of one that is not started."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            mine: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
+            self._waiting.append(mine)
+        try:
+            return mine.get()
+        except BaseException:  # Ctrl-C
+            with self._lock:
+                waits = mine in self._waiting
+                if waits:
+                    self._waiting.remove(mine)
+            if not waits:
+                self.give(mine.get())
+            raise
+
+    def give(self, worker: _Worker | None) -> None:
+        """Give back what ``take`` gave, or None if the worker is of no more use."""
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().put(worker)
+            elif worker is None:
+                self._idle.appendleft(None)  # last, as a worker that runs is quicker
+            else:
+                self._idle.append(worker)
+
+    def close(self) -> None:
+        """End the idle workers."""
+        with self._lock:
+            for worker in filter(None, self._idle):
+                worker.close()
+            self._idle = deque([None] * len(self._idle))
+
+
+class MathPool:
+    """Workers, started on demand and replaced when they end. ``steps``: as ``STEPS_S``."""
+
+    def __init__(self, steps: Sequence[float] = STEPS_S) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._forker: _Forker | None = None
-        self._fast: queue.Queue[_Worker | None] = queue.Queue()
-        for _ in range(SIZE):
-            self._fast.put(None)
-        self._slow: queue.Queue[_Worker | None] = queue.Queue()
-        self._slow.put(None)
-        self._places = threading.BoundedSemaphore(SLOW_WAITING)
+        self._lanes = [_Lane(cpu_s, NICE * n) for n, cpu_s in enumerate(steps)]
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[WorkerStatus, list[bool]]:
         """Whether the second of each pair equals the first, as mathematics; all False unless ``ok``.
@@ -155,32 +214,28 @@ class MathPool:
         return status == "ok" and bool(reply["readable"][0])
 
     def _ask(self, request: dict[str, Any]) -> tuple[WorkerStatus, dict[str, Any]]:
-        status, reply = self._in_lane(self._fast, request | {"cpu_s": FAST_S})
-        if status != "timeout" or not self._places.acquire(blocking=False):
-            return status, reply
-        try:
-            return self._in_lane(self._slow, request | {"cpu_s": SLOW_S})
-        finally:
-            self._places.release()
+        status, reply = self._in_lane(self._lanes[0], request)
+        for lane in self._lanes[1:]:
+            if status == "timeout":
+                status, reply = self._in_lane(lane, request)
+        return status, reply
 
-    def _in_lane(
-        self, lane: queue.Queue[_Worker | None], request: dict[str, Any]
-    ) -> tuple[WorkerStatus, dict[str, Any]]:
-        worker = lane.get()
+    def _in_lane(self, lane: _Lane, request: dict[str, Any]) -> tuple[WorkerStatus, dict[str, Any]]:
+        worker = lane.take()
         try:
-            for _ in range(3):  # the system may take the worker and the forker; that costs nobody a result
+            for _ in range(ATTEMPTS):
                 try:
                     worker = worker or self._worker()
-                    return "ok", worker.ask(request)
-                except (_LateError, _DeadError) as failure:
+                    return "ok", worker.ask(request | lane.limits)
+                except (_LateError, _BrokenError, _DeadError) as failure:
                     if worker is not None:
                         worker.close()
                     worker = None
-                    if isinstance(failure, _LateError):
-                        return "timeout", {}
+                    if not isinstance(failure, _DeadError):
+                        return ("timeout" if isinstance(failure, _LateError) else "error"), {}
             return "error", {}
         finally:
-            lane.put(worker)
+            lane.give(worker)
 
     def _worker(self) -> _Worker:
         """A new worker, of a new forker if the old one has ended. Raises _DeadError."""
@@ -197,15 +252,8 @@ class MathPool:
         """End the idle workers; the pool stays usable. Does nothing in a forked child."""
         if os.getpid() != self._pid:
             return
-        for lane, size in ((self._fast, SIZE), (self._slow, 1)):
-            for _ in range(size):
-                try:
-                    worker = lane.get_nowait()
-                except queue.Empty:
-                    break
-                if worker is not None:
-                    worker.close()
-                lane.put(None)
+        for lane in self._lanes:
+            lane.close()
         with self._lock:
             if self._forker is not None:
                 self._forker.close()

@@ -39,6 +39,8 @@ _LEAD = re.compile(rf"[ $]*(?:[+-][ $€£¥{DOLLAR}]*|[€£¥{DOLLAR}][ $€£
 _SHORT_PERIOD = re.compile(r"\\(overline|bar|dot) *([0-9])")
 _DOTS = re.compile(r"\\dot *\{([0-9])\}([0-9]*)\\dot *\{([0-9])\}")
 """A period with a dot over its first and its last digit."""
+_BRACKETED = re.compile(r"([0-9]+\.[0-9]*)\(([0-9]+)\)")
+"""A period in brackets, ``1.(6)``."""
 _LETTER = re.compile(r"\\[A-Za-z]+|[A-Za-z€£¥²³" + OPEN + "]")
 _EXPONENT = re.compile(r" ?(?:\^ ?(?:\{ ?([23]) ?\}|([23]))|([²³]))$")
 
@@ -126,6 +128,8 @@ def same_number(gold: Number, answer: Number) -> bool:
 
 
 def _value(text: str) -> tuple[Fraction, tuple[int, int] | None] | None:
+    if found := _BRACKETED.fullmatch(text):
+        text = rf"{found[1]}\overline{{{found[2]}}}"
     text = _DOTS.sub(r"\\dot{\1\2\3}", _SHORT_PERIOD.sub(r"\\\1{\2}", text))
     if (words := spelled(text)) is not None:
         return _fraction(*words) if words[1] > 1 else (Fraction(words[0]), None)

@@ -17,6 +17,11 @@ _NAMES: dict[str, Expression | Sequence] = {
     **dict.fromkeys(("all reals", "all real numbers", "the real numbers", "the set of real numbers"), REALS),
     **dict.fromkeys(("set of all real numbers", "the set of all real numbers", r"\mathbb{R}"), REALS),
 }
+_EXCEPT = re.compile(
+    r"(?:the )?(?:set of )?(?:all )?(?:the )?real(?: number)?s? ?(?:[a-z] )?"
+    r"(?:except|other than|but|besides)(?: for)? ?(.+)",
+    re.IGNORECASE,
+)
 _BUILDER = re.compile(r"\\\{ ?([^{}|:∈]{1,20}?) ?(?:∈ ?\\mathbb\{R\} ?)?(?:\\mid(?![A-Za-z])|\||:)(.+)\\\}")
 
 
@@ -30,6 +35,12 @@ class Condition(NamedTuple):
 def named_set(text: str) -> Expression | Sequence | None:
     """The set whose name a cleaned text is; None if it is anything else."""
     return _NAMES.get(text) or _NAMES.get(text.strip(f"{OPEN}{CLOSE} ").lower())
+
+
+def exceptions(text: str) -> str | None:
+    """What ``\\text{all real numbers except }1`` excepts; None if the text is anything else."""
+    found = _EXCEPT.fullmatch(" ".join(text.replace(OPEN, "").replace(CLOSE, "").split()))
+    return found[1] if found else None
 
 
 def condition(text: str) -> Condition | None:

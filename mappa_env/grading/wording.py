@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from mappa_env.grading.brackets import spans
 from mappa_env.grading.latex import CLOSE, OPEN
 from mappa_env.grading.numbers import read_number
 from mappa_env.grading.units import refused_words
@@ -24,8 +25,17 @@ _CHOICE = re.compile(r" ?(?:(?i:choice|option|answer) )?[A-Z] ?: ?")
 _ANSWER = re.compile(r" ?(?:the )?(?:(?:final|correct) )?answer(?: is ?:?| ?:) ?", re.IGNORECASE)
 
 
+_REMARK = re.compile(
+    rf" ?{OPEN}? ?\( ?{OPEN}? ?(?:since|because|as|minimum|maximum|min|max|exactly|simplified|"
+    r"final answer)(?![A-Za-z])"
+)
+"""How a remark on the value before it begins."""
+_OR = re.compile(r"(?<![A-Za-z])or(?![A-Za-z])")
+
+
 def plain(text: str) -> str:
-    """A cleaned text with signs in place of such words, and without a label before the answer."""
+    """A cleaned text with signs in place of such words, and without a label or a remark at the answer."""
+    text = _without_remark(text)
     text = _FRACTION.sub(rf"{OPEN}\1/\2{CLOSE}\3", _RATE.sub("/", text))
     text = _unlabelled(_FUNCTION.sub(r"\\\1 ", text))
     if found := _MINUS.match(text):
@@ -33,6 +43,17 @@ def plain(text: str) -> str:
     if (found := _MINUS_INSIDE.match(text)) and (read_number(found[1].strip()) is not None):
         return f"-{found[1].strip()}"
     return text
+
+
+def _without_remark(text: str) -> str:
+    """Without ``\\text{ (minimum)}`` and ``\\text{ (since }n>0\\text{)}`` at the end."""
+    found = _REMARK.search(text)
+    if not found or not found.start() or _OR.search(text, found.start()):
+        return text
+    said = text[found.start() :].replace(OPEN, "").replace(CLOSE, "").strip()
+    value = text[: found.start()]
+    value += CLOSE * (value.count(OPEN) - value.count(CLOSE))  # 25 and its remark in one text command
+    return value if spans(said) else text
 
 
 def _unlabelled(text: str) -> str:

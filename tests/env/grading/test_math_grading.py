@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import inspect
 import json
 import math
-import os
 import re
-import signal
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +20,6 @@ from mappa_env.errors import OptionError
 from mappa_env.grading import answers, latex, make_grader, naming, tree
 from mappa_env.grading.expression import safe_value
 from mappa_env.grading.math import MAX_BOX, MAX_GOLD, alternatives, grade_answer, read_gold, unreadable
-from mappa_env.grading.math_pool import FAST_S, SLOW_S, MathPool
 from mappa_env.grading.votes import pooled
 from paths import DATA
 from recorded import recorded
@@ -471,87 +464,6 @@ def test_a_long_remark_is_read_at_once():
     start = time.process_time()
     assert read_gold("(no real solutions exist for any integer value of n>2)").accepted
     assert time.process_time() - start < 0.1
-
-
-# -- workers --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def pool():
-    pool = MathPool()
-    assert pool.compare([("x+1", "1+x")]) == ("ok", [True])
-    yield pool
-    pool.close()
-
-
-@pytest.mark.slow
-def test_hostile_answers_take_no_right_answer_and_no_long_wait_from_their_neighbours(pool):
-    honest = [(f"(x+{n})^2", f"x^2+{2 * n}x+{n * n}") for n in range(1, 9)]
-    found: dict[str, tuple[str, list[bool]]] = {}
-
-    def ask(gold: str, answer: str) -> None:
-        found[answer] = pool.compare([(gold, answer)])
-
-    boxes = [f"{box}+{n}" for n in range(2) for box in HOSTILE[:4]]
-    start = time.perf_counter()
-    hostile = [threading.Thread(target=ask, args=("x", box)) for box in boxes]
-    for thread in hostile:
-        thread.start()
-    for gold, answer in honest:
-        ask(gold, answer)
-    waited = time.perf_counter() - start
-    for thread in hostile:
-        thread.join()
-    assert [found[answer] for _, answer in honest] == [("ok", [True])] * len(honest)
-    assert [found[box] for box in boxes] == [("timeout", [False])] * len(boxes)
-    # The bounds are in processor time: a busy machine multiplies them.
-    assert waited < 10 * (len(boxes) * FAST_S + len(honest) * 0.1)
-
-
-@pytest.mark.slow
-def test_time_is_processor_time(pool):
-    """A stopped worker is not a slow one: its answer still counts when it goes on."""
-    workers = workers_of(pool)
-    for worker in workers:
-        os.kill(worker, signal.SIGSTOP)
-    goes_on = threading.Timer(FAST_S + SLOW_S + 0.5, signal_all, (workers, signal.SIGCONT))
-    goes_on.start()
-    assert pool.compare([("x+1", "1+x")]) == ("ok", [True])
-    goes_on.join()
-
-
-def workers_of(pool: MathPool) -> list[int]:
-    forker = pool._forker._process.pid
-    return [int(pid) for pid in Path(f"/proc/{forker}/task/{forker}/children").read_text().split()]
-
-
-def signal_all(pids: list[int], number: int) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):  # it ended since it was listed
-            os.kill(pid, number)
-
-
-def test_a_worker_that_the_system_takes_costs_no_answer(pool):
-    for _ in range(3):
-        signal_all(workers_of(pool), signal.SIGKILL)
-        assert pool.compare([("x+1", "1+x")]) == ("ok", [True])
-    signal_all([*workers_of(pool), pool._forker._process.pid], signal.SIGKILL)
-    pool._forker._process.wait()
-    assert pool.compare([("x+1", "1+x"), ("x+1", "x+2")]) == ("ok", [True, False])
-
-
-def test_a_closed_pool_leaves_no_process_and_starts_again(pool):
-    process = pool._forker._process
-    pool.close()
-    assert process.poll() is not None
-    assert pool.compare([(r"\sqrt{8}", r"2\sqrt{2}")]) == ("ok", [True])
-
-
-def test_from_threads_every_answer_gets_its_own_grade(pool):
-    with ThreadPoolExecutor(8) as threads:
-        pairs = [[("x^2", "x" * (n % 2 + 1))] for n in range(40)]
-        found = list(threads.map(pool.compare, pairs))
-    assert found == [("ok", [n % 2 == 1]) for n in range(40)]
 
 
 # -- any text -------------------------------------------------------------------------------------------

@@ -27,6 +27,31 @@ SAME = [
     (r"x<1\text{ or }x>5", r"x<1\lor x>5"),
     (r"p\lor q", r"p\vee q"),
     (r"\mathbb{Z}", r"\mathbb Z"),
+    *[(r"(-3,3)", each) for each in ("|y|<3", r"\left|x\right|<3", "3>|x|", "]-3,3[", r"(-3,0]\cup(-1,3)")],
+    (r"[-1,7]", r"|t-3|\le4"),
+    (r"(-\infty,-7)\cup(1,\infty)", r"|x+3|>4"),
+    *[
+        (r"(-\infty,4)\cup(4,\infty)", each)
+        for each in (r"x\ne4", r"\{t : t\neq 4\}", r"\mathbb{R}\setminus\{4\}", r"\mathbb R\backslash\{4\}")
+    ],
+    (r"(-\infty,4)\cup(4,\infty)", r"\text{all reals except }4"),
+    (r"(-\infty,4)\cup(4,\infty)", r"\text{the set of all real numbers other than 4}"),
+    (r"(-\infty,0)\cup(0,5)\cup(5,\infty)", r"\text{All real numbers except }0\text{ and }5"),
+    (r"(-\infty,0)\cup(0,5)\cup(5,\infty)", r"\mathbb{R}\setminus\{5,0\}"),
+    (r"[0,2)\cup(2,4]", r"[0,4]\setminus\{2\}"),
+    (r"(-\infty,0]\cup[3,\infty)", r"\mathbb{R}\setminus(0,3)"),
+    (r"(-\infty,1)\cup[3,\infty)", r"]-\infty,1[\cup[3,+\infty["),
+    (r"(2,\infty)", r"]2;\infty["),
+    (r"(0,5]", r"(0,2]\cup[2,5]"),
+    (r"[0,4)\cup(4,\infty)", r"x\ge0, x\ne4"),
+    (r"[0,4)\cup(4,\infty)", r"x\ge0\text{ and }x\ne4"),
+    (r"(-\infty,-1)\cup(-1,6)\cup(6,\infty)", r"x\ne-1,6"),
+    (r"(-\infty,-1)\cup(-1,6)\cup(6,\infty)", r"x\ne6\text{ and }x\ne-1"),
+    (r"(-\sqrt5,\sqrt5)", r"|x|<\sqrt5"),
+    (r"(-\infty,\pi)\cup(\pi,\infty)", r"\mathbb{R}\setminus\{\pi\}"),
+    (r"(-\infty,\pi)\cup(\pi,\infty)", r"x\neq\pi"),
+    (r"\{1,2\}", r"\{1\}\cup\{2\}"),
+    (r"(0,1)\cup\{2\}", r"\{2\}\cup(0,1)"),
 ]
 OTHER = [
     (r"(-\infty,\infty)", "R"),
@@ -43,6 +68,25 @@ OTHER = [
     ("-2, 1", r"x=-2\land x=1"),
     (r"p\lor q", r"p\land q"),
     ("p, q", r"p\lor q"),
+    *[(r"(-3,3)", each) for each in (r"|x|\le3", "|x|>3", "|x|<-3", "|x|<2", "[-3,3[", r"(-3,0)\cup(0,3)")],
+    *[
+        (r"(-\infty,4)\cup(4,\infty)", each)
+        for each in (
+            r"x\ne-4",
+            "x=4",
+            r"\mathbb{R}\setminus\{-4\}",
+            r"\mathbb{R}",
+            r"\text{all reals except }5",
+        )
+    ],
+    (r"[0,4]", r"[0,4]\setminus\{2\}"),
+    (r"[0,4]", r"[0,4]\setminus\{4\}"),
+    (r"x\ne4", "4"),
+    (r"x\ne4", r"x\ne4\text{ or }x\ne5"),
+    (r"[0,4)\cup(4,\infty)", r"x\ge0, y\ne4"),
+    (r"[0,4)\cup(4,\infty)", r"x\ge0, x\ne5"),
+    (r"(-\sqrt5,\sqrt5)", r"|x|<-\sqrt5"),
+    (r"(0,1)\cup\{2\}", "(0,1)"),
 ]
 
 

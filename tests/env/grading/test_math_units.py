@@ -441,3 +441,33 @@ def test_what_is_counted_or_measured_may_be_any_noun(words):
 )
 def test_old_and_far_words_multiply(box, gold):
     assert grade_answer(boxed(box), gold).correct
+
+
+@pytest.mark.parametrize(
+    ("degrees", "radians"),
+    [
+        (r"60^\circ", r"\frac{\pi}{3}"),
+        (r"-150^\circ", r"-\frac{5\pi}{6}"),
+        (r"90\text{ degrees}", r"\pi/2"),
+        (r"22.5^\circ", r"\frac{\pi}{8}\text{ rad}"),
+    ],
+)
+def test_degrees_are_their_radians(degrees: str, radians: str) -> None:
+    assert grade_answer(boxed(degrees), radians).correct
+    assert grade_answer(boxed(radians), degrees).correct
+
+
+@pytest.mark.parametrize(
+    ("gold", "box"),
+    [
+        ("60", r"\frac{\pi}{3}"),
+        (r"\frac{\pi}{3}", "60"),
+        (r"60^\circ", r"\frac{\pi}{6}"),
+        (r"60^\circ", r"\frac{\pi}{3}^\circ"),
+        (r"60^\circ", r"\frac{\pi}{3}\text{ cm}"),
+        (r"2\pi", r"2\pi^\circ"),
+        (r"60^\circ", r"\frac{1}{\pi}"),
+    ],
+)
+def test_a_number_without_degrees_is_no_angle(gold: str, box: str) -> None:
+    assert not grade_answer(boxed(box), gold).correct
