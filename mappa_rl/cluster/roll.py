@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mappa_env.json_and_yaml import read_json
-from mappa_rl.cluster.session import RECORD, import_ray
+from mappa_rl.cluster.session import RECORD, import_ray, visit
 from mappa_rl.errors import ClusterError
 
+JOINING_S = 15.0
+"""Seconds that the cluster has to answer."""
 ANSWER_S = 5.0
 """Seconds that an actor has to say where it is."""
 
@@ -37,15 +38,8 @@ def call_roll(run: Path) -> list[Present]:
         return []
     except (ValueError, KeyError, TypeError) as error:
         raise ClusterError(f"{run / RECORD} is damaged ({error!r}): its cluster cannot be asked.") from None
-    if token:
-        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+    visit(address, namespace, token, JOINING_S)
     ray = import_ray()
-    try:
-        ray.init(address, namespace=namespace, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:
-        raise ClusterError(
-            f"the cluster of {run}, {address}, gives no connection: {type(error).__name__}: {error}"
-        ) from error
     try:
         names = sorted(ray.util.list_named_actors())
         asked = {name: ray.get_actor(name).where.remote() for name in names}

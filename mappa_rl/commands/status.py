@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     folder = one_run(args.folder, "look at")
     for line in described(folder):
         say(console, line)
-    if present := call_roll(folder):
+    if holder(folder) and (present := call_roll(folder)):  # a run that was killed may have left its record
         console.print(roll(present))
     return 0
 

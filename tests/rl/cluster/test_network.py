@@ -50,7 +50,9 @@ def test_processes_meet_at_a_port_that_was_held_for_them(monkeypatch: pytest.Mon
     try:
         assert first.stdout is not None
         assert first.stdout.readline().strip() == "[3.0]"
-        listening = [each.laddr for each in psutil.Process(first.pid).net_connections() if each.status == "LISTEN"]
+        listening = [
+            each.laddr for each in psutil.Process(first.pid).net_connections() if each.status == "LISTEN"
+        ]
         assert ("127.0.0.1", port) in listening
         assert {address for address, _ in listening} == {"127.0.0.1"}
         for each in (first, second):
