@@ -7,6 +7,7 @@ import importlib
 import logging
 import os
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -173,6 +174,8 @@ def _deepspeed() -> Any:
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
     deepspeed = importlib.import_module("deepspeed")
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    # DeepSpeed calls what newer versions of torch name otherwise; every process would say so.
+    warnings.filterwarnings("ignore", r"`torch\.distributed\.\w+` is deprecated", FutureWarning)
     # The shared-memory collectives take minutes to compile on first use; gloo comes with torch.
     importlib.import_module("deepspeed.ops").__compatible_ops__["deepspeed_shm_comm"] = False
     if not dist.is_initialized():  # otherwise the caller, or an earlier call, has started it

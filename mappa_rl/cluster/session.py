@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import contextmanager
 from functools import partial
@@ -95,16 +95,11 @@ def join(address: str, within_s: float, **options: Any) -> None:
 
     Ray itself would try for minutes, and hear no signal meanwhile. Raises ClusterError after ``within_s``.
     """
-    until = time.monotonic() + within_s
+    ray = import_ray()
     try:
-        _reach(address, until)
-        # Ray sets its own handler for SIGTERM where it can, which is on the main thread.
-        joining = in_background(partial(import_ray().init, address, **options))
-        while not joining.done():
-            if time.monotonic() >= until:
-                raise TimeoutError("something listens there, but does not answer as Ray does")
-            wait([joining], _POLL_S)
-        joining.result()
+        _reach(address, within_s)
+        with _signals_kept():
+            ray.init(address, **options)
     except Exception as error:
         raise ClusterError(
             f"Ray gives no connection to {address} within {within_s:g} s: {type(error).__name__}: {error}. "
@@ -125,15 +120,29 @@ def visit(address: str, namespace: str, token: str, within_s: float) -> None:
     join(address, within_s, namespace=namespace, log_to_driver=False, logging_level="ERROR")
 
 
-def _reach(address: str, until: float) -> None:
-    """Wait until something listens at ``address``, if that is host and port. Raises OSError."""
+def _reach(address: str, within_s: float) -> None:
+    """Wait until a head answers at ``address``, if that is host and port. Raises what keeps it from that."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in host:
         return
+    ray, until, host = import_ray(), time.monotonic() + within_s, host.strip("[]")
+    if host in ("localhost", "127.0.0.1", "::1"):  # as Ray does
+        host = ray.util.get_node_ip_address()
+    _listens(host, int(port), until)
+    asked = in_background(partial(ray._raylet.GcsClient, address=f"{host}:{port}"))
+    while not asked.done():  # so that a signal is heard
+        if time.monotonic() >= until:
+            raise TimeoutError(f"what listens on {host}:{port} does not answer as a head of Ray does")
+        wait([asked], _POLL_S)
+    asked.result()
+
+
+def _listens(host: str, port: int, until: float) -> None:
+    """Wait until something listens there. Raises OSError."""
     while True:
         try:
             left = max(until - time.monotonic(), _POLL_S)
-            socket.create_connection((host.strip("[]"), int(port)), timeout=left).close()
+            socket.create_connection((host, port), timeout=left).close()
             return
         except socket.gaierror:
             raise
@@ -159,16 +168,29 @@ def _begin(ray: Any, **options: Any) -> None:
             ) from error
 
 
+def has_own_head(cluster: Cluster) -> bool:
+    """Whether the run starts a head of its own, on this machine."""
+    return not (cluster.address or os.environ.get("RAY_ADDRESS"))
+
+
+def is_led() -> bool:
+    """Whether a launcher has started this process, with the others of the run."""
+    return NAMESPACE in os.environ
+
+
 def disconnect() -> None:
     """Leave the cluster: this process's actors end, and so does a head of its own."""
     import_ray().shutdown()
 
 
 @contextmanager
-def joined(cluster: Cluster, out: Path) -> Iterator[None]:
+def joined(
+    cluster: Cluster, out: Path, roles: Callable[[], Mapping[str, Mapping[str, str]]] = dict
+) -> Iterator[None]:
     """Connected inside the block, if the run in ``out`` is on a cluster; its actors end with the block.
 
-    ``cluster.json`` in ``out`` says where, for ``mappa-rl status``. It holds the token that was drawn for a
+    ``roles``: what the record says of the run's processes besides. ``cluster.json`` in ``out`` is the record,
+    for ``mappa-rl status``. It holds the token that was drawn for a
     head of the run's own, so only its owner can read it, but never the token of a user's cluster.
     """
     if cluster.name == "local":
@@ -176,10 +198,17 @@ def joined(cluster: Cluster, out: Path) -> Iterator[None]:
         return
     path = out / RECORD
     ours = "ray" not in sys.modules or not import_ray().is_initialized()
-    context = connect(cluster).get_runtime_context()
+    ray = connect(cluster)
+    context = ray.get_runtime_context()
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         token = os.environ["RAY_AUTH_TOKEN"] if DRAWN in os.environ else ""
-        json.dump({"address": context.gcs_address, "namespace": context.namespace, "token": token}, file)
+        leader = {
+            "pid": os.getpid(),
+            "node": context.get_node_id(),
+            "address": ray.util.get_node_ip_address(),
+        }
+        where = {"address": context.gcs_address, "namespace": context.namespace, "token": token}
+        json.dump({**where, "leader": leader, **roles()}, file)
     try:
         yield
     finally:

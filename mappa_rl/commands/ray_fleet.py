@@ -18,6 +18,7 @@ from mappa_rl.cluster.actors import VERDICT_S, answer
 from mappa_rl.cluster.group import Group
 from mappa_rl.cluster.network import held_port, place_among
 from mappa_rl.cluster.session import NAMESPACE, connect
+from mappa_rl.cluster.wanted import by_training
 from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.commands.console import say
 from mappa_rl.commands.ending import end_tree
@@ -93,12 +94,9 @@ def _attempt(config: Config, out: Path) -> str | None:
 
 def _room(config: Config) -> Group:
     """Room for the learner's processes but the one that leads."""
-    import torch
-
-    count, each = config.run.processes - 1, {"CPU": config.cluster.learner_cpus}
-    if torch.cuda.is_available():
-        each["GPU"] = 1.0
-    return Group(f"learner-{f'1 to {count}' if count > 1 else 1}", count, each, config.cluster.placement_s)
+    cluster, count = config.cluster, config.run.processes - 1
+    what = f"learner-{f'1 to {count}' if count > 1 else 1}"
+    return Group(what, count, by_training(cluster), cluster.placement_s)
 
 
 def _watched(process: subprocess.Popen[bytes], following: Sequence[Any], out: Path) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 from mappa_rl.cluster.actors import VERDICT_S, answer
 from mappa_rl.cluster.group import Group
 from mappa_rl.cluster.session import connect
+from mappa_rl.cluster.wanted import by_training
 from mappa_rl.config import Config
 from mappa_rl.crews.crew import Crew
 from mappa_rl.errors import ActorLost, ClusterError, MappaRLError
@@ -33,13 +34,10 @@ class RayCrew(Crew):
         self, number: int, policies: Sequence[str], config: Config, start: Path, actor: type
     ) -> None:
         super().__init__(number, policies)
-        import torch
-
         cluster, count = config.cluster, config.run.processes
         connect(cluster)
         self._name = f"crew-{number}"
-        each = {"CPU": cluster.learner_cpus, **({"GPU": 1.0} if torch.cuda.is_available() else {})}
-        self._group = Group(self._name, count, each, cluster.placement_s)
+        self._group = Group(self._name, count, by_training(cluster), cluster.placement_s)
         self._actors: list[Any] = []
         self._begun: list[Any] = []
         try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mappa_rl.cluster.actors import placed
 from mappa_rl.cluster.session import connect
+from mappa_rl.cluster.wanted import by_environments
 from mappa_rl.config import Cluster
 from mappa_rl.environments.worker import EnvWorker
 
@@ -91,8 +92,7 @@ class EnvWorkers:
 
     @property
     def _wanted(self) -> dict[str, float]:
-        cluster = self._cluster
-        return {"CPU": cluster.env_cpus, **({cluster.env_node: 1.0} if cluster.env_node else {})}
+        return by_environments(self._cluster)
 
     def _start(self, number: int) -> Any:
         """The actor of this number, which Ray places when it can."""

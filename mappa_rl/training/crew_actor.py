@@ -24,7 +24,7 @@ class CrewActor:
         self._held: socket.socket | None = None
 
     def where(self) -> dict[str, Any]:
-        """See ``here``; ``rank`` is its place in its crew."""
+        """See ``here``; ``rank`` is its place in its crew, ``at work on`` a call and its policy, if any."""
         return {**here(), **self._said}
 
     def meeting(self) -> tuple[str, int]:
@@ -45,7 +45,7 @@ class CrewActor:
                 f"{start} is missing on the node {here()['address']}: the run's folder must be on a file "
                 "system that all nodes share. Choose one with out=."
             )
-        self._said = {"rank": rank}
+        self._said = {"rank": str(rank)}
         count = config.run.processes
         if count > 1:
             os.environ |= place_among(rank, count, here()["address"])
@@ -61,7 +61,11 @@ class CrewActor:
     def call(self, member: str, method: str, options: dict[str, Any]) -> Any:
         """What a call of ``Crew`` returns or raises."""
         assert self._members is not None
-        return self._members.answer(member, method, options)
+        self._said["at work on"] = f"{method} of {member}"
+        try:
+            return self._members.answer(member, method, options)
+        finally:
+            del self._said["at work on"]
 
     def end(self) -> None:
         """Release the others of the crew."""

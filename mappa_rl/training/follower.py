@@ -20,7 +20,7 @@ class Follower:
 
     def where(self) -> dict[str, Any]:
         """See ``here``; ``rank`` is its place among the learner's processes."""
-        return {**here(), "rank": self._rank}
+        return {**here(), "rank": str(self._rank)}
 
     def follow(self, run: Path, rank: int, meet: tuple[str, int]) -> None:
         """Follow the leader of the run in ``run``, which is at address and port ``meet``.

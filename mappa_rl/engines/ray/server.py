@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from mappa_rl.cluster.actors import answer, placed
 from mappa_rl.cluster.session import connect, import_ray
+from mappa_rl.cluster.wanted import by_engine
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.engines.ray.host import EngineHost
 from mappa_rl.engines.ray.parcel import Parcel
@@ -239,12 +240,7 @@ class RayServer:
 
 def _wanted(options: VLLMOptions) -> dict[str, float]:
     """What Ray reserves for the actor."""
-    cluster, wanted = options.config.cluster, {"CPU": options.config.cluster.engine_cpus}
-    if not on_cpu():
-        wanted["GPU"] = float(options.engine.tensor_parallel)
-    if cluster.engine_node:
-        wanted[cluster.engine_node] = 1.0
-    return wanted
+    return by_engine(options.config.cluster, 0 if on_cpu() else options.engine.tensor_parallel)
 
 
 def _settings(options: VLLMOptions) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from mappa_rl.cli import main
 from mappa_rl.cluster.network import held_port
 from mappa_rl.cluster.session import RECORD, join
-from mappa_rl.cli import main
 from mappa_rl.commands import status
 from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.errors import ClusterError
@@ -46,7 +46,10 @@ def until_step(process: subprocess.Popen[str], step: int) -> None:
 
 
 def asked(run: Path) -> str:
-    found = subprocess.run([*CLI, "status", str(run)], capture_output=True, text=True, timeout=LIMIT_S)
+    wide = {**os.environ, "COLUMNS": "200"}
+    found = subprocess.run(
+        [*CLI, "status", str(run)], env=wide, capture_output=True, text=True, timeout=LIMIT_S
+    )
     assert found.returncode == 0, found.stderr
     return found.stdout
 
@@ -86,7 +89,8 @@ def _stops_with_a_checkpoint(out: Path) -> None:
         said = asked(out)
         assert f"at work: process {process.pid} on" in said
         assert "environments-0" in said
-        assert "environments, " in said, said
+        assert "in the sandbox, " in said, said
+        assert "plays the episodes, trains solver_0, coder_0, verifier_0" in said, said
         stranger = subprocess.run(
             [sys.executable, "-c", f"import ray; ray.init({record['address']!r})"],
             env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64, **LOOPBACK},
@@ -175,7 +179,7 @@ with Stopping():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("placement_s", "stops", "says"), [(3, False, "does not answer as Ray"), (60, True, "interrupted")]
+    ("placement_s", "stops", "says"), [(3, False, "does not answer as a head"), (60, True, "interrupted")]
 )
 def test_what_does_not_answer_as_ray_keeps_nobody(placement_s: int, stops: bool, says: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -191,6 +195,7 @@ def test_what_does_not_answer_as_ray_keeps_nobody(placement_s: int, stops: bool,
                 silent.accept()  # it is there, and waits
                 process.send_signal(signal.SIGTERM)
             said, _ = process.communicate(timeout=LIMIT_S)
+            assert process.returncode == 0
             assert says in said
             assert time.monotonic() - began < 20.0
         finally:
