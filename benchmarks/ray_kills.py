@@ -2,12 +2,15 @@
 
 Two runs of a small demo on two Ray nodes of this machine, with crews of two processes and a FAKE language
 model as the coach (real HTTP on loopback, grades that depend on the question alone): one undisturbed, one of
-whose actors a random one is killed (SIGKILL) every few seconds, --kills times over all kinds of actors:
-environment workers, the coach, learners and crews, with engine=vllm engines too. Then, for the second:
+whose processes a random one is killed (SIGKILL) every few seconds, --kills times over all kinds: environment
+workers, the coach, learners, crews and the process that leads, with engine.name=vllm engines too. No node is
+killed. Then, for the second:
 
 * as many steps as asked for, each once, with as many episodes
 * the metrics and rewards of the undisturbed run, so no reward is lost or counted twice
 * in the coach's ledger one line for each answer in its cache, so none cost anything twice
+* every verdict in its traces is an answer of the cache, by its id, and the score of each question is that of
+  the undisturbed run
 
     python benchmarks/ray_kills.py [--quick] [--kills N] [--seed N] [key=value ...]
 """
@@ -45,12 +48,26 @@ TIMES = (
     "coach/dollars",
 )
 """Metrics that measure time, or what an answer cost that the cache gave again."""
+LEADER = "leader"
+
+
+def processes_of(kind: str) -> list[psutil.Process]:
+    """The processes of a kind: of a class of actors, or the one that leads."""
+    if kind != LEADER:
+        found: list[psutil.Process] = runs.actors_named(kind)
+        return found
+    leading = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            if "mappa_rl.training.worker" in process.cmdline():
+                leading.append(process)
+    return leading
 
 
 class Killer(threading.Thread):
-    """Kills an actor of the run every ``every_s`` seconds on average, ``count`` times at most.
+    """Kills a process of the run every ``every_s`` seconds on average, ``count`` times at most.
 
-    First a kind is drawn, then one of its actors once there is one. So rare kinds die as often, and a run
+    First a kind is drawn, then one of its processes once there is one. So rare kinds die as often, and a run
     that starts again comes far enough to have the late ones.
     """
 
@@ -65,7 +82,7 @@ class Killer(threading.Thread):
             if self.done.wait(self._draw.uniform(0.5, 1.5) * self._every_s):
                 return
             kind = self._draw.choice(self._kinds)
-            while not (found := runs.actors_named(kind)):
+            while not (found := processes_of(kind)):
                 if self.done.wait(0.1):
                     return
             with suppress(psutil.NoSuchProcess):
@@ -95,6 +112,21 @@ def facts(out: Path) -> dict[str, Any]:
     return {"steps": [row["step"] for row in rows], "metrics": rows, "rewards": rewards}
 
 
+def verdicts(out: Path) -> dict[str, tuple[float | None, tuple[str, ...]]]:
+    """Question -> the score and the ids of the answers that the traces record. One verdict each."""
+    found: dict[str, tuple[float | None, tuple[str, ...]]] = {}
+    for each in Traces(out):
+        for action in each.trajectory.actions:
+            verdict = action.verdict
+            if verdict is not None and verdict.asked is not None:
+                said = (verdict.score, verdict.asked.response_ids)
+                if found.setdefault(verdict.asked.prompt_sha, said) != said:
+                    sys.exit(
+                        f"{out} has two verdicts on one question: {found[verdict.asked.prompt_sha]}, {said}"
+                    )
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -121,7 +153,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mappa-kills-") as folder:
         calm, hunted = Path(folder) / "calm", Path(folder) / "hunted"
         engines = "engine.name=vllm" in args.overrides
-        kinds = [kind for kind in runs.KINDS if engines or kind != "EngineHost"]
+        kinds = [LEADER, *(kind for kind in runs.KINDS if engines or kind != "EngineHost")]
         killer = Killer(kinds, kills, args.every, args.seed)
         with ray_cluster.nodes(2) as nodes, fake_llm.serving("openai", grade=grade, latency_s=0.05) as server:
             for out, who in ((calm, None), (hunted, killer)):
@@ -129,7 +161,11 @@ def main() -> int:
                 trained(out, nodes, f"openai:m@{server.url}", [*own, *begin], who)
         first, second = facts(calm), facts(hunted)
         with closing(sqlite3.connect(hunted / "coach" / "calls.sqlite")) as cache:
-            (answers,) = cache.execute("select count(*) from calls").fetchone()
+            ids = [json.loads(row).get("id") for (row,) in cache.execute("select outcome from calls")]
+        answers, judged = len(ids), verdicts(hunted)
+        scores = [
+            {question: score for question, (score, _) in each.items()} for each in (verdicts(calm), judged)
+        ]
         lines = (hunted / "coach" / "ledger.jsonl").read_text().splitlines()
         ledger_lines = sum(json.loads(line)["known"] for line in lines)  # others were cut short by a kill
     found = {
@@ -137,10 +173,15 @@ def main() -> int:
         "the same metrics": first["metrics"] == second["metrics"],
         "the same rewards": first["rewards"] == second["rewards"],
         "every answer once in the ledger": ledger_lines == answers,
+        "every verdict an answer": {id for _, said in judged.values() for id in said} <= {*ids},
+        "the same verdicts": bool(judged) and scores[0] == scores[1],
         f"{kills} kills": killer.killed.total() == kills,
     }
     console = Console(width=110)
-    console.print(f"killed: {dict(killer.killed)}; {ledger_lines} lines in the ledger, {answers} answers")
+    console.print(
+        f"killed: {dict(killer.killed)}; {ledger_lines} lines in the ledger, {answers} answers, "
+        f"{len(judged)} questions in the traces"
+    )
     for promise, kept in found.items():
         console.print(f"{'yes' if kept else 'NO '}  {promise}")
     return 0 if all(found.values()) else 1

@@ -59,7 +59,7 @@ def rollout(nodes: Any, count: int, slots: int, works: bool) -> Iterator[AsyncRo
         name="ray", address=nodes.address, env_workers=count, envs_per_worker=slots, env_cpus=1.0
     )
     connect(cluster)
-    workers = EnvWorkers(cluster, in_flight=count * slots)
+    workers = EnvWorkers(cluster, in_flight=count * slots, most=count)
     options = {
         "sandbox": {"name": SANDBOX, "waits": CODE, "works": works},
         "coach": "rubric",

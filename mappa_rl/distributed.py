@@ -6,6 +6,8 @@ import atexit
 import importlib
 import logging
 import os
+import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.constants import default_pg_timeout
 
 from mappa_rl.errors import LearnerError
 
@@ -70,10 +73,21 @@ def join() -> None:
 
 def join_by_file(path: Path, rank: int, count: int) -> None:
     """Be process ``rank`` of ``count`` that meet at the new file ``path``, which all of them see."""
-    atexit.register(_leave)
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
-    store = dist.FileStore(str(path), count)  # type: ignore[attr-defined]
-    dist.init_process_group(backend, store=store, rank=rank, world_size=count)
+    _join(dist.FileStore(str(path), count), rank, count)  # type: ignore[attr-defined]
+
+
+def join_at(meet: tuple[str, int], rank: int, count: int) -> None:
+    """Be process ``rank`` of ``count``, not the first, that meet at address and port ``meet``."""
+    _join(_store(meet, count), rank, count)
+
+
+def join_first(held: socket.socket, count: int) -> None:
+    """Be the first of ``count`` processes, which meet at the port that ``held`` is bound to; takes it over.
+
+    The port is never free in between, so no other program can take it.
+    """
+    meet: tuple[str, int] = held.getsockname()
+    _join(_store(meet, count, held.detach()), 0, count)
 
 
 def barrier() -> None:
@@ -160,16 +174,31 @@ def _deepspeed() -> Any:
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
     deepspeed = importlib.import_module("deepspeed")
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    # DeepSpeed calls what newer versions of torch name otherwise; every process would say so.
+    warnings.filterwarnings("ignore", r"`torch\.distributed\.\w+` is deprecated", FutureWarning)
     # The shared-memory collectives take minutes to compile on first use; gloo comes with torch.
     importlib.import_module("deepspeed.ops").__compatible_ops__["deepspeed_shm_comm"] = False
     if not dist.is_initialized():  # otherwise the caller, or an earlier call, has started it
-        atexit.register(_leave)
-        if "RANK" not in os.environ:
-            backend = "nccl" if torch.cuda.is_available() else "gloo"
-            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+        if os.environ.get("WORLD_SIZE", "1") == "1":
+            _join(dist.HashStore(), 0, 1)  # type: ignore[attr-defined]
+        else:
+            atexit.register(_leave)
     os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed reads it even without a launcher
     deepspeed.init_distributed(auto_mpi_discovery=False, verbose=False)
     return deepspeed
+
+
+def _store(meet: tuple[str, int], count: int, held: int | None = None) -> Any:
+    """Where processes find each other; its server is the one that has the socket ``held``."""
+    return dist.TCPStore(  # type: ignore[attr-defined]
+        *meet, count, held is not None, default_pg_timeout, wait_for_workers=False, master_listen_fd=held
+    )
+
+
+def _join(store: Any, rank: int, count: int) -> None:
+    atexit.register(_leave)
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=count)
 
 
 def _leave() -> None:

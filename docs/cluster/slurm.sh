@@ -16,25 +16,32 @@ export PATH="$PWD/.venv/bin:$PATH"
 export RAY_AUTH_MODE=token
 RAY_AUTH_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(32))')
 export RAY_AUTH_TOKEN
+# Since Slurm 22.05 srun no longer takes it from sbatch.
+export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
+# Only these variables reach Ray, and with it the nodes that run agents' code: the coach's key does not.
+shared=PATH,HOME,USER,LANG,TMPDIR,RAY_AUTH_MODE,RAY_AUTH_TOKEN
 
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 head=${nodes[0]}
-address=$(srun --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | awk '{print $1}')
+address=$(srun --nodes=1 --ntasks=1 --nodelist="$head" --export="$shared" hostname --ip-address | awk '{print $1}')
 port=6379
 
-srun --nodes=1 --ntasks=1 --nodelist="$head" --overlap \
+srun --nodes=1 --ntasks=1 --nodelist="$head" --overlap --export="$shared" \
   ray start --head --node-ip-address="$address" --port=$port --include-dashboard=false \
   --num-cpus="$SLURM_CPUS_PER_TASK" --block &
-sleep 10
-if ((${#nodes[@]} > 1)); then
-  srun --nodes=$((${#nodes[@]} - 1)) --ntasks=$((${#nodes[@]} - 1)) --exclude="$head" --overlap \
+head_task=$!
+until timeout 10 ray status --address "$address:$port" > /dev/null 2>&1; do
+  kill -0 $head_task  # else it has not started, and its lines above say why
+  sleep 1
+done
+if ((${#nodes[@]} > 1)); then  # the run waits for them, at most cluster.placement_s
+  srun --nodes=$((${#nodes[@]} - 1)) --ntasks=$((${#nodes[@]} - 1)) --exclude="$head" --overlap --export="$shared" \
     ray start --address="$address:$port" --num-cpus="$SLURM_CPUS_PER_TASK" --block &
-  sleep 10
 fi
 
 # SIGTERM, a minute before the job's end, reaches the run, which saves a checkpoint. Submit again to go on.
 words=("$recipe" cluster=ray "cluster.address=$address:$port" "out=$out")
-if [[ -f $out/config.yaml ]]; then words=(--resume "$out"); fi
+if [[ -f $out/config.yaml ]]; then words=(--resume "$out" "cluster.address=$address:$port"); fi
 mappa-rl train "${words[@]}" &
 run=$!
 trap 'kill -TERM $run' TERM

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mappa_rl.cluster.actors import answer, unplaced
+from mappa_rl.cluster.actors import answer, seen, unplaced
 from mappa_rl.cluster.session import import_ray
 from mappa_rl.errors import ClusterError
 
@@ -52,6 +52,8 @@ class Group:
         asked = [actor.where.remote() for actor in self._actors]
         left = max(self._until - time.monotonic(), 1.0)
         where = [answer(each, self._what, left) for each in asked]
+        for each in where:
+            seen(each)
         return [self._actors[number] for number in in_order(where)]
 
     def _started(self, ready: Any, name: str) -> Any:

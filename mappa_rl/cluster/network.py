@@ -6,11 +6,15 @@ import socket
 from collections.abc import Mapping
 
 
-def free_port(address: str) -> int:
-    """A port of this machine's ``address`` that nobody has now."""
-    with socket.socket() as listener:
-        listener.bind((address, 0))
-        return int(listener.getsockname()[1])
+def held_port(address: str) -> socket.socket:
+    """A port of this machine's ``address`` that nobody else can take until the socket is closed."""
+    held = socket.socket()
+    try:
+        held.bind((address, 0))
+    except BaseException:
+        held.close()
+        raise
+    return held
 
 
 def interface_of(address: str) -> str:
@@ -21,13 +25,12 @@ def interface_of(address: str) -> str:
     return next((name for name, has in found if any(each.address == address for each in has)), "")
 
 
-def place_among(rank: int, count: int, meet: tuple[str, int], own: str) -> Mapping[str, str]:
-    """The variables that tell a process its place among ``count``, which meet at address and port ``meet``.
+def place_among(rank: int, count: int, own: str) -> Mapping[str, str]:
+    """The variables that tell a process its place among ``count``; ``own``: its address.
 
-    ``own``: its address. It sees one GPU, if any.
+    It sees one GPU, if any.
     """
     found = {"RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": "0"}
-    found |= {"MASTER_ADDR": meet[0], "MASTER_PORT": str(meet[1])}
     if name := interface_of(own):  # else gloo asks the name server who this machine is
         found["GLOO_SOCKET_IFNAME"] = name
     return found

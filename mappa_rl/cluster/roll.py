@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mappa_env.json_and_yaml import read_json
-from mappa_rl.cluster.session import RECORD, import_ray
+from mappa_rl.cluster.actors import free
+from mappa_rl.cluster.session import RECORD, import_ray, visit
 from mappa_rl.errors import ClusterError
 
+_PLACE = ("actor", "node", "address", "pid")
+JOINING_S = 15.0
+"""Seconds that the cluster has to answer."""
 ANSWER_S = 5.0
 """Seconds that an actor has to say where it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """An actor by name; ``found`` is what its ``where`` returned, None if it gave no answer."""
+    """A process of a run: its name, where it is and what it does.
+
+    Process, node and address are empty for one that gave no answer; it may wait for its place.
+    """
 
     name: str
-    found: Mapping[str, Any] | None
+    address: str
+    node: str
+    process: str
+    doing: str
 
 
 def call_roll(run: Path) -> list[Present]:
-    """The actors of the run in ``run``, by name; empty if it is not at work on a cluster.
+    """The processes of the run in ``run``, by name; empty if it is not at work on a cluster.
 
     Connects this process to the run's cluster, so call it in a process that is not connected. Raises
     ClusterError if the cluster cannot be reached.
@@ -33,27 +42,40 @@ def call_roll(run: Path) -> list[Present]:
     try:
         record = read_json((run / RECORD).read_bytes())
         address, namespace, token = (record[name] for name in ("address", "namespace", "token"))
+        roles, wants, leader = (record[name] for name in ("roles", "wants", "leader"))
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:
         raise ClusterError(f"{run / RECORD} is damaged ({error!r}): its cluster cannot be asked.") from None
-    if token:
-        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+    visit(address, namespace, token, JOINING_S)
     ray = import_ray()
-    try:
-        ray.init(address, namespace=namespace, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:
-        raise ClusterError(
-            f"the cluster of {run}, {address}, gives no connection: {type(error).__name__}: {error}"
-        ) from error
     try:
         names = sorted(ray.util.list_named_actors())
         asked = {name: ray.get_actor(name).where.remote() for name in names}
         if asked:
             ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWER_S)
-        return [Present(name, _found(ray, call)) for name, call in asked.items()]
+        found = {"leader": leader, **{name: _found(ray, call) for name, call in asked.items()}}
+        return [_present(name, where, _of(name, roles), _of(name, wants)) for name, where in found.items()]
     finally:
         ray.shutdown()
+
+
+def _of(name: str, words: Mapping[str, str]) -> str:
+    """The words for the actor ``name``, whose name begins with their key."""
+    return next((text for key, text in words.items() if name == key or name.startswith(f"{key}-")), "")
+
+
+def _present(name: str, where: Mapping[str, Any] | None, role: str, wants: str) -> Present:
+    if where is None:
+        waits = f"waits for {wants} (free are {free()})" if wants else "waits for its place"
+        return Present(name, "", "", "", f"{waits}, or gives no answer")
+    said = [
+        f"{value} {key}" if isinstance(value, int) else f"{key} {value}"
+        for key, value in where.items()
+        if key not in _PLACE
+    ]
+    address, node, process = (str(where[key]) for key in ("address", "node", "pid"))
+    return Present(name, address, node[:8], process, ", ".join(filter(None, [role, *said])))
 
 
 def _found(ray: Any, call: Any) -> Mapping[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,11 +27,12 @@ class CoachService:
 
     def __init__(self, spec: str | Mapping[str, Any], card: Card) -> None:
         self._coach: Coach = make_coach(spec, card)
-        self._asked = 0
+        self._asked = self._judging = 0
+        self._counting = threading.Lock()
 
     def where(self) -> dict[str, Any]:
-        """See ``here``; ``asked`` counts verdicts."""
-        return {**here(), "asked": self._asked}
+        """See ``here``; ``asked`` counts verdicts, and ``waiting`` those under way."""
+        return {**here(), "asked": self._asked, "waiting": self._judging}
 
     def describe(self) -> dict[str, Any]:
         """What a coach says about itself: ``name``, ``deterministic``, ``corrects``, ``labels``."""
@@ -44,13 +46,13 @@ class CoachService:
 
     def judge(self, evidence: Evidence, fresh: bool) -> Verdict:
         """See ``Coach.judge``."""
-        self._asked += 1
-        return self._coach.judge(evidence, fresh=fresh)
+        with self._counted(1):
+            return self._coach.judge(evidence, fresh=fresh)
 
     def judge_many(self, batch: Sequence[Evidence]) -> list[Verdict]:
         """See ``Coach.judge_many``."""
-        self._asked += len(batch)
-        return self._coach.judge_many(batch)
+        with self._counted(len(batch)):
+            return self._coach.judge_many(batch)
 
     def blame(self, trajectory: Trajectory, traced: Attribution) -> Attribution:
         """See ``Coach.blame``."""
@@ -59,6 +61,17 @@ class CoachService:
     def wait(self) -> None:
         """See ``Coach.wait``."""
         self._coach.wait()
+
+    @contextmanager
+    def _counted(self, verdicts: int) -> Iterator[None]:
+        with self._counting:
+            self._asked += verdicts
+            self._judging += verdicts
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._judging -= verdicts
 
 
 @contextmanager

@@ -89,8 +89,11 @@ def run_processes(config: Config, out: Path) -> None:
     This process makes the warm start.
     """
     from mappa_rl.telemetry.progress import Progress
+    from mappa_rl.training.room import check_room
     from mappa_rl.training.start import starting_model
 
+    if config.cluster.name == "ray":
+        check_room(config)
     with locked(out), Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
         config = adopt(config, out)
         starting_model(config, out, progress)

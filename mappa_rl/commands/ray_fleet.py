@@ -16,7 +16,7 @@ from rich.console import Console
 
 from mappa_rl.cluster.actors import VERDICT_S, answer
 from mappa_rl.cluster.group import Group
-from mappa_rl.cluster.network import free_port, place_among
+from mappa_rl.cluster.network import held_port, place_among
 from mappa_rl.cluster.session import NAMESPACE, connect
 from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.commands.console import say
@@ -26,7 +26,7 @@ from mappa_rl.errors import ActorLost, MappaRLError, RunError
 from mappa_rl.memory import is_out_of_memory
 from mappa_rl.training.follower import Follower
 from mappa_rl.training.stopping import signal_of
-from mappa_rl.training.worker import LOST
+from mappa_rl.training.worker import HELD, LOST
 
 LEADER = (sys.executable, "-m", "mappa_rl.training.worker")
 _POLL_S = 0.5
@@ -65,14 +65,18 @@ def _attempt(config: Config, out: Path) -> str | None:
         if count > 1:
             room = _room(config)
             actors = room.start(Follower, lambda number: f"learner-{number + 1}", max_concurrency=2)
-        meet = (address, free_port(address))  # as late as possible: another may take the port
-        following = [actor.follow.remote(out.resolve(), rank, meet) for rank, actor in enumerate(actors, 1)]
         context = ray.get_runtime_context()
         own = {"RAY_ADDRESS": context.gcs_address, NAMESPACE: context.namespace}
-        own |= place_among(0, count, meet, address)
-        if count > 1:
-            own["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
-        process = subprocess.Popen([*LEADER, str(out)], env={**os.environ, **own}, process_group=0)
+        own |= place_among(0, count, address)
+        with held_port(address) as held:
+            meet, sockets = held.getsockname(), []
+            if count > 1:
+                own["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
+                own[HELD], sockets = str(held.fileno()), [held.fileno()]
+            process = subprocess.Popen(
+                [*LEADER, str(out)], env={**os.environ, **own}, pass_fds=sockets, process_group=0
+            )
+        following = [actor.follow.remote(out.resolve(), rank, meet) for rank, actor in enumerate(actors, 1)]
         return _watched(process, following, out)
     except ActorLost as lost:  # before it was placed
         return str(lost)

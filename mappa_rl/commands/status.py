@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     folder = one_run(args.folder, "look at")
     for line in described(folder):
         say(console, line)
-    if present := call_roll(folder):
+    if holder(folder) and (present := call_roll(folder)):  # a run that was killed may have left its record
         console.print(roll(present))
     return 0
 
@@ -62,19 +62,12 @@ def described(folder: Path) -> Iterator[str]:
 
 
 def roll(present: list[Present]) -> Table:
-    """The actors of a run, where they are and what they do."""
+    """The processes of a run, where they are and what they do."""
     table = Table(title="on the cluster", title_justify="left", box=SIMPLE_HEAD)
-    for column in ("actor", "address", "node", "process", "doing"):
+    for column in ("who", "address", "node", "process", "doing"):
         table.add_column(column)
     for each in present:
-        if each.found is None:
-            table.add_row(each.name, "-", "-", "-", "waits for its place, or gives no answer")
-            continue
-        rest = {key: value for key, value in each.found.items() if key not in ("node", "address", "pid")}
-        doing = ", ".join(f"{value} {key}" for key, value in rest.items())
-        table.add_row(
-            each.name, str(each.found["address"]), str(each.found["node"])[:8], str(each.found["pid"]), doing
-        )
+        table.add_row(each.name, each.address, each.node, each.process, each.doing)
     return table
 
 

@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 from mappa_env.types import ActionRecord, Trajectory
-from mappa_rl.cluster.actors import answer
+from mappa_rl.cluster.actors import answer, seen
 from mappa_rl.environments.base import Stepped, TaskSet, Timer
 from mappa_rl.environments.workers import EnvWorkers, Placed
 from mappa_rl.errors import ActorLost, ClusterError
@@ -39,6 +39,8 @@ class RemoteEnv:
         self._lost: Placed | None = None
         self._moved = 0
         self._begun: tuple[int, str | None] | None = None
+        self._seed: int | None = None
+        self._agent = ""
         self._prompts: list[str] = []
         """Digests of what the policies saw after ``reset`` and after every action."""
         self._actions: list[str] = []
@@ -63,11 +65,11 @@ class RemoteEnv:
 
     def reset(self, seed: int, task_id: str | None) -> dict[str, Any]:
         """See ``PlayedEnv.reset``."""
-        self._moved, self._begun = 0, None
+        self._moved, self._begun, self._seed, self._agent = 0, None, seed, ""
         self._actions, self._records, self._prompts = [], [], []
         self._whole = self._answer = None
         info, self._first = self._retried(lambda: self._ask("reset", seed, task_id))
-        self._begun = (seed, task_id)
+        self._begun, self._agent = (seed, task_id), info["agent"]
         self._prompts = [_digest(info)]
         return dict(info)
 
@@ -77,6 +79,7 @@ class RemoteEnv:
         self._actions.append(action)
         self._records.append(stepped.record)
         self._prompts.append(_digest(stepped.info))
+        self._agent = stepped.info["agent"]
         self._answer, self._whole = final, whole
         return Stepped(stepped.info, stepped.record, stepped.over)
 
@@ -113,7 +116,7 @@ class RemoteEnv:
         if self._worker is None:
             self._worker = self._workers.take(self._lost)
             opened = self._worker.actor.open.remote(self._name, self._env_id, self._options)
-            answer(opened, self._worker.name, self._workers.wait_s)
+            seen(answer(opened, self._worker.name, self._workers.wait_s))
         call = getattr(self._worker.actor, method).remote(self._name, *arguments)
         with self._timer("sandbox"):
             return answer(call, self._worker.name)
@@ -129,8 +132,15 @@ class RemoteEnv:
                 if self._moved == self._moves:
                     raise
                 self._moved += 1
-                _log.warning("An episode moves to another worker: %s", error)
+                lost = self._worker.name if self._worker is not None else "a worker"
+                _log.warning("%s leaves %s for another worker: %s", self._episode(), lost, error)
                 self._give_up()
+
+    def _episode(self) -> str:
+        """The episode, in words."""
+        if self._seed is None:
+            return "An environment"
+        return f"The episode of seed {self._seed}{f' ({self._agent} acts)' if self._agent else ''}"
 
     def _give_up(self) -> None:
         """Leave the worker that is lost. If it was only out of reach, it closes the environment later."""

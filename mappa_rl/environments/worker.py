@@ -23,14 +23,16 @@ class EnvWorker:
         self._busy = set[str]()
 
     def where(self) -> dict[str, Any]:
-        """See ``here``; ``environments`` is how many it has, of which ``playing`` at this moment."""
-        return {**here(), "environments": len(self._envs), "playing": len(self._busy)}
+        """See ``here``; of its ``environments`` those that are not ``in the sandbox`` wait for an action."""
+        busy, count = len(self._busy), len(self._envs)
+        return {**here(), "environments": count, "in the sandbox": busy, "waiting": count - busy}
 
-    def open(self, name: str, env_id: str, options: Mapping[str, Any]) -> None:
-        """Make an environment, unless there is one of this name."""
+    def open(self, name: str, env_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Make an environment, unless there is one of this name; returns ``here``."""
         with self._making:  # one at a time: what they share is loaded once
             if name not in self._envs:
                 self._envs[name] = LocalEnv(make_env(env_id, **options))
+        return here()
 
     def task_set(self, name: str) -> TaskSet:
         """See ``PlayedEnv.task_set``."""

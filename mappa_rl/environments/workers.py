@@ -42,10 +42,9 @@ class EnvWorkers:
     starts, up to ``most``; after that they get more than that.
     """
 
-    def __init__(self, cluster: Cluster, in_flight: int) -> None:
+    def __init__(self, cluster: Cluster, in_flight: int, most: int) -> None:
         self._cluster = cluster
-        needed = -(-in_flight // cluster.envs_per_worker)
-        self.most = cluster.env_workers or needed
+        self.most = most
         self._concurrency = min(in_flight, MOST_AT_ONCE)
         self._lock = threading.Lock()
         self._load: Counter[int] = Counter()

@@ -33,6 +33,7 @@ from mappa_rl.rollout.types import RolloutWorker
 from mappa_rl.telemetry.stopwatch import Stopwatch
 from mappa_rl.training.crew_actor import CrewActor
 from mappa_rl.training.members import Members, load_models, policy_map_of
+from mappa_rl.training.room import most_workers
 from mappa_rl.warmstart.warmstart import start_folders
 
 AnyLearner = Learner | SharedLearner | CrewLearner
@@ -169,7 +170,7 @@ def make_worker(
         options |= {"coach": "off"}
     rollout = config.rollout
     in_flight = rollout.episodes_per_step * (1 + (rollout.staleness if config.is_async else 0))
-    make = maker(config, options, in_flight)
+    make = maker(config, options, in_flight, most_workers(config, in_flight))
     if config.is_async:
         return AsyncRollout(
             make,

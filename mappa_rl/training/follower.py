@@ -20,7 +20,7 @@ class Follower:
 
     def where(self) -> dict[str, Any]:
         """See ``here``; ``rank`` is its place among the learner's processes."""
-        return {**here(), "rank": self._rank}
+        return {**here(), "rank": str(self._rank)}
 
     def follow(self, run: Path, rank: int, meet: tuple[str, int]) -> None:
         """Follow the leader of the run in ``run``, which is at address and port ``meet``.
@@ -36,10 +36,13 @@ class Follower:
         import torch
 
         from mappa_rl.config import load_config
+        from mappa_rl.distributed import join_at
         from mappa_rl.training.members import follow
         from mappa_rl.warmstart.warmstart import start_folder
 
         config = load_config(run / CONFIG)
-        os.environ |= place_among(rank, config.run.processes, meet, here()["address"])
+        count = config.run.processes
+        os.environ |= place_among(rank, count, here()["address"])
         torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
+        join_at(meet, rank, count)
         follow(config, start_folder(config, run))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from mappa_rl.cluster.session import joined
+from mappa_rl.cluster.session import is_led, joined
 from mappa_rl.coach.bias import CoachBias
 from mappa_rl.coach.bias_state import BiasState
 from mappa_rl.coach.files import with_coach_files
@@ -28,6 +29,7 @@ from mappa_rl.training.folder import adopt
 from mappa_rl.training.lock import locked
 from mappa_rl.training.loop import Loop
 from mappa_rl.training.preflight import require
+from mappa_rl.training.room import check_room, record
 from mappa_rl.training.saver import Saver
 from mappa_rl.training.start import starting_model
 from mappa_rl.training.stopping import Stopping
@@ -53,7 +55,10 @@ def train(
     torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
     title = f"{config.env.id}, seed {config.run.seed}"
     caller = nullcontext(stopping) if stopping else Stopping()
-    with locked(out), caller as stopping, joined(config.cluster, out), ExitStack() as held:
+    on_cluster = joined(config.cluster, out, partial(record, config))
+    with locked(out), caller as stopping, on_cluster, ExitStack() as held:
+        if config.cluster.name == "ray" and not is_led():
+            check_room(config)
         with Progress(title) as progress:
             config = held.enter_context(coach_served(with_coach_files(adopt(config, out), out)))
             folder = starting_model(config, out, progress)

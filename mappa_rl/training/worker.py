@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import torch
 
 from mappa_rl.config import load_config
 from mappa_rl.config.run_folder import CONFIG
+from mappa_rl.distributed import join_first
 from mappa_rl.errors import CrewLost
 from mappa_rl.training.exhausted import resumable
 from mappa_rl.training.members import follow
@@ -18,6 +20,8 @@ from mappa_rl.training.stopping import LIMIT_S, SIGNALS, Stopping, exit_status, 
 from mappa_rl.training.trainer import train
 from mappa_rl.warmstart.warmstart import start_folder
 
+HELD = "MAPPA_HELD_PORT"
+"""Environment variable with the open socket at whose port the others meet this process, the first."""
 LOST = 75
 """Exit status after the death of another crew's process: the run may go on from its last checkpoint."""
 
@@ -28,6 +32,8 @@ def main(out: Path) -> None:
     if os.environ["RANK"] == "0":
         try:
             with Stopping(limit_s=LIMIT_S) as stopping, resumable(out):
+                if held := os.environ.pop(HELD, None):
+                    join_first(socket.socket(fileno=int(held)), config.run.processes)
                 train(config, out, resume=True, checked=True, stopping=stopping)
         except KeyboardInterrupt as stop:
             sys.exit(exit_status(signal_of(stop)))

@@ -28,10 +28,11 @@ class EngineHost:
         self._engines: dict[str, VLLMEngine] | None = None
         self._starting = asyncio.Lock()
         self._aborts = Counter[str]()
+        self._requests = 0
 
     async def where(self) -> dict[str, Any]:
-        """See ``here``."""
-        return here()
+        """See ``here``; ``of`` names its policies, ``requests`` counts those under way."""
+        return {**here(), "of": " ".join(self._engines or ()), "requests": self._requests}
 
     async def start(
         self, settings: Mapping[str, Any], names: Sequence[str], updates: Mapping[str, tuple[Parcel, int]]
@@ -59,7 +60,11 @@ class EngineHost:
         engine = self._engine(name)
         if aborts < self._aborts[name]:
             return Generation((), (), "abort", engine.version)
-        return await asyncio.wrap_future(engine.submit(request))
+        self._requests += 1
+        try:
+            return await asyncio.wrap_future(engine.submit(request))
+        finally:
+            self._requests -= 1
 
     async def abort(self, name: str, aborts: int) -> None:
         """See ``Engine.abort``; ``aborts`` counts it."""

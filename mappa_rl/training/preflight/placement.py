@@ -38,7 +38,7 @@ def placement(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[
     yield from _learners(config, policies, need)
     yield from _engines(config, policies, need)
     if config.cluster.name == "ray":
-        yield from _actors(config)
+        yield from _actors(config, env_workers(config, policies, need.on_gpu))
 
 
 def _gpus(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[Place]:
@@ -134,8 +134,8 @@ def _engines(config: Config, policies: PolicyMap, need: Footprint) -> Iterator[P
         yield Place(f"vLLM's processes ({name})", node, "", sampled, held, held, held)
 
 
-def _actors(config: Config) -> Iterator[Place]:
-    cluster, count = config.cluster, env_workers(config)
+def _actors(config: Config, count: int) -> Iterator[Place]:
+    cluster = config.cluster
     each = -(-in_flight(config) // count)
     yield Place(
         f"environments, at most {count:,} x {each:,}",

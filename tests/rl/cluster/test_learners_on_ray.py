@@ -67,11 +67,15 @@ def test_sigterm_leaves_a_checkpoint_and_no_child(two_nodes: Any, undisturbed: P
 
 
 @pytest.mark.slow
-def test_a_process_that_no_node_has_room_for_is_named(
-    two_nodes: Any, undisturbed: Path, tmp_path: Path
+def test_a_process_that_no_node_has_room_for_is_named_before_the_warm_start(
+    two_nodes: Any, tmp_path: Path
 ) -> None:
-    more = ("cluster.learner_cpus=99", "cluster.placement_s=2", f"warmstart.path={undisturbed / 'warmstart'}")
+    more = ("cluster.learner_cpus=99", "cluster.placement_s=2")
     process = begun(tmp_path / "run", *on(two_nodes), *more)
     said, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
-    assert "learner-1 was not placed within cluster.placement_s=2: it wants 99 CPU, free are" in said
+    wanted = "it wants 1 x 0.5 CPU (environments), 1 x 99 CPU (learner); free are"
+    assert f"the cluster had no room for the run within cluster.placement_s=2: {wanted}" in " ".join(
+        said.split()
+    )
+    assert not (tmp_path / "run" / "warmstart").exists()

@@ -5,21 +5,31 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import time
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 
+import psutil
 import pytest
 
-from mappa_rl.cluster.session import RECORD
+from mappa_rl.cli import main
+from mappa_rl.cluster.network import held_port
+from mappa_rl.cluster.session import RECORD, join
 from mappa_rl.commands import status
 from mappa_rl.commands.checkpoint import newest_step
+from mappa_rl.errors import ClusterError
 from ray_cluster import alone
 from tiny_run import TINY
 
 CLI = (sys.executable, "-m", "mappa_rl.cli")
 LIMIT_S = 90.0
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Without it Ray would ask this machine's other address."""
 
 
 def started(out: Path, *overrides: str) -> subprocess.Popen[str]:
@@ -36,9 +46,29 @@ def until_step(process: subprocess.Popen[str], step: int) -> None:
 
 
 def asked(run: Path) -> str:
-    found = subprocess.run([*CLI, "status", str(run)], capture_output=True, text=True, timeout=LIMIT_S)
+    wide = {**os.environ, "COLUMNS": "200"}
+    found = subprocess.run(
+        [*CLI, "status", str(run)], env=wide, capture_output=True, text=True, timeout=LIMIT_S
+    )
     assert found.returncode == 0, found.stderr
     return found.stdout
+
+
+def listening(pid: int) -> dict[str, set[str]]:
+    """Process of a run -> the addresses that it listens on."""
+    found: dict[str, set[str]] = {}
+    for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            name, sockets = " ".join(process.cmdline())[:80], process.net_connections("inet")
+            for each in sockets:
+                if each.status == psutil.CONN_LISTEN:
+                    found.setdefault(name, set()).add(each.laddr.ip)
+    return found
+
+
+def is_loopback(address: str) -> bool:
+    found = ip_address(address)
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 @pytest.mark.slow
@@ -53,13 +83,17 @@ def _stops_with_a_checkpoint(out: Path) -> None:
         until_step(process, 1)
         record = json.loads((out / RECORD).read_text())
         assert stat.S_IMODE((out / RECORD).stat().st_mode) == 0o600
+        heard = listening(process.pid)
+        assert any("gcs_server" in name for name in heard)
+        assert all(map(is_loopback, set.union(*heard.values()))), heard
         said = asked(out)
         assert f"at work: process {process.pid} on" in said
         assert "environments-0" in said
-        assert "environments, " in said, said
+        assert "in the sandbox, " in said, said
+        assert "plays the episodes, trains solver_0, coder_0, verifier_0" in said, said
         stranger = subprocess.run(
             [sys.executable, "-c", f"import ray; ray.init({record['address']!r})"],
-            env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},
+            env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64, **LOOPBACK},
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
@@ -113,6 +147,72 @@ connect(Cluster(name="ray", address="127.0.0.1:6379"))
             [sys.executable, "-c", program], env=plain, capture_output=True, text=True, timeout=LIMIT_S
         )
     assert "Start another process" in said.stderr
+
+
+def test_a_dead_address_is_refused_with_the_remedy() -> None:
+    with held_port("127.0.0.1") as dead:
+        began = time.monotonic()
+        with pytest.raises(ClusterError, match=r"within 2 s: .*refused.* Check cluster\.address"):
+            join(f"127.0.0.1:{dead.getsockname()[1]}", 2.0)
+    assert time.monotonic() - began < 10.0
+    with pytest.raises(ClusterError, match=r"Check cluster\.address"):
+        join("no-such-host.invalid:6379", 20.0)
+
+
+JOINS = """
+import sys
+from mappa_rl.cluster.session import connect, import_ray
+from mappa_rl.config import Cluster
+from mappa_rl.errors import ClusterError
+from mappa_rl.training.stopping import Stopping
+import_ray()
+with Stopping():
+    print("joining", flush=True)
+    try:
+        connect(Cluster(name="ray", address=sys.argv[1], placement_s=float(sys.argv[2])))
+    except ClusterError as error:
+        print(error)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("placement_s", "stops", "says"), [(3, False, "does not answer as a head"), (60, True, "interrupted")]
+)
+def test_what_does_not_answer_as_ray_keeps_nobody(placement_s: int, stops: bool, says: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        words = [sys.executable, "-c", JOINS, f"127.0.0.1:{silent.getsockname()[1]}", str(placement_s)]
+        process = subprocess.Popen(
+            words, env={**os.environ, **LOOPBACK}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "joining\n"
+            began = time.monotonic()
+            if stops:
+                silent.accept()  # it is there, and waits
+                process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=LIMIT_S)
+            assert process.returncode == 0
+            assert says in said
+            assert time.monotonic() - began < 20.0
+        finally:
+            process.kill()
+
+
+def test_status_asks_no_cluster_of_a_run_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def call_roll(run: Path) -> None:
+        raise AssertionError("the cluster has died with the run")
+
+    monkeypatch.setattr(status, "call_roll", call_roll)
+    (tmp_path / "config.yaml").write_text("run: {steps: 7}")
+    (tmp_path / RECORD).write_text('{"address": "127.0.0.1:9", "namespace": "x", "token": ""}')
+    assert main(["status", str(tmp_path)]) == 0
+    assert "stopped; resume it" in capsys.readouterr().out
 
 
 def test_status_of_a_run_without_a_cluster(tmp_path: Path) -> None:

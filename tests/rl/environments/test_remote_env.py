@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -36,7 +37,7 @@ def two_nodes() -> Iterator[Any]:
 def workers(two_nodes: Any) -> Iterator[EnvWorkers]:
     cluster = section(two_nodes, envs_per_worker=1, env_workers=2)
     connect(cluster)
-    yield EnvWorkers(cluster, in_flight=4)
+    yield EnvWorkers(cluster, in_flight=4, most=2)
     disconnect()
 
 
@@ -69,7 +70,9 @@ def test_the_same_actions_lead_to_the_same_episode_as_in_this_process(workers: E
             assert there.answer == here.answer == "4"
 
 
-def test_an_episode_outlives_its_worker_at_any_moment(workers: EnvWorkers) -> None:
+def test_an_episode_outlives_its_worker_at_any_moment(
+    workers: EnvWorkers, caplog: pytest.LogCaptureFixture
+) -> None:
     with closing(local()) as here, closing(remote(workers)) as there:
         here.reset(5, None)
         there.reset(5, None)
@@ -81,6 +84,9 @@ def test_an_episode_outlives_its_worker_at_any_moment(workers: EnvWorkers) -> No
             mine, theirs = here.step(action), there.step(action)
             assert theirs.info == mine.info
         assert comparable(there.trajectory) == comparable(here.trajectory)
+        left = r"The episode of seed 5 \(\w+ acts\) leaves environments-0 for another worker: "
+        where = r"environments-0 is lost \(process \d+ on node \w{8} at [\d.]+\)"
+        assert re.search(left + where, caplog.text)
         kill(there)  # between two episodes there is nothing to play again
         assert there.reset(6, None) == here.reset(6, None)
 
@@ -120,7 +126,7 @@ def test_what_no_node_has_is_named_with_what_is_free(two_nodes: Any, workers: En
     with pytest.raises(
         ClusterError, match=r"wants 1000 CPU, free are .*8 CPU.*cluster\.placement_s"
     ) as found:
-        EnvWorkers(hungry, in_flight=1).take()
+        EnvWorkers(hungry, in_flight=1, most=1).take()
     assert not isinstance(found.value, ActorLost)
 
 

@@ -43,7 +43,9 @@ def host_class() -> type[Any]:
             self.aborted = False
 
         async def where(self) -> dict[str, Any]:
-            return {"pid": os.getpid()}
+            from mappa_rl.cluster.actors import here
+
+            return here()
 
         async def start(
             self, settings: Mapping[str, Any], names: Sequence[str], updates: Mapping[str, Any]
