@@ -20,7 +20,7 @@ class Cluster(Section):
     on this machine."""
     env_workers: Annotated[int, Field(ge=0)] = 0
     """Most processes that play environments; they start as episodes need them. 0: as many as the episodes
-    in flight need."""
+    in flight need; with a head of the run's own at most as many as this machine has CPUs for."""
     envs_per_worker: Count = 8
     """Environments that such a process plays side by side."""
     env_cpus: Positive = 1.0

@@ -50,10 +50,8 @@ def test_a_head_of_its_own_refuses_at_once(cpus: float, monkeypatch: pytest.Monk
     if cpus == 4.0:
         room.check_room(config)
         return
-    with pytest.raises(
-        ClusterError,
-        match=r"it wants 1 x \(1 CPU\) for environments; 3 x \(1 CPU\) for further learner processes; there are 2",
-    ):
+    wanted = r"it wants 1 x \(1 CPU\) for environments; 3 x \(1 CPU\) for further learner .*; there are 2"
+    with pytest.raises(ClusterError, match=wanted):
         room.check_room(config)
 
 
