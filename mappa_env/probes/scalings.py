@@ -35,7 +35,7 @@ _NAMES = re.compile(
     r"sqrt|cbrt|root|wurzel|racine|squar|quadrat|a?r?c?sinh|recipro|inver[st]|lambda|lmbda)|[\w)]\*\*[-\d(]|\^[-\d({]"
 )
 _NAMES_OF_LINES = re.compile(
-    r"(?:scal|skal|standard|z.?score|norm|min.?max|divid|multi|factor|minus|negat|thousand|tausend|million|inver[st])|"
+    r"(?:scal|skal|standard|z.?score|norm|min.?max|divid|multi[p]|factor|minus|negat|thousand|tausend|million|inver[st])|"
     r"[-*/+]\s?(?:y|p|pred|target)\b|\b(?:y|p|pred|target)\s?[-*/+]\s?[\w(]"
 )
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?(?:e[-+]?\d{1,3})?")

@@ -23,7 +23,7 @@ _NUMBERED = re.compile(
     r"^[ \t>#*\-]*\(?(?:step[ \t]*)?[0-9]{1,2}[ \t]*[.):](?![0-9])", re.MULTILINE | re.IGNORECASE
 )
 _GOES_ON = re.compile(
-    r"\b(?:plus|minus|times|over|per|divid|multi|mod|choose|factorial|percent|add|subtract|sum|product|power|"
+    r"\b(?:plus|minus|times|over|per|divid|multi[p]|mod|choose|factorial|percent|add|subtract|sum|product|power|"
     r"round|(?:in|de)creas|more|less|remov|take)",
     re.IGNORECASE,
 )
