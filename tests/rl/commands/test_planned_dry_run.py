@@ -33,20 +33,25 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SIZES = [
     ("mathchat_lora", 1, 1),
+    ("dsbench", 8, 1),
+    ("mathchat_lora", 8, 2),
+    ("mathchat", 64, 8),
+]
+MORE = [
     ("demo", 1, 1),
     ("mathchat", 2, 1),
     ("mathchat", 7, 1),
-    ("dsbench", 8, 1),
     ("mathchat", 7, 7),
-    ("mathchat_lora", 8, 2),
     ("mathchat", 8, 4),
-    ("mathchat", 64, 8),
     ("demo", 8, 8),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("roomy")
-@pytest.mark.parametrize(("recipe", "gpus", "nodes"), SIZES)
+@pytest.mark.parametrize(
+    ("recipe", "gpus", "nodes"), [*SIZES, *(pytest.param(*each, marks=pytest.mark.large) for each in MORE)]
+)
 def test_with_the_gpus_that_it_is_for_and_without_any(
     recipe: str, gpus: int, nodes: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
