@@ -150,12 +150,12 @@ def _scale(
     """
     if not section(facts, "checks").get("labels_scaled") or LABELS not in present:
         return
-    writer, told = present[LABELS].agent, {LABELS}.intersection(_telling(facts))
+    writer, telling = present[LABELS].agent, {LABELS}.intersection(_telling(facts))
     for look in looks:
         if look.agent == writer and look.tool is not None:
             known = look.probe if look.probe is not None else facts
-            told.update({file.path for file in look.tool.files}.intersection(_telling(known)))
-    if not told:
+            telling.update({file.path for file in look.tool.files}.intersection(_telling(known)))
+    if not telling:
         yield LABELS, "its numbers are on another scale than those of train.csv, and no file says on which"
 
 

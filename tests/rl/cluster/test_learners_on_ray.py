@@ -74,7 +74,7 @@ def test_a_process_that_no_node_has_room_for_is_named_before_the_warm_start(
     process = begun(tmp_path / "run", *on(two_nodes), *more)
     said, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 1
-    wanted = "it wants 1 x 0.5 CPU (environments), 1 x 99 CPU (learner); free are"
+    wanted = "it wants 1 x (0.5 CPU) for environments; 1 x (99 CPU) for further learner processes; free are"
     assert f"the cluster had no room for the run within cluster.placement_s=2: {wanted}" in " ".join(
         said.split()
     )

@@ -81,4 +81,5 @@ def test_a_service_that_dies_pays_for_no_answer_twice(
         (answers,) = cache.execute("select count(*) from calls").fetchone()
     known = [row for row in map(json.loads, ledger(out)) if row["known"]]
     assert len(known) == answers, "every answer was paid for once"
-    assert len(ledger(out)) - len(known) <= len(server.calls) - answers, "what the kill cut short is not lost"
+    # a call is in the ledger before it is sent, so the kill may have cut it short before the server saw it
+    assert len(ledger(out)) >= len(server.calls), "what the kill cut short is not lost"
