@@ -81,5 +81,6 @@ def test_a_service_that_dies_pays_for_no_answer_twice(
         (answers,) = cache.execute("select count(*) from calls").fetchone()
     known = [row for row in map(json.loads, ledger(out)) if row["known"]]
     assert len(known) == answers, "every answer was paid for once"
-    # a call is in the ledger before it is sent, so the kill may have cut it short before the server saw it
-    assert len(ledger(out)) >= len(server.calls), "what the kill cut short is not lost"
+    # A call is in the ledger before it is sent, so a kill may come before the server sees it. The server also
+    # saw the check of the key before the run, as above.
+    assert len(ledger(out)) >= len(server.calls) - 1, "what the kill cut short is not lost"
