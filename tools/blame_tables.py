@@ -89,8 +89,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def named(benches: Sequence[Bench]) -> None:
     """Whom each method names."""
     rows = []
-    for at, kind, title, whats in ROWS:
-        for n, what in enumerate(whats):
+    for at, kind, title, kinds_named in ROWS:
+        for n, what in enumerate(kinds_named):
             rates = [benches[at]["accuracy"][kind][method][what] for method in METHODS]
             shown = [
                 percent(rate) if m < 2 else f"{100 * rate['value']:.0f} %" for m, rate in enumerate(rates)
