@@ -84,9 +84,7 @@ def main() -> None:
                     continue
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                sys.excepthook = lambda *_: os._exit(
-                    1
-                )  # at once: an orderly exit takes longer than an answer
+                sys.excepthook = lambda *_: os._exit(1)  # an orderly exit takes longer than an answer
                 for other in (control, ended, ends, *links.values()):
                     other.close()
                 _serve(link, equal, readable)
@@ -108,14 +106,15 @@ def _serve(
 ) -> None:
     """Answer ``{"pairs": [[gold, answer]], "golds": [...], "cpu_s": seconds, "nice": n}`` until EOF.
 
-    The reply is ``{"equal": [true, false or null], "readable": [...]}``; null: the answer cannot be read. The
-    system ends this process if an answer takes more processor time, whatever the library is doing. An answer
-    that breaks the library ends it, too, with exit status 1.
+    ``nice`` comes on top of the host's. The reply is ``{"equal": [true, false or null], "readable": [...]}``;
+    null: the answer cannot be read. The system ends this process if an answer takes more processor time,
+    whatever the library is doing. An answer that breaks the library ends it, too, with exit status 1.
     """
-    replies = link.makefile("w")
+    replies, extra = link.makefile("w"), 0
     for line in link.makefile("r"):
         request = json.loads(line)
-        os.nice(request["nice"] - os.nice(0))
+        os.nice(request["nice"] - extra)  # never less nice than the host, which may not be allowed
+        extra = request["nice"]
         signal.setitimer(signal.ITIMER_PROF, request["cpu_s"])
         reply = {
             "equal": [equal(gold, answer) for gold, answer in request["pairs"]],

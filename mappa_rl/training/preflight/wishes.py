@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from mappa_rl.cluster.session import has_own_head
 from mappa_rl.config import Config
 from mappa_rl.crews.roster import crews_of
 from mappa_rl.models.policy_map import PolicyMap
@@ -84,7 +85,7 @@ def in_flight(config: Config) -> int:
 
 def head_is_here(config: Config) -> bool:
     """Whether a run starts a head of its own on this machine, which is the only node then."""
-    if config.cluster.name == "local" or config.cluster.address or os.environ.get("RAY_ADDRESS"):
+    if config.cluster.name == "local" or not has_own_head(config.cluster):
         return False
     ray = sys.modules.get("ray")  # not imported yet: not connected either
     return ray is None or not ray.is_initialized()

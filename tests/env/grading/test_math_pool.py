@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -161,3 +163,22 @@ def test_from_threads_every_answer_gets_its_own_grade(pool):
         pairs = [[("x^2", "x" * (n % 2 + 1))] for n in range(40)]
         found = list(threads.map(pool.compare, pairs))
     assert found == [("ok", [n % 2 == 1]) for n in range(40)]
+
+
+NICE = 7
+WORKERS_OF_A_NICE_HOST = f"""
+import os
+import psutil
+from mappa_env.grading.math_pool import MathPool
+os.nice({NICE})
+pool = MathPool()
+print(*pool.compare([("x+1", "1+x")]), [each.nice() for each in psutil.Process().children(recursive=True)])
+pool.close()
+"""
+
+
+def test_workers_of_a_nice_host_are_no_less_nice() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WORKERS_OF_A_NICE_HOST], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == f"ok [True] [{NICE}, {NICE}]"

@@ -24,7 +24,8 @@ from mappa_rl.training.trainer import train
 from ray_cluster import nodes
 from tiny_run import TINY
 
-RUN = (*TINY, "warmstart.steps=3", "rollout.episodes_per_step=6", "run.steps=2", "eval.episodes=2")
+EPISODES = 6
+RUN = (*TINY, "warmstart.steps=3", f"rollout.episodes_per_step={EPISODES}", "run.steps=2", "eval.episodes=2")
 KEY = "secret-key-of-the-tests"
 
 
@@ -81,6 +82,7 @@ def test_a_service_that_dies_pays_for_no_answer_twice(
         (answers,) = cache.execute("select count(*) from calls").fetchone()
     known = [row for row in map(json.loads, ledger(out)) if row["known"]]
     assert len(known) == answers, "every answer was paid for once"
+    assert len(ledger(out)) - len(known) <= EPISODES, "each episode waits for at most one answer"
     # A call is in the ledger before it is sent, so a kill may come before the server sees it. The server also
     # saw the check of the key before the run, as above.
     assert len(ledger(out)) >= len(server.calls) - 1, "what the kill cut short is not lost"

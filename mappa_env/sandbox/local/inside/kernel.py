@@ -59,12 +59,14 @@ def prctl(option: int, *arguments: int) -> int:
 def take_short_slices(seconds: float) -> None:
     """Ask for little processor time at once, 0.1 ms to 100 ms, to get it sooner: ``sched_setattr(2)``.
 
-    Where we may, as root, we also come before all others. Children inherit neither it nor a negative nice
-    value. Kernels before 6.12 ignore it, and so do we under another policy than SCHED_OTHER.
+    Where we may, as root, we also come before all others, unless the host itself was started to yield: its
+    nice value holds for actions, too. Children inherit neither short slices nor a negative nice value.
+    Kernels before 6.12 ignore them, and so do we under another policy than SCHED_OTHER.
     """
     if os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK != os.SCHED_OTHER:
         return
-    for nice in (_FIRST, os.getpriority(os.PRIO_PROCESS, 0)):
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    for nice in (_FIRST, own) if own <= 0 else (own,):
         value = struct.pack(
             "=IIQiIQQQ", 48, os.SCHED_OTHER, _RESET_ON_FORK, nice, 0, round(seconds * 1e9), 0, 0
         )
@@ -72,7 +74,7 @@ def take_short_slices(seconds: float) -> None:
             syscall("sched_setattr", _sched_setattr, 0, ctypes.create_string_buffer(value, len(value)), 0)
             return
         except PermissionError:
-            if nice != _FIRST:
+            if nice == own:
                 raise
 
 

@@ -26,7 +26,7 @@ _LOOK_SOONEST_S = 0.002
 _TURN_S = 0.0005
 """Seconds that held processes run at least before they are held again."""
 _FINE_S = 0.003
-"""Shorter pauses are slept: the kernel counts those of a poll in whole milliseconds."""
+"""Pauses so short, near the memory limit, are slept: a poll has whole milliseconds."""
 _RARELY = 10
 """The pause after a check is at least this many times as long as the check kept us busy, up to the longest
 pause; if the memory limit is near, as long."""
@@ -39,7 +39,10 @@ _GROWTH = 1.5
 
 @dataclass
 class Running:
-    """A running action. ``began`` and ``look`` (the next check) are monotonic seconds."""
+    """A running action. ``began`` and ``look`` (the next check) are monotonic seconds.
+
+    ``hurried``: the next check comes so soon because of the memory limit.
+    """
 
     pid: int
     line: socket.socket
@@ -52,6 +55,16 @@ class Running:
     exceeded: str = ""
     supervisor: Supervisor | None = None
     """None until the action's system call filter is installed."""
+    hurried: bool = False
+
+    def look_in(self, seconds: float) -> None:
+        """Check the action in so many seconds."""
+        self.look, self.hurried = time.monotonic() + seconds, seconds <= _FINE_S
+
+
+def _due(one: Running) -> float:
+    """When to look after an action next: monotonic seconds."""
+    return min(one.look, one.began + float(one.limits["wall"]))
 
 
 def serve(control: socket.socket, plan: Plan) -> NoReturn:
@@ -236,9 +249,9 @@ class Zygote:
         """Milliseconds to wait for events: until the next check or deadline, None if there is none."""
         if not self._running:
             return None
-        due: float = min(min(one.look, one.began + one.limits["wall"]) for one in self._running.values())
-        left = max(due - time.monotonic(), 0)
-        if left > _FINE_S:
+        first = min(self._running.values(), key=_due)
+        left = max(_due(first) - time.monotonic(), 0)
+        if not first.hurried or left > _FINE_S:
             return left * 1000
         time.sleep(left)
         return 0
@@ -247,13 +260,13 @@ class Zygote:
         now = time.monotonic()
         for one in {id(one): one for one in self._running.values()}.values():
             if one.exceeded:
-                one.look = now + _LOOK_S
+                one.look_in(_LOOK_S)
                 self._kill(one)
             elif now >= one.began + one.limits["wall"]:
                 self._end(one, "timeout")
             elif now >= one.look and one.members.held:
                 one.members.resume()
-                one.look = time.monotonic() + min(_LOOK_S, max(one.members.soonest(), _TURN_S))
+                one.look_in(min(_LOOK_S, max(one.members.soonest(), _TURN_S)))
             elif now >= one.look:
                 limits, began = one.limits, time.process_time()
                 self._end(one, one.members.excess(limits["cpu"], limits["processes"]))
@@ -261,7 +274,7 @@ class Zygote:
                 pause = _LOOK_S if now - one.began < 1 else _LOOK_LATER_S
                 pause = max(pause, min(_RARELY * took, _LOOK_LATEST_S))
                 soonest = 0.0 if one.members.held else one.members.soonest()
-                one.look = time.monotonic() + min(pause, max(soonest, took, _LOOK_SOONEST_S))
+                one.look_in(min(pause, max(soonest, took, _LOOK_SOONEST_S)))
 
     def _end(self, one: Running, reason: str) -> None:
         if reason and not one.exceeded:
