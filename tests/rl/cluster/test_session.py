@@ -59,7 +59,7 @@ def listening(pid: int) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
         with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            name, sockets = " ".join(process.cmdline())[:80], process.net_connections("inet")
+            name, sockets = process.name(), process.net_connections("inet")
             for each in sockets:
                 if each.status == psutil.CONN_LISTEN:
                     found.setdefault(name, set()).add(each.laddr.ip)
