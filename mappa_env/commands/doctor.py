@@ -146,6 +146,12 @@ def _sandbox() -> Iterator[Diagnosis]:
     text = f"{sandbox.name}: works, {result.wall_s * 1000:.0f} ms for one line; isolation={result.isolation}"
     if level.reason:
         text += f"\nnot 'full', because {level.reason}\n{remedy()}"
-    yield Diagnosis("sandbox", "note" if level.reason else "ok", text)
+    elif not level.template.unnamed:
+        text += (
+            "\nactions see the names of MAPPA's files, though not their contents: overlayfs does not work "
+            "over the folders that hold them (docs/sandbox.md, What shows of this project)"
+        )
+    noted = level.reason or not level.template.unnamed
+    yield Diagnosis("sandbox", "note" if noted else "ok", text)
     if skipped := level.template.skipped:
         yield Diagnosis("loaded in advance", "ok", f"all but {', '.join(sorted(skipped))} (not installed)")

@@ -140,6 +140,8 @@ class Template:
             raise
         self.skipped: dict[str, str] = ready["skipped"]
         self.user: int | None = ready["user"]
+        self.unnamed: bool = ready["unnamed"]
+        """Whether actions lack even the names of this project's files (``docs/sandbox.md``)."""
 
     def ask(self, **message: Any) -> tuple[dict[str, Any], list[int]]:
         """Send a request and return its answer.

@@ -45,7 +45,8 @@ def _serve(folder: int, control: socket.socket, level: Level) -> NoReturn:
 
         os.close(folder)
         template = Template(control, level, config)
-        wire.send(control, {"ready": True, "skipped": skipped, "user": template.user})
+        found = {"skipped": skipped, "user": template.user, "unnamed": template.unnamed}
+        wire.send(control, {"ready": True, **found})
         template.serve()
     except EOFError:
         os._exit(0)

@@ -28,8 +28,9 @@ def visible(folders: list[str]) -> list[str]:
     return [path for path in (*SYSTEM, *ETC, *folders) if _is_real(path)]
 
 
-def build(folders: list[str], unseen: list[str], host: str, user: int) -> int:
-    """Make the store the current namespace; returns a descriptor of the clean one.
+def build(folders: list[str], unseen: list[str], host: str, user: int) -> tuple[int, bool]:
+    """Make the store the current namespace; returns a descriptor of the clean one, and whether it lacks even
+    the names of this project's files.
 
     ``folders``: the interpreter's folders; ``unseen``: what actions must not see of the runtime; ``host``:
     the parent folder of plain workspaces; ``user``: the user id in the password database.
@@ -53,9 +54,11 @@ def build(folders: list[str], unseen: list[str], host: str, user: int) -> int:
     for path, tree in (*trees.items(), *devices.items()):
         graft(tree, path, ".")
     project, others = installation.split(unseen)
+    unnamed = True
     for folder, names in project.items():
         if not _leave_out(f".{folder}", names):
             others += [f"{folder}/{name}" for name in names]
+            unnamed = False
     for path in others:
         _cover(f".{path}")
     # In a user namespace, the kernel allows a proc mount only if another one is visible: this one.
@@ -67,7 +70,7 @@ def build(folders: list[str], unseen: list[str], host: str, user: int) -> int:
     kernel.mount("tmpfs", STORE, "tmpfs", _QUIET, "size=1m,mode=700")
     kernel.attach_tree(plain, HOST)
     os.close(plain)
-    return clean
+    return clean, unnamed
 
 
 def hidden(folders: list[str]) -> list[str]:

@@ -44,7 +44,10 @@ class Template:
         unseen = hiding.hidden(seen, own)
         installation.forget(unseen, own)
         self._locks = supervisor.hold(tuple(f"/dev/{name}" for name in runtime.DEVICES))
-        clean = root.build(folders, unseen, config["host"], confine.INSIDE) if level == "full" else -1
+        clean, self.unnamed = -1, False
+        """``unnamed``: whether actions lack even the names of this project's files."""
+        if level == "full":
+            clean, self.unnamed = root.build(folders, unseen, config["host"], confine.INSIDE)
         readable, shared = ([], None) if level == "full" else _rules(seen, unseen, config["host"])
         self._control = control
         self._zygotes: dict[int, int] = {}  # pidfd -> pid

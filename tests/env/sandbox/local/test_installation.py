@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mappa_env.sandbox import Limits, make_sandbox
+from mappa_env.sandbox.local import LocalSandbox
 from mappa_env.sandbox.local.inside import installation
 
 PROJECT = Path(__file__).parents[4] / "pyproject.toml"
@@ -105,3 +106,25 @@ def test_an_action_does_not_find_the_project(tmp_path: Path, editable: bool) -> 
             assert said["memory"] == "", (level, result.stdout)
         if level == "full":
             assert (said["imports"], said["names"]) == ("" if editable else "neighbour", ""), result.stdout
+            assert isinstance(sandbox, LocalSandbox)
+            assert sandbox.level.template.unnamed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_doctor_says_that_names_show_where_a_layer_cannot_hide_them() -> None:
+    """A mount in a library would vanish below a layer, so that the library has none."""
+    library = Path(sysconfig.get_path("purelib"))
+    if not any(installation.files(str(library))):
+        pytest.skip("this project is not installed in the interpreter of the tests")
+    within = next(path for path in library.iterdir() if path.suffix == ".dist-info")
+    doctor = 'mount -t tmpfs none "$1" && exec "$2" -m mappa_env.cli doctor'
+    found = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", doctor, "-", str(within), sys.executable],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if "mount" in found.stderr:
+        pytest.skip(found.stderr)
+    assert "isolation=full" in found.stdout, found
+    assert "actions see the names" in found.stdout, found
