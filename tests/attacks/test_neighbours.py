@@ -148,6 +148,37 @@ def test_locks_tell_a_neighbour_nothing(level: str, sandboxes: Sandboxes) -> Non
     assert beside.stdout == alone.stdout
 
 
+DESCRIPTORS = """
+import array, os, socket, time
+kept, sent = [], 0
+try:
+    while True:
+        a, b = socket.socketpair()
+        kept += [a, b]
+        a.setblocking(False)
+        for _ in range(8):
+            a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 200))])
+            sent += 200
+except OSError:
+    pass
+open('pid', 'w').write(str(os.getpid()))
+while not os.path.exists('stop'):
+    time.sleep(0.01)
+print(sent)
+"""
+"""Has as many descriptors on their way as the kernel allows a user with its limits."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_descriptors_on_their_way_leave_room_for_a_neighbour(level: str, sandboxes: Sandboxes) -> None:
+    """The kernel counts them by user, and every action starts with one that is sent."""
+    sandbox = sandboxes[level]
+    with neighbour(sandbox, "", DESCRIPTORS) as (_, _, results), sandbox.open_workspace() as workspace:
+        beside = sandbox.run(workspace, "print(42)", LIMITS)
+    assert (beside.status, beside.stdout) == ("ok", "42\n"), beside
+    assert int(results[0].stdout) > 256, results
+
+
 @contextmanager
 def neighbour(
     sandbox: Sandbox, token: str, code: str = NEIGHBOUR

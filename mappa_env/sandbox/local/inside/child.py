@@ -30,7 +30,7 @@ def run(line: socket.socket, plan: Plan) -> NoReturn:
         confine.confine(plan, rules, more[0] if more else -1, request)
         text, notes = action.read(code)
         listener = confine.seal(plan, confine.bounds(plan, request))
-        wire.send(line, {}, [listener])
+        confine.close_off(line, listener)
         os.write(reply, b'{"begun": true}')  # without this message the host can retry the action
         line.detach()
         os.closerange(3, _MOST_FDS)

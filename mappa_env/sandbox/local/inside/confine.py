@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
+import socket
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import kernel, landlock, seccomp
+from . import kernel, landlock, seccomp, wire
 from .root import SCRATCH, WORK, graft, hidden
 from .runtime import DEVICES
 from .supervisor import Bounds
@@ -17,6 +18,8 @@ _SPARE = 64 * 2**20
 _OF_ITSELF = ("maps", "stat", "status", "statm", "limits", "comm", "cmdline")
 """Files of its ``/proc/PID`` that a process may read at landlock: libraries find each other in ``maps``. The
 folder itself is closed, because it also shows the host's network and mounts."""
+_FILES = 256
+"""Descriptors that a process of an action may have open."""
 _OTHERS = 1024
 """Processes that the same user may start elsewhere, if the kernel counts all processes of a user together."""
 Level = Literal["full", "landlock"]
@@ -143,14 +146,29 @@ def _limit(plan: Plan, limits: dict[str, int], *, alone: bool) -> None:
         (resource.RLIMIT_CPU, limits["cpu"], limits["cpu"]),  # SIGKILL at once: code could catch SIGXCPU
         (resource.RLIMIT_FSIZE, limits["disk"], limits["disk"]),
         (resource.RLIMIT_NPROC, processes, processes),
-        (resource.RLIMIT_NOFILE, 256, 256),
         (resource.RLIMIT_MEMLOCK, 65536, 65536),
         (resource.RLIMIT_MSGQUEUE, 0, 0),
         (resource.RLIMIT_CORE, 0, 0),
     ):
-        most = resource.getrlimit(kind)[1]
-        top = hard if most == resource.RLIM_INFINITY else min(hard, most)
-        resource.setrlimit(kind, (min(soft, top), top))
+        _lower(kind, soft, hard)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # until close_off
+
+
+def close_off(line: socket.socket, listener: int) -> None:
+    """Hand the filter's ``listener`` to the zygote, and limit the descriptors.
+
+    In this order: what a user's processes have sent and nobody has received counts against the sender's
+    limit, and with that of actions, a neighbour's descriptors on their way would leave the listener no room.
+    """
+    wire.send(line, {}, [listener])
+    _lower(resource.RLIMIT_NOFILE, _FILES, _FILES)
+
+
+def _lower(kind: int, soft: int, hard: int) -> None:
+    most = resource.getrlimit(kind)[1]
+    top = hard if most == resource.RLIM_INFINITY else min(hard, most)
+    resource.setrlimit(kind, (min(soft, top), top))
 
 
 def _write(path: str, text: str) -> None:
