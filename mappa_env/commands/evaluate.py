@@ -7,7 +7,7 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -19,6 +19,9 @@ from mappa_env.evaluation.keys import refuse_keys
 from mappa_env.evaluation.plan import Job, Plan, pending
 from mappa_env.registration import card_of, find_card, id_of
 from mappa_env.sandbox import DEFAULT
+
+if TYPE_CHECKING:
+    from mappa_env.evaluation.contents import Contents
 
 _DEFAULTS = Plan((), {})
 PLAIN_INTERVAL_S = 5.0
@@ -88,11 +91,12 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play what is not played yet. Returns 0, or 1 if episodes could not be played. Raises OptionError."""
     from mappa_env.envs.team_env import TeamEnv
-    from mappa_env.evaluation.contents import check_contents
+    from mappa_env.evaluation.contents import Contents, check_contents
     from mappa_env.evaluation.extent import expect
     from mappa_env.evaluation.folder import RESULTS, check_free, finish, opened
     from mappa_env.evaluation.leaderboard import boards, models_of, show
     from mappa_env.evaluation.playing import Company
+    from mappa_env.evaluation.sources import sources_of
 
     plan = Plan(
         envs=tuple(dict.fromkeys(id_of(env) for env in args.envs)),
@@ -120,11 +124,11 @@ def run(args: argparse.Namespace) -> int:
         company.check(cards)
     finally:
         company.close()
-    jobs, sets = [], {}
+    jobs, sets, sources = [], {}, {}
     for env in plan.envs:
         found = TeamEnv(card_of(env), tasks=plan.tasks, **dict(plan.options))
         jobs += plan.jobs(env, found.task_ids)
-        sets[env] = found.episode.tasks
+        sets[env], sources[env] = found.episode.tasks, sources_of(found.card, plan.options)
         found.close()
     console = Console(highlight=False, soft_wrap=True)
     out = (
@@ -136,9 +140,9 @@ def run(args: argparse.Namespace) -> int:
         console.print(f"{len(jobs):,} episodes of {', '.join(plan.envs)} in {out}", markup=False)
         return 0
     with opened(out, plan) as played:
-        expect(out, jobs)
+        expect(out, jobs, sources)
         check_contents(out, played, sets)
-        _play(args, plan, jobs, played, out, console)
+        _play(args, plan, jobs, played, Contents(played, sources), out, console)
         evaluation = finish(out, played)
     show(boards([evaluation]))
     for each in evaluation.figures:
@@ -150,14 +154,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(
-    args: argparse.Namespace, plan: Plan, jobs: list[Job], played: list[Played], out: Path, console: Console
+    args: argparse.Namespace,
+    plan: Plan,
+    jobs: list[Job],
+    played: list[Played],
+    contents: Contents,
+    out: Path,
+    console: Console,
 ) -> None:
     """Play the ``jobs`` that are not ``played``, and add them. ``out`` is held by this process.
 
     Raises EvaluationError if episodes could not be played, CoachStopped.
     """
     from mappa_env.evaluation.abandoned import append_abandoned
-    from mappa_env.evaluation.contents import Contents
     from mappa_env.evaluation.episodes import append
     from mappa_env.evaluation.ledgers import with_ledger
     from mappa_env.evaluation.playing import Company, play_all
@@ -181,7 +190,7 @@ def _play(
             plan,
             todo,
             company,
-            Contents(played),
+            contents,
             done,
             lambda each: append_abandoned(out, each),
             threads=args.concurrency,

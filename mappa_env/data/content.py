@@ -27,7 +27,15 @@ def content_of(task: Task) -> str:
     """
     truth = {key: task.truth[key] for key in task.truth if key not in _COMPUTED}
     parts = ([task.prompt, task.compact, task.meta], [task.metric, truth], task.files)
-    return "-".join(_short(json.dumps(_plain(part), sort_keys=True)) for part in parts)
+    return "-".join(map(digest, parts))
+
+
+def digest(value: Any) -> str:
+    """Eight hexadecimal digits that tell ``value`` from another; a path counts by what its file holds.
+
+    Raises DataError if a file cannot be read.
+    """
+    return _short(json.dumps(_plain(value), sort_keys=True))
 
 
 def changed_parts(before: str, now: str) -> list[str]:

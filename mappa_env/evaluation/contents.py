@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from mappa_env.cards import Card
 from mappa_env.data import TaskSet
 from mappa_env.data.content import changed_parts, content_of
 from mappa_env.errors import DataError, EvaluationError
 from mappa_env.evaluation.episodes import Played
+from mappa_env.evaluation.sources import check_sources, sources_of
 from mappa_env.types import Task
 
 
 class Contents:
-    """What each task was when it was first played. Thread-safe."""
+    """What each task was when it was first played, and each card when this began. Thread-safe."""
 
-    def __init__(self, played: Iterable[Played]) -> None:
+    def __init__(
+        self, played: Iterable[Played], sources: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
+        """``sources``: environment -> ``sources_of`` its card; none where cards are read once."""
         self._known = known(played)
+        self._sources = sources or {}
+
+    def admit_card(self, env: str, card: Card, options: Mapping[str, Any]) -> None:
+        """Raises EvaluationError if the ``card`` of ``env`` is no longer what it was."""
+        check_sources(env, self._sources[env], sources_of(card, options))
 
     def admit(self, env: str, task: Task) -> str:
         """The content of ``task``. Raises EvaluationError if another one was played under its id."""

@@ -15,6 +15,7 @@ from mappa_env.errors import EvaluationError, UnfinishedEvaluation
 from mappa_env.evaluation.episodes import Played
 from mappa_env.evaluation.participants import kind_of
 from mappa_env.evaluation.plan import Job
+from mappa_env.evaluation.sources import check_sources
 from mappa_env.json_and_yaml import json_text, read_json
 
 FILE = "planned.json"
@@ -27,18 +28,25 @@ def digest_of(task_ids: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(task_ids)).encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def expect(folder: Path, jobs: Sequence[Job]) -> None:
+def expect(folder: Path, jobs: Sequence[Job], sources: Mapping[str, Mapping[str, str]]) -> None:
     """Write down, before they are played, what ``jobs`` the evaluation has in their environments.
 
-    Raises EvaluationError if the folder's evaluation has others there: its results would be a mixture.
+    ``sources``: environment -> ``sources_of`` its card. Raises EvaluationError if the folder's evaluation has
+    others there: its results would be a mixture. Earlier versions did not write down their sources.
     """
     known = _read(folder)
     for env in dict.fromkeys(job.env for job in jobs):
         mine = [job for job in jobs if job.env == env]
-        asked = {"episodes": len(mine), "tasks": digest_of({job.task_id for job in mine})}
-        if known.setdefault(env, asked) != asked:
+        asked = {
+            "episodes": len(mine),
+            "tasks": digest_of({job.task_id for job in mine}),
+            "sources": dict(sources[env]),
+        }
+        before = known.setdefault(env, asked)
+        check_sources(f"{folder}: {env}", before.setdefault("sources", asked["sources"]), sources[env])
+        if before != asked:
             raise EvaluationError(
-                f"{folder} holds an evaluation of {known[env]['episodes']} episodes of {env}, and now there "
+                f"{folder} holds an evaluation of {before['episodes']} episodes of {env}, and now there "
                 f"are {len(mine)}, or other tasks: the task files have changed, so choose another --out."
             )
     write(folder / FILE, json_text(known) + "\n")
@@ -106,14 +114,17 @@ def command(folder: Path, settings: Mapping[str, Any]) -> str:
 
 
 def _read(folder: Path) -> dict[str, dict[str, Any]]:
-    """Environment -> its number of ``episodes`` and the digest of its ``tasks``. Raises EvaluationError."""
+    """Environment -> its ``episodes``, digest of ``tasks``, and ``sources``. Raises EvaluationError."""
     path = folder / FILE
     if not path.exists():  # of a version that did not write it, or nothing is known yet
         return {}
     try:
         found = read_json(path.read_bytes())
         whole = all(
-            type(each["episodes"]) is int and each["episodes"] > 0 and type(each["tasks"]) is str
+            type(each["episodes"]) is int
+            and each["episodes"] > 0
+            and type(each["tasks"]) is str
+            and type(each.get("sources", {})) is dict
             for each in found.values()
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

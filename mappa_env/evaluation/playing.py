@@ -126,6 +126,7 @@ def play_all(  # noqa: PLR0913  (what an evaluation needs)
                     envs[job.env] = TeamEnv(
                         card_of(job.env), tasks=plan.tasks, record=trace, **dict(plan.options)
                     )
+                    contents.admit_card(job.env, envs[job.env].card, plan.options)
                 try:
                     played = play(plan, job, envs[job.env], company, contents, count)
                 except (Passing, Rejected, EvaluationError) as error:

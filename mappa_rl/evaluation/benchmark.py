@@ -15,6 +15,8 @@ from mappa_env.evaluation.extent import expect
 from mappa_env.evaluation.folder import Evaluation, finish, opened
 from mappa_env.evaluation.plan import Job as Planned
 from mappa_env.evaluation.plan import Plan, pending
+from mappa_env.evaluation.sources import sources_of
+from mappa_env.registration import card_of, find_card
 from mappa_rl.evaluation.evaluate import complete
 from mappa_rl.rollout.sampling import Sampling
 from mappa_rl.rollout.types import Job, RolloutWorker
@@ -52,7 +54,7 @@ class Benchmark:
             for env in self.plan.envs:
                 with self.make(env) as worker:
                     jobs = self.plan.jobs(env, worker.task_ids)
-                    expect(folder, jobs)
+                    expect(folder, jobs, {env: self._sources(env)})
                     if any(each.env == env for each in played):
                         check_contents(folder, played, {env: self.tasks(env)})
                     todo = list(pending(jobs, [each.job for each in played]))
@@ -65,6 +67,13 @@ class Benchmark:
                             before += 1
                         self.progress.update(before)
             return finish(folder, played)
+
+    def _sources(self, env: str) -> Mapping[str, str]:
+        """A coach judges here only if the agents see its feedback."""
+        options = dict(self.plan.options)
+        if options.get("coach_feedback", "off") == "off":
+            options["coach"] = "off"
+        return sources_of(find_card(card_of(env)), options)
 
     def _played(self, worker: RolloutWorker, wave: Sequence[Planned], contents: Contents) -> Iterator[Played]:
         jobs = [Job(job.seed(self.plan.seed), job.task_id) for job in wave]
