@@ -24,6 +24,7 @@ from mappa_env.grading.naming import (
 )
 from mappa_env.grading.numbers import Number, read_number
 from mappa_env.grading.phrases import Part, parts_of_phrase
+from mappa_env.grading.polar import polar
 from mappa_env.grading.prose import measured, parted
 from mappa_env.grading.sets import REALS, common, condition, exceptions, fulfils, named_set, unnamed
 from mappa_env.grading.tree import Answer, Choice, Expression, Infinity, Kind, Sequence, Words
@@ -98,6 +99,7 @@ def _read(text: str, depth: int) -> Answer | None:
     number = read_number(text[1:-1].strip() if is_marked(text) else text)
     found = (
         number
+        or polar(text)
         or read_based(text)
         or named_set(text)
         or congruence(text)

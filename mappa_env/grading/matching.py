@@ -34,6 +34,9 @@ _OVERLOOKED = re.compile(
 _EXPECTED = re.compile(r"(?:[EP]|\{[EP]\}) ?\[[^\[\]]{0,40}\](?: ?\^ ?(?:\{[^{}]{0,9}\}|.))?")
 """An expected value, or a probability, with its power: its brackets part no factors."""
 
+_INVERSE = re.compile(r"(?<![A-Za-z\\])[fg] ?\^ ?\{ ?-1 ?\} ?\(")
+"""An inverse function, which algebra takes for one divided by it."""
+
 _WORDS = re.compile(f"{OPEN}[^{OPEN}{CLOSE}]*{CLOSE}")
 
 
@@ -182,7 +185,9 @@ def _same_units(gold: Expression, answer: Answer) -> bool:
 def _overlooked(answer: Answer) -> set[str | tuple[str, ...]]:
     if not isinstance(answer, Expression):
         return set()
-    calls = {re.sub("[{} ]", "", call) for call in _EXPECTED.findall(answer.text)}
+    calls = {
+        re.sub("[{} ]", "", call) for find in (_EXPECTED, _INVERSE) for call in find.findall(answer.text)
+    }
     marks = set(_OVERLOOKED.findall(without_angles(without_primes(answer.text))))
     return marks | calls | derivatives(answer.text)
 

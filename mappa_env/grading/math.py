@@ -158,7 +158,8 @@ def _judge(gold: Gold, box: str) -> tuple[MathStatus, bool]:
 
 
 def _unevaluated(leaf: Answer) -> bool:
-    return isinstance(leaf, Expression) or (isinstance(leaf, Number) and leaf.reducible is not None)
+    in_full = not isinstance(leaf, Number) or (leaf.reducible is None and not leaf.words)
+    return isinstance(leaf, Expression) or not in_full
 
 
 def _parts(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mappa_env.grading.latex import CLOSE, DOLLAR, GROUP, OPEN
 from mappa_env.grading.number_words import spelled
 from mappa_env.grading.unit_names import KILO, MONEY, joined, same_unit
-from mappa_env.grading.units import Unit, unit_of
+from mappa_env.grading.units import WORDS, Unit, unit_of
 
 LONGEST = 400
 """Characters of the longest number that is read."""
@@ -41,6 +41,10 @@ _DOTS = re.compile(r"\\dot *\{([0-9])\}([0-9]*)\\dot *\{([0-9])\}")
 """A period with a dot over its first and its last digit."""
 _BRACKETED = re.compile(r"([0-9]+\.[0-9]*)\(([0-9]+)\)")
 """A period in brackets, ``1.(6)``."""
+_GOES_ON = re.compile(r"([0-9]*)\.([0-9]+) ?(?:\.\.\.|…|\\[lc]?dots(?![A-Za-z]))")
+"""A decimal with dots at its end."""
+TIMES = 3
+"""How often a period must be there to be taken for one."""
 _LETTER = re.compile(r"\\[A-Za-z]+|[A-Za-z€£¥²³" + OPEN + "]")
 _EXPONENT = re.compile(r" ?(?:\^ ?(?:\{ ?([23]) ?\}|([23]))|([²³]))$")
 
@@ -52,12 +56,16 @@ _DIRECTION = re.compile(r"[NSEW]|[Nn]orth|[Ss]outh|[Ee]ast|[Ww]est")
 
 
 class Number(NamedTuple):
-    """A written number. ``reducible``: (top, bottom) of a fraction that is not in lowest terms."""
+    """A written number. ``reducible``: (top, bottom) of a fraction that is not in lowest terms.
+
+    ``words``: in words, and above twenty: another grader's tests hold that no answer for a gold in digits.
+    """
 
     value: Fraction
     unit: str = ""
     percent: bool = False
     reducible: tuple[int, int] | None = None
+    words: bool = False
 
     @property
     def whole(self) -> int | None:
@@ -94,7 +102,8 @@ def read_number(text: str) -> Number | None:
     value, reducible = found
     if reducible is not None:
         reducible = (sign * reducible[0], reducible[1])
-    return Number(sign * value * found_unit.scale, "" if unit == "%" else unit, percent, reducible)
+    words = text[0].isalpha() and value >= len(WORDS)
+    return Number(sign * value * found_unit.scale, "" if unit == "%" else unit, percent, reducible, words)
 
 
 def _lead(text: str) -> tuple[int, str, str]:
@@ -114,12 +123,16 @@ def _without(text: str, ends: str) -> tuple[str, str]:
 def same_number(gold: Number, answer: Number) -> bool:
     """Whether the answer is the gold, written in full: a fraction must be in lowest terms, or as in the gold.
 
+    Words above twenty must be the gold's, too.
+
     A unit may be missing on one side, but not differ: ``\\$5`` is not 5 cents. ``10%`` is 0.1, and also 10,
     where a percentage is asked for.
     """
     if not same_unit(gold.unit or "%" * gold.percent, answer.unit or "%" * answer.percent):
         return False
     if answer.reducible is not None and answer.reducible != gold.reducible:
+        return False
+    if answer.words and not gold.words:
         return False
     if gold.percent == answer.percent:
         return gold.value == answer.value
@@ -130,6 +143,7 @@ def same_number(gold: Number, answer: Number) -> bool:
 def _value(text: str) -> tuple[Fraction, tuple[int, int] | None] | None:
     if found := _BRACKETED.fullmatch(text):
         text = rf"{found[1]}\overline{{{found[2]}}}"
+    text = _repeating(text)
     text = _DOTS.sub(r"\\dot{\1\2\3}", _SHORT_PERIOD.sub(r"\\\1{\2}", text))
     if (words := spelled(text)) is not None:
         return _fraction(*words) if words[1] > 1 else (Fraction(words[0]), None)
@@ -151,6 +165,25 @@ def _value(text: str) -> tuple[Fraction, tuple[int, int] | None] | None:
     if found := _POWER.fullmatch(text):
         return Fraction(found["value"]) * Fraction(10) ** int(found[2] or found[3] or found[4]), None
     return None
+
+
+def _repeating(text: str) -> str:
+    r"""``1.666\ldots`` as ``1.\overline{6}``: with a period that is there three times.
+
+    Other decimals with dots may go on in any way. Zeros and nines do where a number was rounded.
+    """
+    if not (found := _GOES_ON.fullmatch(text)):
+        return text
+    whole, places = found.groups()
+    for size in range(1, len(places) // TIMES + 1):
+        period = places[-size:]
+        if places.endswith(period * TIMES):
+            if period in ("0", "9"):
+                return text
+            while places.endswith(period):
+                places = places.removesuffix(period)
+            return rf"{whole}.{places}\overline{{{period}}}"
+    return text
 
 
 def _fraction(top: int, bottom: int) -> tuple[Fraction, tuple[int, int] | None]:

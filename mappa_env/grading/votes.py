@@ -32,12 +32,14 @@ def vote_of(answer: Answer) -> str:
     """One text for the spellings of an answer, with marks.
 
     A fraction that is not in lowest terms has a vote of its own, as it is wrong where the other is right. So
-    have a letter alone, whose value only the gold says, and expressions that only algebra finds equal.
+    have large numbers in words, a letter alone, whose value only the gold says, and expressions that only
+    algebra finds equal.
     """
     if isinstance(answer, Number):
         unit = _mark(answer.unit or "%" * answer.percent)
         if answer.reducible is not None:
             return "/".join(map(str, answer.reducible)) + unit
+        unit = " in words" * answer.words + unit
         return f"{answer.value / (100 if answer.percent and abs(answer.value) <= 1 else 1)}{unit}"
     if isinstance(answer, Words):
         return answer.text.casefold() if len(answer.text) > 1 else answer.text
