@@ -43,13 +43,19 @@ def expect(folder: Path, jobs: Sequence[Job], sources: Mapping[str, Mapping[str,
             "sources": dict(sources[env]),
         }
         before = known.setdefault(env, asked)
-        check_sources(f"{folder}: {env}", before.setdefault("sources", asked["sources"]), sources[env])
-        if before != asked:
+        if "sources" in before:  # else nobody knows on which card it was begun
+            check_sources(f"{folder}: {env}", before["sources"], sources[env])
+        if any(before[name] != asked[name] for name in ("episodes", "tasks")):
             raise EvaluationError(
                 f"{folder} holds an evaluation of {before['episodes']} episodes of {env}, and now there "
                 f"are {len(mine)}, or other tasks: the task files have changed, so choose another --out."
             )
     write(folder / FILE, json_text(known) + "\n")
+
+
+def sources_in(folder: Path) -> dict[str, dict[str, str]]:
+    """Environment -> its sources; empty ones in folders of versions that did not write them down."""
+    return {env: dict(each.get("sources", {})) for env, each in _read(folder).items()}
 
 
 def check_finished(folder: Path, settings: Mapping[str, Any], played: Sequence[Played], over: bool) -> None:

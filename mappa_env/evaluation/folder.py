@@ -17,7 +17,7 @@ from mappa_env.errors import EvaluationError, UnfinishedEvaluation
 from mappa_env.evaluation.abandoned import load_abandoned
 from mappa_env.evaluation.comparison import compared
 from mappa_env.evaluation.episodes import Played, load, run_of
-from mappa_env.evaluation.extent import check_finished, command
+from mappa_env.evaluation.extent import check_finished, command, sources_in
 from mappa_env.evaluation.figures import Figures, figures
 from mappa_env.evaluation.lock import LOCK, locked
 from mappa_env.evaluation.plan import Plan
@@ -38,6 +38,8 @@ class Evaluation:
     """Agent -> the models that answered for it."""
     run: str
     """Digest of the episodes with their times, in any order: only a copy has the same."""
+    sources: Mapping[str, Mapping[str, str]]
+    """Environment -> ``sources_of`` its card; empty if an earlier version played it."""
 
 
 @contextmanager
@@ -137,6 +139,7 @@ def _document(found: Evaluation) -> dict[str, Any]:
             "versions": {agent: list(names) for agent, names in found.versions.items()},
             "environments": [dataclasses.asdict(each) for each in found.figures],
             "run": found.run,
+            "sources": found.sources,
         }
     )
     return named
@@ -155,6 +158,7 @@ def _evaluation(folder: Path, played: list[Played], *, over: bool) -> Evaluation
         tuple(figures(played, load_abandoned(folder))),
         {agent: tuple(sorted(names)) for agent, names in versions.items()},
         run_of(played),
+        sources_in(folder),
     )
 
 

@@ -19,6 +19,7 @@ from mappa_env.evaluation.episodes import Tokens
 from mappa_env.evaluation.figures import Figures
 from mappa_env.evaluation.folder import Evaluation
 from mappa_env.evaluation.participants import SERVED, kind_of
+from mappa_env.evaluation.sources import rules_of
 from mappa_env.statistics.intervals import Interval
 
 APART = "Evaluations with other tasks or settings cannot be ranked together; headings name what differs."
@@ -72,7 +73,7 @@ def boards(evaluations: Sequence[Evaluation]) -> dict[str, list[Row]]:
     found: dict[str, dict[tuple[str, ...], list[Row]]] = {}
     for each in evaluations:
         for figures in each.figures:
-            mine = found.setdefault(figures.env, {}).setdefault(_group(each.settings, figures), [])
+            mine = found.setdefault(figures.env, {}).setdefault(_group(each, figures), [])
             mine.append(Row(each.name, models_of(each.settings), figures))
     named: dict[str, list[Row]] = {}
     for env, groups in found.items():
@@ -83,12 +84,14 @@ def boards(evaluations: Sequence[Evaluation]) -> dict[str, list[Row]]:
     return named
 
 
-def _group(settings: Mapping[str, Any], figures: Figures) -> tuple[str, ...]:
+def _group(evaluation: Evaluation, figures: Figures) -> tuple[str, ...]:
     """What evaluations must share to be compared, in words. Sandbox and samples do not count.
 
     Tasks are told apart by their content, wherever they were read. Where an earlier version kept no digest of
-    it, names and ids must do, and nothing says that the tasks are those of another evaluation.
+    it, names and ids must do, and nothing says that the tasks are those of another evaluation. So are cards,
+    whose prompts and limits may change under the same id.
     """
+    settings = evaluation.settings
     options = settings.get("options") or {}
     feedback = options.get("coach_feedback") or "off"
     unknown = f"unknown content, tasks={settings.get('tasks')}, ids {figures.digest}"
@@ -97,6 +100,7 @@ def _group(settings: Mapping[str, Any], figures: Figures) -> tuple[str, ...]:
         f"seed={settings.get('seed')}",
         f"prompts={options.get('prompts') or 'full'}",
         f"coach_feedback={feedback}" + ("" if feedback == "off" else f" of {options.get('coach')}"),
+        f"card {rules_of(evaluation.sources.get(figures.env, {}), coached=feedback != 'off') or 'unknown'}",
     )
 
 

@@ -48,6 +48,11 @@ def check_sealed(path: Path, written: Mapping[str, Any], found: Mapping[str, Any
             raise EvaluationError(
                 f"{path} says {before} of {env}, but the episodes beside it have {after}: {_REMEDY}"
             )
+    sealed = written.get("sources", found["sources"])
+    if any(sealed.get(env) != each for env, each in found["sources"].items() if each):
+        raise EvaluationError(
+            f"{path} is of other cards than those that planned.json beside it says: {_REMEDY}"
+        )
     if "run" in written and written["run"] != found["run"]:  # earlier versions did not write it
         raise EvaluationError(
             f"{path} is of other episodes than those beside it, though their figures agree: {_REMEDY}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from mappa_env.cards import Card, merged
 from mappa_env.data.content import digest
 from mappa_env.errors import EvaluationError
 
+COACH = " of the coach"
+"""The end of the name of what only a coach reads, so that it changes rewards and no outcome."""
 _UNUSED = ("title", "summary", "extends")
 """Keys of a card that change no episode; what the extended card says is a part of the merged one."""
 
@@ -31,6 +33,12 @@ def check_sources(where: object, before: Mapping[str, str], now: Mapping[str, st
         )
 
 
+def rules_of(sources: Mapping[str, str], *, coached: bool) -> str:
+    """A digest of what an outcome depends on; ``coached``: agents see what the coach says. Empty: unknown."""
+    named = {name: each for name, each in sources.items() if coached or not name.endswith(COACH)}
+    return digest(named) if named else ""
+
+
 def _sources(card: Card, options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     raw, _ = merged(card.folder)
     yield "card.yaml", {key: value for key, value in raw.items() if key not in _UNUSED}
@@ -42,17 +50,22 @@ def _sources(card: Card, options: Mapping[str, Any]) -> Iterator[tuple[str, Any]
     name = str(coach["name"] if isinstance(coach, Mapping) else coach)
     if name != "off":
         templates = sorted(card.coach.parent.glob("*.jinja")) if card.coach else []
-        yield from ((file.name, file) for file in (card.rubric, card.coach, *templates) if file is not None)
+        files = [file for file in (card.rubric, card.coach, *templates) if file is not None]
+        yield from ((f"{file.name}{COACH}", file) for file in files)
     if name.startswith("replay:"):
-        yield name, _recorded(Path(name.removeprefix("replay:")))
+        yield f"recording{COACH}", _recorded(Path(name.removeprefix("replay:")))
     for entry in card.tools:
         if entry.use == "search":
             yield f"documents of {entry.name}", _documents(Path(entry.options["folder"]))
-    used = (card.loader, card.grader, card.scripted, card.probe, name, *(entry.use for entry in card.tools))
-    for spec in dict.fromkeys(used):
-        file = Path((spec or "").rpartition(":")[0])
-        if file.suffix == ".py":
-            yield file.name, file
+    used = (card.loader, card.grader, card.scripted, *(entry.use for entry in card.tools))
+    yield from ((file.name, file) for file in _python(used))
+    yield from ((f"{file.name}{COACH}", file) for file in _python((card.probe, name)))
+
+
+def _python(specs: Iterable[str | None]) -> list[Path]:
+    """The files of parts that are named ``file.py:Name``."""
+    files = (Path((spec or "").rpartition(":")[0]) for spec in dict.fromkeys(specs))
+    return [file for file in files if file.suffix == ".py"]
 
 
 def _recorded(path: Path) -> list[Any]:

@@ -61,8 +61,8 @@ def appended(name: str, text: str) -> Edit:
     [
         (appended("prompts/full/solver.jinja", "\nBe brief."), "off", "prompts/full/solver.jinja"),
         (appended("card.yaml", "\nlimits:\n  wall_s: 1\n"), "off", "card.yaml"),
-        (appended("rubric.yaml", "\n# stricter\n"), "rubric", "rubric.yaml"),
-        (appended("coach.jinja", "\nBe strict."), "rubric", "coach.jinja"),
+        (appended("rubric.yaml", "\n# stricter\n"), "rubric", "rubric.yaml of the coach"),
+        (appended("coach.jinja", "\nBe strict."), "rubric", "coach.jinja of the coach"),
     ],
 )
 def test_an_edited_card_is_refused(
@@ -109,7 +109,7 @@ def test_one_of_a_version_that_kept_no_sources_goes_on(tmp_path: Path) -> None:
         del env["sources"]
     (out / "planned.json").write_text(json.dumps(plan))
     assert evaluate(card, out) == 0
-    assert all(env["sources"] for env in json.loads((out / "planned.json").read_text()).values())
+    assert json.loads((out / "planned.json").read_text()) == plan, "on which card it was begun is unknown"
 
 
 def test_a_card_that_changes_while_it_is_played_is_refused(tmp_path: Path) -> None:
@@ -136,4 +136,36 @@ def test_a_changed_recording_of_the_coach_is_refused(
         file.execute("UPDATE calls SET outcome = replace(outcome, '5', '7')")
         file.commit()
     assert evaluate(card, out, f"replay:{recording}") == 2
-    assert f"was begun with another replay:{recording}" in capsys.readouterr().err
+    assert "was begun with another recording of the coach" in capsys.readouterr().err
+
+
+def headings(target: Path, *folders: Path) -> dict[str, int]:
+    assert main(["leaderboard", *map(str, folders), "--json", str(target)]) == 0
+    return {heading: len(rows) for heading, rows in json.loads(target.read_text()).items()}
+
+
+def test_evaluations_on_another_card_of_the_same_id_are_no_rivals(tmp_path: Path) -> None:
+    card, json_file = own_card(tmp_path / "card", "OwnRanked-v0"), tmp_path / "rows.json"
+    first, judged, other = tmp_path / "first", tmp_path / "judged", tmp_path / "other"
+    assert evaluate(card, first) == 0
+    appended("rubric.yaml", "\n# stricter\n")(card)
+    assert evaluate(card, judged, "rubric") == 0
+    assert headings(json_file, first, judged) == {"mappa/OwnRanked-v0": 2}, "no coach changes an outcome"
+    appended("prompts/full/solver.jinja", "\nBe brief.")(card)
+    assert evaluate(card, other) == 0
+    found = headings(json_file, first, judged, other)
+    assert sorted(found.values()) == [1, 2]
+    assert all(heading.startswith("mappa/OwnRanked-v0: card ") for heading in found)
+
+
+def test_sources_that_were_changed_afterwards_are_found_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card, out = own_card(tmp_path / "card", "OwnSealed-v0"), tmp_path / "e"
+    assert evaluate(card, out) == 0
+    plan = json.loads((out / "planned.json").read_text())
+    for env in plan.values():
+        env["sources"]["card.yaml"] = "00000000"
+    (out / "planned.json").write_text(json.dumps(plan))
+    assert main(["leaderboard", str(out)]) == 2
+    assert "is of other cards than those that planned.json" in capsys.readouterr().err
