@@ -49,7 +49,8 @@ def check_sealed(path: Path, written: Mapping[str, Any], found: Mapping[str, Any
                 f"{path} says {before} of {env}, but the episodes beside it have {after}: {_REMEDY}"
             )
     sealed = written.get("sources", found["sources"])
-    if any(sealed.get(env) != each for env, each in found["sources"].items() if each):
+    cards = {env: each for env, each in found["sources"].items() if each}
+    if not isinstance(sealed, Mapping) or any(sealed.get(env) != each for env, each in cards.items()):
         raise EvaluationError(
             f"{path} is of other cards than those that planned.json beside it says: {_REMEDY}"
         )

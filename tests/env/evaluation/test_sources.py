@@ -163,7 +163,12 @@ def test_sources_that_were_changed_afterwards_are_found_out(
 ) -> None:
     card, out = own_card(tmp_path / "card", "OwnSealed-v0"), tmp_path / "e"
     assert evaluate(card, out) == 0
-    plan = json.loads((out / "planned.json").read_text())
+    plan, results = (json.loads((out / name).read_text()) for name in ("planned.json", "evaluation.json"))
+    (out / "evaluation.json").write_text(json.dumps(results | {"sources": []}))
+    assert main(["leaderboard", str(out)]) == 2
+    (out / "evaluation.json").write_text(json.dumps(results))
+    assert main(["leaderboard", str(out)]) == 0
+    capsys.readouterr()
     for env in plan.values():
         env["sources"]["card.yaml"] = "00000000"
     (out / "planned.json").write_text(json.dumps(plan))
