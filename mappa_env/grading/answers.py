@@ -356,7 +356,9 @@ def _bracketed(text: str, depth: int) -> Answer | None:
     else:
         return None
     separator = ";" if len(split(inner, ";")) > 1 else ","
-    parts = inner.split(",") if GROUPED.fullmatch(inner) else split(inner, separator)
+    parts = split(inner, separator)
+    if GROUPED.fullmatch(inner) and ",0" not in inner:  # (1,234) is a point, and (1,000) a number
+        parts = inner.split(",")
     if opened == "{":
         if any(mark in inner for mark in ("|", r"\mid", ":")):
             return _built(text, depth)
