@@ -60,24 +60,28 @@ class Appender:
             self._file = None
 
     def _write(self, data: bytes) -> None:
-        written = os.write(self._open(), data)
-        if written != len(data):
-            raise OSError(f"{self.path}: only {written} of {len(data)} bytes could be written.")
+        file = self._open()
+        if _in_mid_line(file):  # another writer has died, or the disk was full
+            data = b"\n" + data
+        try:
+            written = os.write(file, data)
+            if written != len(data):
+                raise OSError(f"{self.path}: only {written} of {len(data)} bytes could be written.")
+        except OSError:
+            self._encoder.forget()  # the file may lack texts of this record
+            raise
 
     def _open(self) -> int:
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._encoder.forget()
             file = _opened(self.path)
-            size = os.fstat(file).st_size
-            if os.pread(file, 2, 0) == GZIP and _foreign(file, size):
+            if os.pread(file, 2, 0) == GZIP and _foreign(file, os.fstat(file).st_size):
                 os.close(file)
                 raise DataError(
                     f"{self.path} was compressed by another program, so nothing can be appended to it: "
                     "unpack it with gunzip, or record into another file."
                 )
-            if size and os.pread(file, 1, size - 1) not in (b"\n", b"\x00"):  # 0 ends a footer
-                os.write(file, b"\n")  # a writer died in mid-line; start a new line
             self._file = file
         return self._file
 
@@ -132,6 +136,11 @@ def _opened(path: Path) -> int:
             os.close(file)
             raise
         os.close(file)
+
+
+def _in_mid_line(file: int) -> bool:
+    size = os.fstat(file).st_size
+    return size > 0 and os.pread(file, 1, size - 1) not in (b"\n", b"\x00")  # 0 ends a footer
 
 
 def _foreign(file: int, size: int) -> bool:

@@ -39,12 +39,16 @@ class Encoder:
     ) -> None:
         self._writer = writer
         self._about = to_json(dict(about or {}))
-        self._card = None if card is None else to_json(card)
+        self._secrets = Secrets(os.environ)
+        self._card = None if card is None else self._secrets.hide(to_json(card))
         self._count = 0
         self._texts: dict[str, bytes] = {}
+        self._censored: set[bytes] = set()
+        """The ids of those that hold a secret."""
+        self._withheld: set[str] = set()
+        """The keys of episodes that hold one, so that their token ids spell it."""
         self._card_id = b"null" if self._card is None else b'"%b"' % _digest(self._card)
         self._card_known = False
-        self._secrets = Secrets(os.environ)
         self._variable: str | None = None
 
     def episode(self, trajectory: Trajectory) -> tuple[str, bytes]:
@@ -61,18 +65,25 @@ class Encoder:
         if self._secrets.may_be_in(b"\n".join(draft.pieces)):
             draft = _Draft(key, self._texts, self._secrets, self._card_id, self._about)
             lines = draft.lines(trajectory)
+        self._censored |= draft.censored
+        if draft.hidden or not self._censored.isdisjoint(draft.used):
+            self._withheld.add(key)
         if len(self._texts) >= REMEMBERED:
             self._texts = {}
         self._texts |= draft.new
         return key, b"".join((self._card_line(), *draft.shared, *lines))
 
     def learned(self, key: str, actions: Sequence[Learned]) -> bytes:
-        """The lines that say what a learner made of the episode ``key``."""
+        """The lines that say what a learner made of the episode ``key``.
+
+        Token ids spell what their text said, so those of an episode with a secret are left out.
+        """
         rows = [
             [a.step, a.policy, a.version, a.reward, a.valid, a.returned, a.advantage, a.stopped]
             for a in actions
         ]
-        tokens = [[a.step, a.context_ids, a.action_ids, a.logprobs] for a in actions]
+        told = () if key in self._withheld else actions
+        tokens = [[a.step, a.context_ids, a.action_ids, a.logprobs] for a in told]
         where = b'"key":"%b","actions":' % key.encode()
         return b"%b%b%b}\n%b%b%b}\n" % (
             _LEARNED,
@@ -120,6 +131,12 @@ class _Draft:
         """Lines that the others refer to."""
         self.new: dict[str, bytes] = {}
         """The ids of the texts in ``shared``."""
+        self.used: set[bytes] = set()
+        """The ids of the texts that it refers to."""
+        self.censored: set[bytes] = set()
+        """Those of ``new`` that are written without a secret that they hold."""
+        self.hidden = False
+        """Whether anything is written without a secret that it holds."""
 
     def lines(self, trajectory: Trajectory) -> list[bytes]:
         """A line per action, and the one that closes the episode."""
@@ -164,10 +181,14 @@ class _Draft:
         """The id of a text, after a line with it if the file does not have it."""
         found = self._known.get(text) or self.new.get(text)
         if found is None:
-            written = self._shown(to_json(text))
+            plain = to_json(text)
+            written = self._shown(plain)
             found = _digest(written)
+            if written != plain:
+                self.censored.add(found)
             self.shared.append(b'%b"id":"%b","text":%b}\n' % (_TEXT, found, written))
             self.new[text] = found
+        self.used.add(found)
         return found
 
     def _closing(self, trajectory: Trajectory, rows: list[list[Any]]) -> bytes:
@@ -192,7 +213,11 @@ class _Draft:
     def _shown(self, piece: bytes) -> bytes:
         """A piece of JSON as it may be written."""
         self.pieces.append(piece)
-        return piece if self._secrets is None else self._secrets.hide(piece)
+        if self._secrets is None:
+            return piece
+        shown = self._secrets.hide(piece)
+        self.hidden |= shown != piece
+        return shown
 
 
 def shortened(tokens: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -17,10 +17,12 @@ import pytest
 from mappa_env import team_env
 from mappa_env.cards import Card
 from mappa_env.registration import find_card
-from mappa_env.trace import TraceFile, Traces, TraceStore, read
+from mappa_env.trace import Learned, TraceFile, Traces, TraceStore, read
+from mappa_env.trace.appending import Appender
 from mappa_env.trace.secrets import Secrets
 from mappa_env.types import Trajectory
 
+WRITE = os.write
 PLAYING = """
 import sys, gymnasium as gym, mappa_env
 env = gym.make("mappa/MathChat-v0", sandbox="null", coach="off", record=sys.argv[1])
@@ -109,6 +111,40 @@ def test_a_full_disk_surfaces(episode: Trajectory) -> None:
     with pytest.raises(OSError):
         store.append(episode)
     store.close()
+
+
+def writes_half(file: int, data: bytes) -> int:
+    return WRITE(file, data[: len(data) // 2])
+
+
+def test_what_a_full_disk_cut_short_costs_no_later_episode(
+    tmp_path: Path, episode: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = TraceStore(tmp_path / "t.jsonl")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", writes_half)
+        with pytest.raises(OSError, match="only"):
+            store.append(episode)
+    for seed in (2, 3):
+        store.append(dataclasses.replace(episode, seed=seed))
+    store.close()
+    assert [each.seed for each in read(store.path)] == [2, 3]
+
+
+def test_a_writer_that_dies_takes_no_record_of_another_along(
+    tmp_path: Path, episode: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    survivor, victim = (TraceStore(tmp_path / "t.jsonl") for _ in range(2))
+    survivor.append(episode)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", writes_half)
+        with pytest.raises(OSError, match="only"):
+            victim.append(dataclasses.replace(episode, seed=2))
+    long = dataclasses.replace(episode, task=dataclasses.replace(episode.task, prompt="other " * 200))
+    for seed in (3, 4):
+        survivor.append(dataclasses.replace(long, seed=seed))
+    survivor.close()
+    assert [each.seed for each in read(survivor.path)] == [episode.seed, 3, 4]
 
 
 def test_a_fork_writes_for_itself(tmp_path: Path, episode: Trajectory) -> None:
@@ -285,3 +321,26 @@ def test_a_coach_s_own_variable_is_hidden(
     store.append(dataclasses.replace(episode, settings=settings, actions=(action,)))
     store.close()
     assert "correct-horse" not in store.path.read_text("utf-8")
+
+
+def test_no_token_ids_spell_a_key(tmp_path: Path, episode: Trajectory) -> None:
+    key = "sk-" + "a1B2c3D4" * 5
+    writer = Appender(tmp_path / "t.jsonl")
+    made = [Learned(0, "lead", 1, 5.0, True, 1.0, 0.5, "eos", (1, 2), (3,), (-0.5,))]
+    with_key = episode.actions[0].messages[0] | {"content": f"{key} " + "x" * 600}
+    action = dataclasses.replace(episode.actions[0], messages=(with_key,))
+    secret = dataclasses.replace(episode, actions=(action, *episode.actions[1:]))
+    for trajectory in (secret, episode, secret):  # the second time, the text is in the file already
+        writer.learned(writer.append(trajectory), made)
+    writer.close()
+    told = [recorded.learned[0] for recorded in TraceFile(writer.path)]
+    assert [each.context_ids for each in told] == [(), (1, 2), ()]
+    assert [each.advantage for each in told] == [0.5] * 3
+
+
+def test_a_card_with_a_key_is_written_without_it(tmp_path: Path, episode: Trajectory, card: Card) -> None:
+    key = "sk-" + "a1B2c3D4" * 5
+    store = TraceStore(tmp_path / "t.jsonl", card=dataclasses.replace(card, summary=f"uses {key}"))
+    store.append(episode)
+    store.close()
+    assert key not in store.path.read_text()
