@@ -14,9 +14,10 @@ from rich.text import Text
 
 from mappa_env.commands._shared import at_least, command
 from mappa_env.commands._traces import FILTER_HELP, chosen, opened
-from mappa_env.envs.rendering import encodable, printable
+from mappa_env.envs.rendering import encodable, one_line, printable
 from mappa_env.errors import OptionError
 from mappa_env.trace import Recorded, Summary, Traces
+from mappa_env.trace.exports.plain import uses
 
 _LINES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -82,13 +83,9 @@ def _table(pairs: list[tuple[Summary, Summary]]) -> Table:
 
 
 def _mean(pairs: list[tuple[Summary, Summary]], side: int, agent: str) -> str:
-    scores = [
-        action.score
-        for pair in pairs
-        for action in pair[side].actions
-        if action.agent == agent and action.score is not None
-    ]
-    return f"{sum(scores) / len(scores):.2f}" if scores else "none"
+    scores = [action.valid_score for pair in pairs for action in pair[side].actions if action.agent == agent]
+    known = [score for score in scores if score is not None]
+    return f"{sum(known) / len(known):.2f}" if known else "none"
 
 
 def _word(summary: Summary) -> str:
@@ -96,10 +93,16 @@ def _word(summary: Summary) -> str:
 
 
 def _lines(recorded: Recorded) -> list[str]:
+    """Headings alone begin at the left margin, so that no text of an agent passes for one."""
     lines = []
-    for action in recorded.trajectory.actions:
-        score = "no score" if action.verdict.score is None else f"{action.verdict.score:.1f}/10"
-        lines += [f"== {action.agent} · turn {action.turn} · {score}", *action.action.splitlines()]
-        if action.tool is not None:
-            lines += [f"-- {action.tool.status}", *action.tool.stdout.splitlines()]
+    for step, action in enumerate(recorded.trajectory.actions):
+        score = action.verdict.valid_score
+        shown = action.verdict.status if score is None else f"{score:.1f}/10"
+        lines += [f"== {action.agent} · turn {action.turn} · {shown}", *_indented(action.action)]
+        for use in uses(recorded, step):
+            lines += [f"-- {one_line(use.tool)}: {use.status}", *_indented(use.result)]
     return lines
+
+
+def _indented(text: str) -> list[str]:
+    return [f"   {line}" for line in text.splitlines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -60,6 +61,9 @@ def texts(recorded: Recorded) -> Iterator[tuple[int, str, str, str]]:
         if (tool := action.tool) is not None:
             parts += [("stdout", tool.stdout), ("stderr", tool.stderr)]
             parts += [("file", change.path) for change in tool.files]
+        for call in action.calls:
+            parts.append(("call", f"{call.tool} {json.dumps(dict(call.arguments), ensure_ascii=False)}"))
+            parts.append(("result", call.text))
         parts.append(("verdict", action.verdict.reasoning))
         for criterion in action.verdict.criteria:
             parts.append(("criterion", f"{criterion.name}: {criterion.reason} {criterion.quote}".rstrip()))

@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from mappa_env.commands._shared import at_least, command
@@ -26,27 +25,28 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table. Returns 0. Raises OptionError, DataError."""
-    console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False)
-    for name in ("no", "phase", "task", "outcome", "scores"):
-        table.add_column(name, no_wrap=name in ("no", "phase", "outcome"))
+    """Print a line for each. Returns 0. Raises OptionError, DataError."""
+    console = Console(highlight=False, soft_wrap=True)
+    rows = [[Text(name) for name in ("no", "key", "phase", "task", "outcome", "scores")]]
     count = 0
     for number, summary, _ in chosen(opened(args.path), args.filter):
         count += 1
         if count <= args.most:
-            table.add_row(
-                str(number), _phase(summary), _shown(summary.task_id), _outcome(summary), _scores(summary)
-            )
-    console.print(table)
+            words = [_shown(text) for text in (str(number), summary.key, _phase(summary), summary.task_id)]
+            rows.append([*words, _outcome(summary), _scores(summary)])
+    widths = [max(row[column].cell_len for row in rows) for column in range(len(rows[0]) - 1)]
+    for *cells, last in rows:
+        for cell, width in zip(cells, widths, strict=True):
+            cell.pad_right(width - cell.cell_len)
+        console.print(Text("  ").join([*cells, last]))
     more = f", of which {args.most} are shown (--most)" if count > args.most else ""
     console.print(f"{count} episodes{more}")
     return 0
 
 
-def _phase(summary: Summary) -> Text:
+def _phase(summary: Summary) -> str:
     words = [str(summary.about[name]) for name in ("phase", "step") if name in summary.about]
-    return _shown(" ".join(words) or summary.file)
+    return " ".join(words) or summary.file
 
 
 def _outcome(summary: Summary) -> Text:
@@ -57,12 +57,15 @@ def _outcome(summary: Summary) -> Text:
 
 
 def _scores(summary: Summary) -> Text:
-    """``agent score`` of every action; a status in place of a missing score."""
-    text = Text()
+    """Every agent with the scores of its actions in a row; a status in place of a missing score."""
+    text, agent = Text(), ""
     for action in summary.actions:
-        score = action.verdict if action.score is None else f"{action.score:.1f}"
-        text.append(f"{action.agent} ").append(score, of_score(action.score))
-        text.append("  " if action.tool in ("", "ok") else f" ({action.tool})  ")
+        if action.agent != agent:
+            text.append_text(_shown(f"{'  ' if agent else ''}{action.agent}"))
+        agent = action.agent
+        score = action.valid_score
+        text.append(" ").append(action.verdict if score is None else f"{score:.1f}", of_score(score))
+        text.append("" if action.tool in ("", "ok") else f" ({action.tool})")
     return text
 
 

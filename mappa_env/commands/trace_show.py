@@ -71,7 +71,9 @@ def rendered(recorded: Recorded, steps: tuple[int, ...] | None = None, full: boo
         lines.append(render_record(action, reward, full))
         lines += [render_section("learned", text) for text in _learned(recorded, step)]
         yield "\n".join(lines)
-    if trajectory.outcome is not None:
+    if trajectory.outcome is None:
+        yield render_section("outcome", "cut off: the episode did not end")
+    else:
         yield render_outcome(trajectory.outcome)
 
 
@@ -85,7 +87,8 @@ def _learned(recorded: Recorded, step: int) -> Iterator[str]:
     timings = recorded.trajectory.timings
     words = []
     if (made := recorded.learned.get(step)) is not None:
-        words.append(f"policy {made.policy} after {made.version} updates, {len(made.action_ids)} tokens")
+        tokens = f", {len(made.action_ids)} tokens" if made.action_ids else ""
+        words.append(f"policy {made.policy} after {made.version} updates{tokens}")
         numbers = (("reward", made.reward if made.valid else None), ("return", made.returned))
         for name, value in (*numbers, ("advantage", made.advantage)):
             words.append(f"{name} none" if value is None else f"{name} {value:.3f}")

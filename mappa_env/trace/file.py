@@ -62,6 +62,12 @@ class TraceFile:
                 raise DataError(f"{self.path} is not a trace: {error}") from None
 
     @property
+    def recognised(self) -> bool:
+        """Whether it is a trace, as far as it goes: empty, or with a line of one, or the first under way."""
+        begun = self._end == 0 and b'{"v":'.startswith(self._data[:5])
+        return begun or bool(self._index.members) or self._scan.recognised
+
+    @property
     def summaries(self) -> Iterator[Summary]:
         """Every complete episode, in the order in which they ended."""
         for _, summary in self._index.episodes.values():

@@ -13,6 +13,8 @@ from mappa_env.errors import OptionError, nearest
 from mappa_env.trace.recorded import ActionSummary, Summary
 from mappa_env.types import role_of
 
+_WORD = re.compile(r'(?:[^\s"]|"[^"]*")+|"')
+"""A condition, in which quotation marks hold spaces together. A lone mark is none."""
 _TERM = re.compile(r"([a-z_]+)(!=|<=|>=|=|<|>|~)(.*)", re.DOTALL)
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -25,7 +27,7 @@ OF_ACTIONS: Mapping[str, Callable[[ActionSummary], tuple[Any, ...]]] = {
     "role": lambda action: (role_of(action.agent),),
     "turn": lambda action: (action.turn,),
     "segment": lambda action: (action.segment,),
-    "score": lambda action: (action.score,),
+    "score": lambda action: (action.valid_score,),
     "reward": lambda action: (action.reward if action.valid else None,),
     "valid": lambda action: (action.valid,),
     "return": lambda action: (action.returned,),
@@ -70,9 +72,8 @@ class Term:
             return self._same(value)
         if self.sign == "~":
             return self.value.lower() in _text(value).lower()
-        wanted = float(self.value)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and _COMPARED[self.sign](value, wanted)
+        return number and _COMPARED[self.sign](value, _number(self.value))
 
     def _same(self, value: Any) -> bool:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -83,12 +84,13 @@ class Term:
 class Filter:
     """All ``terms`` must hold. Terms of actions must hold for one and the same action.
 
-    ``task~word`` looks for a word, ``score=none`` for a missing value. Raises OptionError for a term that is
-    none, an unknown field, or a comparison with something that is not a number.
+    ``task~word`` looks for a word, ``score=none`` for a missing value, ``topic="two words"`` for a text with
+    spaces. Raises OptionError for a term that is none, an unknown field, no value, or a comparison with
+    something that is not a number.
     """
 
     def __init__(self, terms: Sequence[str] = ()) -> None:
-        parsed = [_parsed(term) for text in terms for term in text.split()]
+        parsed = [_parsed(term) for text in terms for term in _split(text)]
         self._actions = [term for term in parsed if term.field in OF_ACTIONS]
         self._episodes = [term for term in parsed if term.field not in OF_ACTIONS]
 
@@ -109,28 +111,40 @@ class Filter:
         return all(term.holds(OF_EPISODES[term.field](episode)) for term in self._episodes)
 
 
+def _split(text: str) -> list[str]:
+    """The conditions in ``text``: one, if a shell has taken its quotation marks away."""
+    found = _TERM.fullmatch(text)
+    if found is not None and '"' not in text and not any(map(_TERM.fullmatch, text.split()[1:])):
+        return [text]
+    return _WORD.findall(text)
+
+
 def _parsed(text: str) -> Term:
     found = _TERM.fullmatch(text)
     fields = (*OF_ACTIONS, *OF_EPISODES)
     if found is None:
         raise OptionError(
             f"the filter {text!r} is not a condition: write <field><sign><value>, as in score<4 or "
-            "agent=coder_0, with one of the signs = != < <= > >= ~."
+            "agent=coder_0, with one of the signs = != < <= > >= ~; spaces stand within quotation marks, as in "
+            'topic="two words".'
         )
-    field, sign, value = found.groups()
+    field, sign, value = found[1], found[2], found[3].replace('"', "")
     if field not in fields:
         raise OptionError(
             f"the filter {text!r} has an unknown field; choose from {', '.join(fields)}."
             + nearest(field, fields)
         )
+    if not value:
+        raise OptionError(f"the filter {text!r} has no value; 'none' stands for a missing one.")
     if sign in _COMPARED and math.isnan(_number(value)):
         raise OptionError(f"the filter {text!r} compares with {value!r}, which is not a number.")
     return Term(field, sign, value)
 
 
 def _number(text: str) -> float:
+    """NaN for what is no number. Whole numbers stay whole: a seed has more digits than a float."""
     try:
-        return float(text)
+        return int(text) if text.lstrip("+-").isdecimal() else float(text)
     except ValueError:
         return math.nan
 

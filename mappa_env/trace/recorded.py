@@ -36,8 +36,9 @@ class Learned:
 class ActionSummary(NamedTuple):
     """One action in a list of episodes.
 
-    ``verdict`` and ``tool`` are statuses (``tool`` is empty if nothing ran); ``segment`` counts the segments
-    of the episode from 0. ``returned`` and ``advantage`` are a learner's, None without one.
+    ``verdict`` and ``tool`` are statuses. ``tool`` is that of the code and the calls of tools: the first that
+    did not end well, else ``ok``; empty if there were none. ``segment`` counts the segments of the episode
+    from 0. ``returned`` and ``advantage`` are a learner's, None without one.
     """
 
     step: int
@@ -53,10 +54,16 @@ class ActionSummary(NamedTuple):
     returned: float | None = None
     advantage: float | None = None
 
+    @property
+    def valid_score(self) -> float | None:
+        """The score (0-10) if the verdict is ``ok``, else None."""
+        return self.score if self.verdict == "ok" else None
+
 
 def summarised(action: ActionRecord, step: int, segment: int) -> ActionSummary:
     """The summary of ``action`` without what a learner adds."""
-    verdict, tool = action.verdict, action.tool
+    verdict = action.verdict
+    statuses = [run.status for run in (action.tool, *action.calls) if run is not None]
     return ActionSummary(
         step,
         action.agent,
@@ -66,7 +73,7 @@ def summarised(action: ActionRecord, step: int, segment: int) -> ActionSummary:
         verdict.score,
         action.reward,
         action.reward_valid,
-        "" if tool is None else tool.status,
+        next((status for status in statuses if status != "ok"), "ok" if statuses else ""),
         action.stratum,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -64,6 +65,8 @@ class Scan:
         self.episodes: dict[str, Found] = {}
         self.texts: dict[bytes, Place] = {}
         """Texts and cards by id."""
+        self.recognised = False
+        """Whether any line is one of a trace."""
         self._old: list[Place] = []
         self._old_count = 0
 
@@ -92,6 +95,7 @@ class Scan:
         version, kind, name = int(match[1]), match[2], match[3]
         if version != VERSION:
             raise self._newer(version)
+        self.recognised = True
         if name is None:
             return
         if kind in (b"text", b"card"):
@@ -153,6 +157,7 @@ class Scan:
             )
         if row["v"] != 1:
             raise self._newer(row["v"])
+        self.recognised = True
         if row["kind"] == "action":
             self._old.append(place)
             return
@@ -163,7 +168,8 @@ class Scan:
         mine = actions[len(actions) - count :]
         if len(mine) != count:
             return
-        key = f"old-{self._old_count}"
+        digest = hashlib.sha256(data[place[0] : place[1]]).hexdigest()[:8]
+        key = f"old-{digest}-{self._old_count}"  # other files have their own: exports name episodes by keys
         self._old_count += 1
         summary = summary_of_old(self.file, key, row, [json_line(data, each) or {} for each in mine])
         self.episodes[key] = Found(1, mine, place, summary=summary)

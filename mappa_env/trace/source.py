@@ -6,19 +6,7 @@ import dataclasses
 from typing import Any
 
 from mappa_env.cards import Card
-
-KNOWN = {
-    "python": {
-        "name": "python",
-        "description": "Runs the Python blocks of a reply as one script, and returns its output.",
-        "parameters": {
-            "type": "object",
-            "properties": {"code": {"type": "string", "description": "the script"}},
-            "required": ["code"],
-        },
-    }
-}
-"""Tools by name, as a chat API describes them."""
+from mappa_env.tools.python import PYTHON, SPEC
 
 
 def described(card: Card) -> dict[str, Any]:
@@ -31,8 +19,15 @@ def described(card: Card) -> dict[str, Any]:
         "team": [dataclasses.asdict(agent) for agent in card.team],
         "order": [_step(step) for step in card.order.steps],
         "limits": dataclasses.asdict(card.limits),
-        "tools": [KNOWN.get(name, {"name": name}) for name in sorted(names)],
+        "tools": [_tool(name) for name in sorted(names)],
     }
+
+
+def _tool(name: str) -> dict[str, Any]:
+    """A tool as a chat API describes it. Others than Python say what they are in prompts alone."""
+    if name != PYTHON:
+        return {"name": name}
+    return {"name": name, "description": SPEC.description, "parameters": SPEC.parameters}
 
 
 def _step(step: Any) -> Any:

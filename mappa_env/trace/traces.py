@@ -28,6 +28,9 @@ class Traces:
         self.path = Path(path)
         self._files: dict[str, TraceFile] = {}
         self.refresh()
+        if not self.path.is_dir():
+            for file in self._files.values():
+                _check(file)
 
     def refresh(self) -> bool:
         """Read what has been written since. Returns whether anything has changed."""
@@ -92,7 +95,14 @@ def read(path: str | Path) -> Iterator[Trajectory]:
     Skips episodes that a crash left incomplete. Raises DataError for a file of another version or another
     format.
     """
-    return (recorded.trajectory for recorded in TraceFile(existing(Path(path))))
+    file = TraceFile(existing(Path(path)))
+    _check(file)
+    return (recorded.trajectory for recorded in file)
+
+
+def _check(file: TraceFile) -> None:
+    if not file.recognised:
+        raise DataError(f"{file.path} is not a trace: none of its lines is one.")
 
 
 def _order(path: Path) -> tuple[int, str]:

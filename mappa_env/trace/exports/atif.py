@@ -12,8 +12,8 @@ from mappa_env.trace.exports.plain import (
     about_episode,
     conversation,
     document,
-    output,
     seconds,
+    uses,
 )
 from mappa_env.trace.recorded import Recorded
 
@@ -74,9 +74,8 @@ def _agent(recorded: Recorded, agent: str, version: str) -> dict[str, Any]:
         steps.append({"step_id": len(steps) + 1, **_action(recorded, step)})
         if step in recorded.learned:
             models["model_name"] = recorded.learned[step].policy
-    tools = [{"type": "function", "function": tool} for tool in recorded.card.get("tools", [])]
     described: dict[str, Any] = {"name": agent, "version": version, **models}
-    if tools:
+    if tools := _tools(recorded, agent):
         described["tool_definitions"] = tools
     return {
         "schema_version": SCHEMA,
@@ -87,12 +86,22 @@ def _agent(recorded: Recorded, agent: str, version: str) -> dict[str, Any]:
     }
 
 
+def _tools(recorded: Recorded, agent: str) -> list[dict[str, Any]]:
+    """What the card lets ``agent`` call."""
+    names = {
+        name for each in recorded.card.get("team", ()) if each["name"] == agent for name in each["tools"]
+    }
+    tools = recorded.card.get("tools", ())
+    return [{"type": "function", "function": tool} for tool in tools if tool["name"] in names]
+
+
 def _action(recorded: Recorded, step: int) -> dict[str, Any]:
     action, made = recorded.trajectory.actions[step], recorded.learned.get(step)
     found: dict[str, Any] = {**_time(recorded, step)}
     found |= {"source": "agent", "message": action.answer}
     if made is not None:
         found["model_name"] = made.policy
+    if made is not None and made.action_ids:
         found["metrics"] = {
             "prompt_tokens": len(made.context_ids),
             "completion_tokens": len(made.action_ids),
@@ -102,11 +111,12 @@ def _action(recorded: Recorded, step: int) -> dict[str, Any]:
         }
     if action.thinking:
         found["reasoning_content"] = action.thinking
-    if action.code is not None:
-        call = f"{recorded.key}/{step}"
-        arguments = {"code": action.code}
-        found["tool_calls"] = [{"tool_call_id": call, "function_name": "python", "arguments": arguments}]
-        found["observation"] = {"results": [{"source_call_id": call, "content": output(action)}]}
+    if used := list(uses(recorded, step)):
+        found["tool_calls"] = [
+            {"tool_call_id": use.id, "function_name": use.tool, "arguments": use.arguments} for use in used
+        ]
+        results = [{"source_call_id": use.id, "content": use.result} for use in used]
+        found["observation"] = {"results": results}
     found["extra"] = {"mappa": about_action(recorded, step)}
     return found
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.trace.exports.plain import (
+    Use,
     about_action,
     about_episode,
     conversation,
-    output,
     seconds,
     strict,
+    uses,
 )
 from mappa_env.trace.jsonlines import to_json
 from mappa_env.trace.recorded import Recorded
@@ -41,10 +42,10 @@ def write(path: Path, episodes: Iterable[Recorded], version: str) -> int:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for recorded in episodes:
             env = env or recorded.trajectory.env_id
-            task = recorded.trajectory.task.id
+            task = _id(recorded)
             epochs[task] = epoch = epochs.get(task, 0) + 1
             one = sample(recorded, epoch)
-            _put(archive, f"samples/{_name(task)}_epoch_{epoch}.json", one)
+            _put(archive, f"samples/{task}_epoch_{epoch}.json", one)  # the name that Inspect looks for
             kept = ("id", "epoch", "input", "target", "metadata", "scores", "model_usage", "role_usage")
             message_count = len(one["messages"])
             summaries.append(
@@ -84,16 +85,7 @@ def sample(recorded: Recorded, epoch: int) -> dict[str, Any]:
             events.append(_event("span_begin", span, prompted, begin))
             open_span = span
         events.append(_event("model", span, came, _model(recorded, step)))
-        if action.code is not None:
-            call = {
-                "type": "function",
-                "id": f"{recorded.key}-{step}",
-                "function": "python",
-                "arguments": {"code": action.code},
-                "result": output(action),
-                "events": [],
-            }
-            events.append(_event("tool", span, done, call))
+        events += [_event("tool", span, done, _tool(use)) for use in uses(recorded, step)]
         score = _score(action, about_action(recorded, step))
         events.append(_event("score", span, done, {"score": score, "intermediate": True, "scorer": "coach"}))
         if step + 1 == len(segments) or segments[step + 1] != segments[step]:
@@ -114,7 +106,7 @@ def sample(recorded: Recorded, epoch: int) -> dict[str, Any]:
     for number, event in enumerate(events):
         event["uuid"] = hashlib.sha256(f"{recorded.key}/{number}".encode()).hexdigest()[:22]
     return {
-        "id": trajectory.task.id,
+        "id": _id(recorded),
         "epoch": epoch,
         "input": trajectory.task.prompt,
         "target": "",
@@ -128,6 +120,21 @@ def sample(recorded: Recorded, epoch: int) -> dict[str, Any]:
         "role_usage": {},
         "attachments": {},
     }
+
+
+def _tool(use: Use) -> dict[str, Any]:
+    call: dict[str, Any] = {
+        "type": "function",
+        "id": use.id,
+        "function": use.tool,
+        "arguments": dict(use.arguments),
+        "result": use.result,
+        "events": [],
+    }
+    if use.status != "ok":
+        kind = use.status if use.status == "timeout" else "unknown"
+        call["error"] = {"type": kind, "message": use.status}
+    return call
 
 
 def _model(recorded: Recorded, step: int) -> dict[str, Any]:
@@ -148,7 +155,7 @@ def _model(recorded: Recorded, step: int) -> dict[str, Any]:
         "completion": action.answer,
         "time": waited,
     }
-    if made is not None:
+    if made is not None and made.action_ids:
         counts = {"input_tokens": len(made.context_ids), "output_tokens": len(made.action_ids)}
         completion["usage"] = {**counts, "total_tokens": sum(counts.values())}
     return {
@@ -199,9 +206,10 @@ def _spec(env: str, tasks: list[str], epochs: int) -> dict[str, Any]:
     }
 
 
-def _name(task: str) -> str:
-    """A task id that is safe as the name of a member."""
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in task)
+def _id(recorded: Recorded) -> str:
+    """The task's id, as the name of a member can hold it."""
+    name: str = strict(recorded.trajectory.task.id)
+    return name.replace("\0", "\ufffd")
 
 
 def _put(archive: zipfile.ZipFile, name: str, value: Any) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env.trace.exports.plain import (
+    Use,
     about_action,
     about_episode,
     conversation,
     document,
-    output,
     seconds,
+    uses,
 )
 from mappa_env.trace.recorded import Recorded
 from mappa_env.types import ActionRecord
@@ -103,9 +104,10 @@ class _Trace:
             "gen_ai.output.messages": document([_said(action)]),
             "mappa.action": document(about_action(recorded, step)),
         }
-        if made is not None:
+        if made is not None and made.action_ids:
             about["gen_ai.usage.input_tokens"] = len(made.context_ids)
             about["gen_ai.usage.output_tokens"] = len(made.action_ids)
+        if made is not None:
             about["gen_ai.response.finish_reasons"] = [made.stopped]
         name = self._digest(f"chat {step}", 16)
         chat = self._span(f"chat {model}", name, parent, _CLIENT, (prompted, came))
@@ -120,25 +122,23 @@ class _Trace:
                 verdict.status,
             )
         ]
-        found = [chat]
-        if action.code is not None:
-            tool = self._span(
-                "execute_tool python", self._digest(f"tool {step}", 16), parent, _INTERNAL, (came, done)
-            )
-            status = "" if action.tool is None else action.tool.status
-            tool["attributes"] = _attributes(
-                {
-                    "gen_ai.operation.name": "execute_tool",
-                    "gen_ai.tool.name": "python",
-                    "gen_ai.tool.call.id": f"{recorded.key}-{step}",
-                    "gen_ai.tool.call.arguments": document({"code": action.code}),
-                    "gen_ai.tool.call.result": output(action),
-                    "mappa.tool.status": status,
-                }
-            )
-            tool["status"] = {"code": _OK} if status == "ok" else {"code": _ERROR, "message": status}
-            found.append(tool)
-        return found
+        return [chat, *(self._tool(use, parent, (came, done)) for use in uses(recorded, step))]
+
+    def _tool(self, use: Use, parent: str, times: tuple[float, float]) -> dict[str, Any]:
+        name = self._digest(f"tool {use.id}", 16)
+        span = self._span(f"execute_tool {use.tool}", name, parent, _INTERNAL, times)
+        span["attributes"] = _attributes(
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": use.tool,
+                "gen_ai.tool.call.id": use.id,
+                "gen_ai.tool.call.arguments": document(use.arguments),
+                "gen_ai.tool.call.result": use.result,
+                "mappa.tool.status": use.status,
+            }
+        )
+        span["status"] = {"code": _OK} if use.status == "ok" else {"code": _ERROR, "message": use.status}
+        return span
 
     def _whole(self, steps: Iterable[int]) -> tuple[float, float]:
         times = [self._times[step] for step in steps]

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from mappa_env.tools.python import PYTHON
 from mappa_env.trace.jsonlines import adapter
 from mappa_env.trace.recorded import Learned, Recorded
 from mappa_env.types import ActionRecord, Attribution, Message, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One use of a tool in an action: the run of its code, or a call. ``id`` is unique among episodes."""
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    result: str
+    status: str
 
 
 def strict(value: Any) -> Any:
@@ -46,6 +59,10 @@ def about_action(recorded: Recorded, step: int) -> dict[str, Any]:
         found["tool"] = {
             name: each for name, each in found["tool"].items() if name not in ("stdout", "stderr")
         }
+    found["calls"] = [
+        {name: each for name, each in call.items() if name not in ("tool", "arguments", "text")}
+        for call in found["calls"]
+    ]
     found["step"], found["segment"] = step, recorded.segments[step]
     if made is not None:
         learned = fields(Learned, made)
@@ -74,11 +91,17 @@ def about_episode(recorded: Recorded) -> dict[str, Any]:
     }
 
 
-def output(action: ActionRecord) -> str:
-    """What the code printed, both streams."""
-    if action.tool is None:
-        return ""
-    return "\n".join(text for text in (action.tool.stdout, action.tool.stderr) if text)
+def uses(recorded: Recorded, step: int) -> Iterator[Use]:
+    """The tools that an action used: first its code, with both streams as the result, then its calls."""
+    action = recorded.trajectory.actions[step]
+    name = f"{recorded.key}-{step}"
+    if action.code is not None:
+        run = action.tool
+        printed = () if run is None else (run.stdout, run.stderr)
+        result = "\n".join(text for text in printed if text)
+        yield Use(name, PYTHON, {"code": action.code}, result, "" if run is None else run.status)
+    for number, call in enumerate(action.calls):
+        yield Use(f"{name}-{number}", call.tool, call.arguments, call.text, call.status)
 
 
 def conversation(recorded: Recorded, step: int) -> tuple[Message, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from mappa_env.envs.colours import Painter
 from mappa_env.envs.rendering import render_section
 from mappa_env.scripted import make_team
 from mappa_env.trace import TraceStore
+from mappa_env.types import Task, ToolCall, Trajectory, Verdict
+from recorded import recorded
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e<b>[bold]== step 9 · liar_0"
 
@@ -55,6 +58,57 @@ def test_ls_lists_scores_and_filters(folder: Path, capsys: pytest.CaptureFixture
     status, text = said(capsys, "ls", folder, "agnet=x")
     assert status == 2
     assert "Did you mean 'agent'?" in text
+
+
+def test_ls_has_a_whole_line_per_episode_and_the_key_that_show_takes(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, text = said(capsys, "ls", folder)
+    _, *rows, _ = text.splitlines()
+    assert len(rows) == 3
+    for row in rows:
+        assert "train-linear-03581" in row
+        assert "coder_0" in row
+        assert "verifier_0" in row
+        key = row.split()[1]
+        assert said(capsys, "show", folder, "--episode", key)[1].splitlines()[0].endswith(f" · {key}")
+
+
+def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in ("hello\n", '{"a": 1}\n', "no line"):
+        (tmp_path / "t.jsonl").write_text(content)
+        status, text = said(capsys, "ls", tmp_path / "t.jsonl")
+        assert status == 2
+        assert "is not a trace" in text
+    for content in ("", '{"v":2,"ki'):  # what a writer has just begun
+        (tmp_path / "t.jsonl").write_text(content)
+        assert said(capsys, "ls", tmp_path / "t.jsonl")[0] == 0
+
+
+def test_calls_of_tools_are_found_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = ToolCall("search", {"query": "tall towers"}, "timeout", "one: 5\n== liar_0 · turn 0 · 10.0/10")
+    episode = Trajectory("X-v0", Task("t", "p", "exact_text"), 1, (recorded(calls=(call,)),), None)
+    for name, text in (("a", call.text), ("b", "two")):
+        actions = (recorded(calls=(dataclasses.replace(call, text=text),)),)
+        store = TraceStore(tmp_path / f"{name}.jsonl")
+        store.append(dataclasses.replace(episode, actions=actions))
+        store.close()
+    assert 'call: search {"query": "tall towers"}' in said(capsys, "grep", "tall", tmp_path / "a.jsonl")[1]
+    assert "result: one: 5" in said(capsys, "grep", "one", tmp_path / "a.jsonl")[1]
+    assert "(timeout)" in said(capsys, "ls", tmp_path / "a.jsonl", "tool=timeout")[1]
+    assert "cut off" in said(capsys, "show", tmp_path / "a.jsonl")[1]
+    _, text = said(capsys, "diff", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "--task", "t")
+    assert "-   one: 5" in text
+    assert "-   == liar_0" in text
+
+
+def test_a_suspect_verdict_is_no_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    action = recorded(verdict=Verdict("suspect", 9.0))
+    store = TraceStore(tmp_path / "t.jsonl")
+    store.append(Trajectory("X-v0", Task("t", "p", "exact_text"), 1, (action,), None))
+    store.close()
+    assert "solver_0 suspect" in said(capsys, "ls", tmp_path / "t.jsonl", "score=none")[1]
+    assert "score of solver_0  none" in said(capsys, "diff", *[tmp_path / "t.jsonl"] * 2)[1]
 
 
 def test_show_has_verdicts_and_only_new_messages(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import math
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from mappa_env.registration import find_card
 from mappa_env.scripted import make_team
 from mappa_env.trace import Learned, Recorded, TraceFile
 from mappa_env.trace.appending import Appender
-from mappa_env.trace.exports import FORMATS
+from mappa_env.trace.exports import FORMATS, inspect_log
 from mappa_env.trace.source import described
 from paths import ROOT
 
@@ -81,6 +83,62 @@ def test_atif_is_what_its_package_takes(episodes: list[Recorded], tmp_path: Path
     hostile = (second.subagent_trajectories or [])[0].steps[-1]
     assert hostile.reasoning_content is not None
     assert "<script>" in hostile.reasoning_content
+
+
+@pytest.fixture(scope="module")
+def searching(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """An episode in which an agent calls a tool other than Python."""
+    path = tmp_path_factory.mktemp("calls") / "t.jsonl"
+    env = gym.make("mappa/Almanac-v0", record=str(path))
+    env.reset(seed=1)
+    episode = team_env(env).episode
+    team = make_team("almanac", "expert")
+    team.reset(episode.task, seed=1)
+    while not episode.over:
+        env.step(team.act(episode.agent, episode.turn, episode.actions))
+    env.close()
+    return next(iter(TraceFile(path)))
+
+
+def test_calls_of_tools_are_calls_in_every_format(searching: Recorded, tmp_path: Path) -> None:
+    call = searching.trajectory.actions[0].calls[0]
+    FORMATS["atif"].write(tmp_path / "out", [searching], "0.1")
+    written = (tmp_path / "out" / "episode-000000.json").read_text("utf-8")
+    scout, scribe = atif.Trajectory.model_validate_json(written).subagent_trajectories or ()
+    step = next(each for each in scout.steps if each.tool_calls)
+    assert step.tool_calls is not None
+    assert step.observation is not None
+    assert (step.tool_calls[0].function_name, step.tool_calls[0].arguments) == ("search", call.arguments)
+    assert step.observation.results[0].source_call_id == step.tool_calls[0].tool_call_id
+    assert step.observation.results[0].content == call.text
+    assert [tool["function"]["name"] for tool in scout.agent.tool_definitions or ()] == ["search"]
+    assert not scribe.agent.tool_definitions  # the card lets it call nothing
+    FORMATS["otel"].write(tmp_path / "o.jsonl", [searching], "0.1")
+    spans = json.loads((tmp_path / "o.jsonl").read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    used = [span for span in spans if span["name"] == "execute_tool search"]
+    assert attributes(used[0])["gen_ai.tool.call.result"] == {"stringValue": call.text}
+    sample = inspect_log.sample(searching, 1)
+    events = [event for event in sample["events"] if event["event"] == "tool"]
+    assert (events[0]["function"], events[0]["result"]) == ("search", call.text)
+    assert len(events) == len(used) == sum(len(each.calls) for each in searching.trajectory.actions)
+    assert len({event["id"] for event in events}) == len(events)
+
+
+def test_every_task_has_the_member_that_inspect_looks_for(episodes: list[Recorded], tmp_path: Path) -> None:
+    tasks = ("a/b", "a_b", "a b", "a\0b")
+    renamed = []
+    for task in tasks:
+        trajectory = episodes[0].trajectory
+        task_of = dataclasses.replace(trajectory.task, id=task)
+        renamed.append(
+            dataclasses.replace(episodes[0], trajectory=dataclasses.replace(trajectory, task=task_of))
+        )
+    FORMATS["inspect"].write(tmp_path / "log.eval", renamed, "0.1")
+    with zipfile.ZipFile(tmp_path / "log.eval") as archive:
+        names = [name for name in archive.namelist() if name.startswith("samples/")]
+        ids = [json.loads(archive.read(name))["id"] for name in names]
+    assert len(set(ids)) == len(tasks)
+    assert names == [f"samples/{each}_epoch_1.json" for each in ids]
 
 
 def test_spans_are_otlp(episodes: list[Recorded], tmp_path: Path) -> None:
@@ -150,15 +208,15 @@ def test_inspect_opens_its_log(episodes: list[Recorded], tmp_path: Path) -> None
     assert kinds.count("model") == kinds.count("score") == 4
     assert kinds.count("tool") == 1
     scores = [event[4:] for event in first["events"] if event[0] == "score"]
-    assert [score[0] for score in scores] == [1.0, 8.0, 10.0, 0.0]
+    assert [score[0] for score in scores] == [
+        action.verdict.score for action in episodes[0].trajectory.actions
+    ]
     assert all(intermediate for _, intermediate, _ in scores)
     assert all(math.isnan(event[4]) for event in second["events"] if event[0] == "score")
 
 
 def test_an_archive_of_inspect_has_its_members(episodes: list[Recorded], tmp_path: Path) -> None:
     """What its reader needs, checked also where inspect_ai is not installed."""
-    import zipfile
-
     path = tmp_path / "log.eval"
     FORMATS["inspect"].write(path, episodes, "0.1")
     with zipfile.ZipFile(path) as archive:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from mappa_env.errors import OptionError
@@ -33,6 +35,7 @@ EPISODE = Summary(
         ("task~TRAIN", (0, 1)),
         ("status!=ok", (1,)),
         ("status=ok", (0,)),
+        ("seed=5 seed<=5 seed!=6", (0, 1)),
     ],
 )
 def test_actions_that_match(terms: str, steps: tuple[int, ...]) -> None:
@@ -40,11 +43,35 @@ def test_actions_that_match(terms: str, steps: tuple[int, ...]) -> None:
     assert Filter(terms.split())(EPISODE) == bool(steps)
 
 
+def test_a_text_with_spaces_is_one_value() -> None:
+    episode = dataclasses.replace(EPISODE, topic="number theory")
+    for terms in (["topic=number theory"], ['topic="number theory" agent=coder_0'], ['topic~"r t"']):
+        assert Filter(terms)(episode)
+        assert not Filter(terms)(EPISODE)
+
+
+def test_a_seed_is_compared_to_the_last_digit() -> None:
+    episode = dataclasses.replace(EPISODE, seed=4720721261117928063)
+    assert Filter(["seed=4720721261117928063"])(episode)
+    assert not Filter(["seed=4720721261117928064"])(episode)
+    assert not Filter(["seed>4720721261117928063"])(episode)
+
+
+def test_a_score_without_a_valid_verdict_is_none() -> None:
+    action = FIRST._replace(verdict="suspect")
+    episode = dataclasses.replace(EPISODE, actions=(action,))
+    assert Filter(["score=none status=suspect"])(episode)
+    assert not Filter(["score<4"])(episode)
+
+
 @pytest.mark.parametrize(
     ("term", "says"),
     [
         ("agnet=coder_0", "unknown field.*Did you mean 'agent'"),
         ("score", "is not a condition: write <field>"),
+        ("task=", "has no value"),
+        ('topic="two words', "has no value"),
+        ("topic=two words score<4", "'words' is not a condition"),
         ("score<low", "'low', which is not a number"),
     ],
 )
