@@ -10,8 +10,9 @@ VLLM    := .venv-vllm
 LLM     := models/SmolLM2-135M-Instruct
 DIST    := .venv-dist
 FORMATS := .venv-formats
+INSPECT := .venv-inspect
 
-.PHONY: train test quick test-all coverage lint docs bench install science vllm llm test-vllm formats dist viewer viewer-check
+.PHONY: train test quick test-all coverage lint docs bench install science vllm llm test-vllm formats inspect dist viewer viewer-check
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -31,7 +32,7 @@ quick: $(STAMP)
 
 # Everything: with vLLM, and with the sandbox's interpreter for data science.
 test-all: export MAPPA_TEST_LARGE = 1
-test-all: lint science test formats test-vllm dist
+test-all: lint science inspect test formats test-vllm dist
 
 coverage: $(STAMP)
 	$(SPREAD) -m "not slow" --ignore tests/attacks \
@@ -89,6 +90,14 @@ $(FORMATS)/.installed: pyproject.toml constraints.txt constraints-science.txt
 	grep -v "^pandas==" constraints.txt > $(FORMATS)/constraints.txt
 	$(FORMATS)/bin/python -m pip install --quiet -c $(FORMATS)/constraints.txt -c constraints-science.txt -e ".[dev]" \
 		pyarrow polars lightgbm xgboost-cpu "pandas<3"
+	touch $@
+
+# Inspect, whose reader must open the exported logs: its pins exclude those of the learner.
+inspect: $(INSPECT)/.installed
+
+$(INSPECT)/.installed:
+	$(PYTHON) -m venv $(INSPECT)
+	$(INSPECT)/bin/python -m pip install --quiet inspect_ai==0.3.285
 	touch $@
 
 # The viewer's page, from viewer/ into mappa_env/viewer/static. Needs Node.js 20 or newer.

@@ -125,7 +125,7 @@ def _parsed(text: str) -> Term:
     if found is None:
         raise OptionError(
             f"the filter {text!r} is not a condition: write <field><sign><value>, as in score<4 or "
-            "agent=coder_0, with one of the signs = != < <= > >= ~; spaces stand within quotation marks, as in "
+            "agent=coder_0, with one of the signs = != < <= > >= ~; quotation marks hold spaces, as in "
             'topic="two words".'
         )
     field, sign, value = found[1], found[2], found[3].replace('"', "")

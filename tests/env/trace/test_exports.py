@@ -194,7 +194,7 @@ print(json.dumps({"status": log.status, "samples": found, "streamed": samples,
 def test_inspect_opens_its_log(episodes: list[Recorded], tmp_path: Path) -> None:
     python = Path(sys.executable) if importlib.util.find_spec("inspect_ai") else INSPECT
     if not python.is_file():
-        pytest.skip(f"no Python with inspect_ai: {INSPECT}")
+        pytest.skip(f"no Python with inspect_ai: {INSPECT}; `make inspect` has it")
     path = tmp_path / "log.eval"
     assert FORMATS["inspect"].write(path, episodes, "0.1") == 2
     done = subprocess.run([str(python), "-c", READ, str(path)], capture_output=True, text=True, check=True)
