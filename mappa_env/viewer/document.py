@@ -82,6 +82,7 @@ def _action(action: ActionRecord) -> dict[str, Any]:
         "answer": action.answer,
         "code": action.code,
         "tool": action.tool,
+        "calls": action.calls,
         "verdict": action.verdict,
         "reward": action.reward,
         "reward_valid": action.reward_valid,

@@ -15,7 +15,7 @@ def rows_of(numbered: Iterable[tuple[int, Summary]]) -> dict[str, Any]:
 
     A row: number, file, key, environment, task, topic, family, seed, success, score, status, phase, step,
     actions.
-    An action: agent, turn, segment, verdict's status, score, reward, whether it is valid, tool's status,
+    An action: agent, turn, segment, verdict's status, valid score, reward, whether it is valid, tool's status,
     stratum, return, advantage. A seed is a string, because a browser's numbers are too coarse for it.
     ``viewer/src/rows.ts`` reads them.
     """
@@ -32,7 +32,7 @@ def rows_of(numbered: Iterable[tuple[int, Summary]]) -> dict[str, Any]:
                 action.turn,
                 action.segment,
                 name(action.verdict),
-                plain(action.score),
+                plain(action.valid_score),
                 plain(action.reward),
                 action.valid,
                 name(action.tool),

@@ -2,8 +2,9 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Answer } from "./Answer";
+import { Calls } from "./Calls";
 import type { Action, Episode, Tool } from "./episode";
-import { bytes, percent, plural, seconds, visible } from "./format";
+import { bytes, percent, plural, points, seconds, visible } from "./format";
 import { agentIndex } from "./layout";
 import { marksOf, type Marks, type Place } from "./quotes";
 import { episodeHash } from "./route";
@@ -46,10 +47,16 @@ export function ActionCard({ episode, action, agents, selected }: Props) {
         {action.tool !== null && (
           <span class={action.tool.status === "ok" ? "tag" : "tag bad"}>code: {visible(action.tool.status)}</span>
         )}
+        {action.calls.map((call) => (
+          <span class={call.status === "ok" ? "tag" : "tag bad"}>
+            {visible(call.tool || "no tool")}: {visible(call.status)}
+          </span>
+        ))}
         {fraction > 0 && <span class="tag bad">blamed {percent(fraction)}</span>}
         {action.learned !== null && (
           <span class="dim">
-            {visible(action.learned.policy)} v{action.learned.version} · {plural(action.learned.tokens, "token")}
+            {visible(action.learned.policy)} v{action.learned.version}
+            {action.learned.tokens > 0 && ` · ${plural(action.learned.tokens, "token")}`}
             {action.learned.stopped === "length" && " (cut)"}
           </span>
         )}
@@ -78,6 +85,7 @@ export function ActionCard({ episode, action, agents, selected }: Props) {
             <p class="note">Nobody had written {action.missing.map(visible).join(", ")}.</p>
           )}
           {action.tool !== null && <Output tool={action.tool} marks={marks} active={quote} />}
+          <Calls calls={action.calls} marks={marks} active={quote} />
           <Files episode={episode} action={action} />
           <More action={action} />
         </div>
@@ -204,6 +212,7 @@ function Files({ episode, action }: { episode: Episode; action: Action }) {
 
 function More({ action }: { action: Action }) {
   const { probe, correction } = action;
+  const proposed = correction === null ? action.verdict.corrected_action : null;
   return (
     <>
       {probe !== null && (
@@ -215,9 +224,20 @@ function More({ action }: { action: Action }) {
       {correction !== null && (
         <details>
           <summary>
-            corrected action <span class="dim">{correction.kept ? "kept" : `rejected: ${visible(correction.reason)}`}</span>
+            corrected action{" "}
+            <span class="dim">
+              {points(correction.was)} → {points(correction.verdict.score)},{" "}
+              {correction.kept ? "kept" : `rejected: ${visible(correction.reason)}`}
+            </span>
           </summary>
           <Answer text={correction.action} marks={[]} active={null} />
+          {correction.tool !== null && <Output tool={correction.tool} marks={new Map()} active={null} />}
+        </details>
+      )}
+      {proposed !== null && (
+        <details>
+          <summary>what the coach would have done</summary>
+          <Answer text={proposed} marks={[]} active={null} />
         </details>
       )}
     </>

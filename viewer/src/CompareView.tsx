@@ -1,5 +1,6 @@
 /** Two episodes next to each other: what each agent wrote, and how it was judged. */
 
+import { asked } from "./Calls";
 import { ownLines } from "./diff";
 import type { Action, Episode } from "./episode";
 import { percent, signed, visible } from "./format";
@@ -11,6 +12,7 @@ import { Outcome, Score } from "./Score";
 import { useEpisode } from "./useEpisode";
 
 const MOST_LINES = 80;
+const MOST_OUTPUT = 1200;
 
 interface Pair {
   key: string;
@@ -142,8 +144,13 @@ function SidePane({ action, own, other, episode, kind }: SideProps) {
         {lines.length > MOST_LINES && `… ${lines.length - MOST_LINES} more lines`}
       </pre>
       {action.tool !== null && (action.tool.stdout !== "" || action.tool.stderr !== "") && (
-        <pre class="text output">{visible((action.tool.stdout + action.tool.stderr).slice(-1200))}</pre>
+        <pre class="text output">{visible((action.tool.stdout + action.tool.stderr).slice(-MOST_OUTPUT))}</pre>
       )}
+      {action.calls.map((call) => (
+        <pre class="text output">
+          {visible(`${call.tool} ${call.status}: ${asked(call)}\n${call.text}`.slice(0, MOST_OUTPUT))}
+        </pre>
+      ))}
       {action.verdict.reasoning !== "" && <p class="small">{visible(action.verdict.reasoning)}</p>}
     </div>
   );

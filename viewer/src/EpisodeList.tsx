@@ -143,7 +143,7 @@ function GroupCells({ group, cells, query }: { group: Group; cells: Cell[]; quer
 
 function Square({ cell, query, lane }: { cell: Cell; query: Query; lane: number | null }) {
   const score = cell.verdict === "ok" ? points(cell.score) : `no score (${cell.verdict})`;
-  const ran = cell.tool === "" ? "no code" : `code: ${cell.tool}`;
+  const ran = cell.tool === "" ? "ran nothing" : `ran: ${cell.tool}`;
   const classes = [scoreClass(cell.verdict, cell.score), "square"];
   if (query.marks(cell)) {
     classes.push("hit");

@@ -14,6 +14,7 @@ export function FilterInput({ text, onQuery }: { text: string; onQuery(text: str
       setDraft(text);
     }
   }, [text]);
+  useEffect(() => () => clearTimeout(timer.current), []); // else it calls a reader back who has gone on
   const type = (typed: string): void => {
     setDraft(typed);
     clearTimeout(timer.current);

@@ -1,7 +1,7 @@
 /** An episode as a graph in time: one lane per agent, threads of files, and the way back from a failure. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Action, Episode } from "./episode";
+import { ran, type Action, type Episode } from "./episode";
 import { visible } from "./format";
 import { agentIndex } from "./layout";
 import { episodeHash } from "./route";
@@ -76,7 +76,8 @@ export function Lanes({ episode, agents, selected }: Props) {
           </svg>
           {episode.actions.map((action) => {
             const { status, score } = action.verdict;
-            const broke = action.tool !== null && action.tool.status !== "ok";
+            const how = ran(action);
+            const broke = how !== "" && how !== "ok";
             const fraction = guilty[action.step] ?? 0;
             const classes = [scoreClass(status, score), "node"];
             if (action.step === selected) {
@@ -93,7 +94,7 @@ export function Lanes({ episode, agents, selected }: Props) {
                 class={classes.join(" ")}
                 href={episodeHash(episode.number, action.step)}
                 style={{ left: `${x(action) - NODE / 2}px`, top: `${y(action) - NODE / 2}px` }}
-                aria-label={`Action ${action.step} of ${action.agent}, ${score === null ? `no score (${status})` : `score ${score.toFixed(1)}`}${broke ? `, code: ${action.tool?.status}` : ""}${fraction > 0 ? ", blamed" : ""}`}
+                aria-label={`Action ${action.step} of ${action.agent}, ${score === null ? `no score (${status})` : `score ${score.toFixed(1)}`}${broke ? `, ran: ${how}` : ""}${fraction > 0 ? ", blamed" : ""}`}
               >
                 {scoreSign(status, score)}
               </a>

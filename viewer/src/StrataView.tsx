@@ -33,7 +33,8 @@ export function StrataView({ rows }: { rows: Row[] }) {
       <h2>Scores by stratum</h2>
       <p class="dim">
         A stratum is task family, role and turn. Across: {stages.length === 1 ? "all episodes" : "the stages of the run"}.
-        Upwards: scores from 0 to 10; the darker, the more actions. The line is the mean. Each panel opens its episodes.
+        Upwards: scores from 0 to 10; the stronger the colour, the more actions.
+        {stages.length > 1 && " The line is the mean."} Each panel opens its episodes.
       </p>
       <div class="panels">
         {[...strata].map(([stratum, found]) => (

@@ -13,6 +13,7 @@ interface Props {
 
 export function VerdictPane({ action, marks, onQuote }: Props) {
   const { verdict } = action;
+  const reasons = verdict.criteria.map((each) => each.reason).filter((reason) => reason !== "").join("; ");
   return (
     <section class="verdict" aria-label={`Verdict on action ${action.step}`}>
       <Chain action={action} />
@@ -46,7 +47,7 @@ export function VerdictPane({ action, marks, onQuote }: Props) {
           ))}
         </ul>
       )}
-      {verdict.reasoning !== "" && !verdict.criteria.some((each) => each.reason === verdict.reasoning) && (
+      {verdict.reasoning !== "" && verdict.reasoning !== reasons && (
         <p class="reasoning">{visible(verdict.reasoning)}</p>
       )}
       <p class="small dim">

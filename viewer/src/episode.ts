@@ -20,6 +20,17 @@ export interface Tool {
   trust: string;
 }
 
+export interface Call {
+  tool: string;
+  arguments: Record<string, unknown>;
+  status: string;
+  text: string;
+  /** Whose word the text is: the host's, or that of a server. */
+  attester: string;
+  seconds: number;
+  omitted: number;
+}
+
 export interface Criterion {
   name: string;
   score: number;
@@ -34,12 +45,14 @@ export interface Verdict {
   reasoning: string;
   criteria: Criterion[];
   blame: string | null;
+  corrected_action: string | null;
   coach: string;
   asked: { model: string; calls: number; latency_s: number; cost: number | null; spread: number | null } | null;
 }
 
 export interface Correction {
   action: string;
+  tool: Tool | null;
   verdict: Verdict;
   was: number | null;
   kept: boolean;
@@ -72,6 +85,7 @@ export interface Action {
   answer: string;
   code: string | null;
   tool: Tool | null;
+  calls: Call[];
   verdict: Verdict;
   reward: number;
   reward_valid: boolean;
@@ -122,4 +136,10 @@ export interface Episode {
   threads: Thread[];
   blame: { found: Attribution | null; why_not: string };
   texts: string[];
+}
+
+/** How code and calls ended: the first status that is not ok, else ok; empty if there were none. */
+export function ran(action: Action): string {
+  const statuses = [...(action.tool === null ? [] : [action.tool]), ...action.calls].map((each) => each.status);
+  return statuses.find((status) => status !== "ok") ?? (statuses.length > 0 ? "ok" : "");
 }

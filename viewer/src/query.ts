@@ -2,7 +2,7 @@
 
 import type { Cell, Row } from "./rows";
 
-type Value = string | number | boolean | null;
+type Value = string | number | bigint | boolean | null;
 type Test = (values: Value[]) => boolean;
 
 const OF_EPISODE: Record<string, (row: Row) => Value> = {
@@ -10,7 +10,7 @@ const OF_EPISODE: Record<string, (row: Row) => Value> = {
   task: (row) => row.task,
   topic: (row) => row.topic,
   family: (row) => row.family,
-  seed: (row) => row.seed,
+  seed: (row) => BigInt(row.seed),
   success: (row) => row.success,
   outcome: (row) => row.score,
   ended: (row) => row.status,
@@ -41,7 +41,7 @@ export const FIELDS = [...Object.keys(OF_ACTION), ...Object.keys(OF_EPISODE)];
 
 const WORDS = /(?:[^\s"]|"[^"]*")+/g;
 const CONDITION = /^([a-z_]+)(!=|<=|>=|=|<|>|~)(.*)$/;
-const COMPARED: Record<string, (a: number, b: number) => boolean> = {
+const COMPARED: Record<string, (a: number | bigint, b: number | bigint) => boolean> = {
   "<": (a, b) => a < b,
   "<=": (a, b) => a <= b,
   ">": (a, b) => a > b,
@@ -94,11 +94,12 @@ export function parse(text: string): Query {
 }
 
 function testFor(sign: string, text: string): Test {
-  const same = (value: Value): boolean =>
-    typeof value === "number" ? value === Number(text) : text === shown(value);
+  const number = /^[+-]?\d+$/.test(text) ? BigInt(text.replace(/^\+/, "")) : Number(text);
+  const isNumber = (value: Value): value is number | bigint => typeof value === "number" || typeof value === "bigint";
+  const same = (value: Value): boolean => (isNumber(value) ? value == number : text === shown(value));
   const compare = COMPARED[sign];
   if (compare !== undefined) {
-    return (values) => values.some((value) => typeof value === "number" && compare(value, Number(text)));
+    return (values) => values.some((value) => isNumber(value) && compare(value, number));
   }
   if (sign === "~") {
     return (values) => values.some((value) => shown(value).toLowerCase().includes(text.toLowerCase()));

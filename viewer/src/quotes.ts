@@ -9,7 +9,7 @@ export interface Mark {
   criterion: number;
 }
 
-export type Place = "answer" | "thinking" | "stdout" | "stderr" | `message ${number}`;
+export type Place = "answer" | "thinking" | "stdout" | "stderr" | `call ${number}` | `message ${number}`;
 
 /** Place in the evidence -> its marks. */
 export type Marks = Map<Place, Mark[]>;
@@ -53,6 +53,9 @@ function* evidence(action: Action, texts: string[]): Generator<[Place, string]> 
   yield ["answer", action.answer];
   yield ["stdout", action.tool?.stdout ?? ""];
   yield ["stderr", action.tool?.stderr ?? ""];
+  for (const [index, call] of action.calls.entries()) {
+    yield [`call ${index}`, call.text];
+  }
   yield ["thinking", action.thinking];
   for (let index = action.messages.length - 1; index >= 0; index--) {
     yield [`message ${index}`, texts[action.messages[index]?.[1] ?? -1] ?? ""];

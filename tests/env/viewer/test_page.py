@@ -18,6 +18,7 @@ from mappa_env.types import (
     Link,
     Outcome,
     Task,
+    ToolCall,
     ToolResult,
     Trajectory,
     Verdict,
@@ -143,6 +144,15 @@ def test_the_filter_finds_episodes_frames_actions_and_explains_a_mistake(page: A
     page.locator(".figures .problem", has_text="score< needs a number, not low.").wait_for()
 
 
+def test_a_reader_who_goes_on_is_not_called_back_to_the_list(page: Any) -> None:
+    page.evaluate(
+        "() => { const filter = document.getElementById('filter'); filter.value = 'sum'; "
+        "filter.dispatchEvent(new Event('input', {bubbles: true})); location.hash = '#/episode/0'; }"
+    )
+    page.wait_for_timeout(1000)
+    assert page.locator("[data-episode='0']").count() == 1
+
+
 def test_an_episode_can_be_read_with_the_keyboard_alone(page: Any) -> None:
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -174,6 +184,50 @@ def test_a_failure_leads_to_its_cause_and_a_quote_to_its_place(page: Any) -> Non
     assert "not in the evidence" in page.inner_text(".quote.lost")
     assert page.locator(".thread").count() == 1
     assert "from action 0" in page.inner_text("article:nth-of-type(2) .files")
+
+
+def test_calls_of_tools_stand_in_the_card_and_can_be_quoted(browser: Any, tmp_path: Path) -> None:
+    calls = (
+        ToolCall("search", {"query": "tall towers"}, "ok", "the tower is 5 m high", "server"),
+        ToolCall("search", {"query": "small towers"}, "timeout"),
+    )
+    verdict = Verdict(
+        "ok", 5.0, "a; b", (Criterion("x", 1.0, 1.0, "a", "tower is 5 m"), Criterion("y", 0.0, 1.0, "b"))
+    )
+    judged = dataclasses.replace(verdict, corrected_action="I search twice.")
+    made = dataclasses.replace(
+        episode(True, 4720721261117928063),
+        actions=(
+            recorded(calls=calls, verdict=judged),
+            recorded(step=1, turn=1, verdict=Verdict("suspect", 9.0)),
+        ),
+    )
+    store = TraceStore(tmp_path / "t.jsonl")
+    store.append(made)
+    store.append(dataclasses.replace(made, seed=made.seed + 1))
+    store.close()
+    with served(store.path) as server:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(server.url)
+        page.fill("#filter", "tool=timeout score=5 seed=4720721261117928063")
+        shows(page, "1 episode")
+        assert page.inner_text("a.row span.number") == "5.0"  # the suspect verdict is no score
+        page.fill("#filter", "seed>4720721261117928063")
+        shows(page, "1 episode")
+        at(page, "#/episode/0", "[data-episode='0']")
+        card = page.inner_text("article:nth-of-type(1)")
+        assert "query: tall towers" in card
+        assert "the server's word" in card
+        assert "a; b" not in card  # what the criteria say already
+        assert page.locator("article:nth-of-type(1) .tag.bad").inner_text() == "search: timeout"
+        assert page.locator(".node.broke").count() == 1
+        page.click(".quote:not(.lost)")
+        page.wait_for_selector("mark.active >> text=tower is 5 m")
+        page.click("text=what the coach would have done")
+        assert "I search twice." in page.inner_text("article:nth-of-type(1)")
+        at(page, "#/compare/0/1", ".pair")
+        assert "search ok: query: tall towers" in page.inner_text(".pair")
+        page.close()
 
 
 def test_training_shows_reward_return_and_advantage(page: Any) -> None:
