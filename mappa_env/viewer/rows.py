@@ -15,9 +15,9 @@ def rows_of(numbered: Iterable[tuple[int, Summary]]) -> dict[str, Any]:
 
     A row: number, file, key, environment, task, topic, family, seed, success, score, status, phase, step,
     actions.
-    An action: agent, turn, segment, verdict's status, valid score, reward, whether it is valid, tool's status,
-    stratum, return, advantage. A seed is a string, because a browser's numbers are too coarse for it.
-    ``viewer/src/rows.ts`` reads them.
+    An action: agent, turn, segment, verdict's status, valid score, reward, whether it is valid, status of
+    code and calls, stratum, return, advantage. A seed is a string, because a browser's numbers are too coarse
+    for it. ``viewer/src/rows.ts`` reads them.
     """
     places: dict[str, int] = {}
 

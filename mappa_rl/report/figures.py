@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from mappa_env.statistics.intervals import student
 from mappa_rl.report.style import AFTER, BEFORE, FAINT, STYLE, colour_of, literal
@@ -158,6 +159,7 @@ def _panel(title: str, inches: tuple[float, float]) -> tuple[Figure, Axes]:
     axis = figure.subplots()
     axis.set_title(literal(title), loc="left")
     axis.set_xlabel("training step")
+    axis.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True, min_n_ticks=1))
     return figure, axis
 
 
@@ -177,7 +179,10 @@ def _line(axis: Axes, runs: Sequence[Curve], colour: str, banded: bool) -> None:
         spread = [(x, student(ys)) for x, ys in sorted(points.items()) if len(ys) > 1]
         lows, highs = [found.low for _, found in spread], [found.high for _, found in spread]
         axis.fill_between([x for x, _ in spread], lows, highs, color=colour, alpha=0.15, linewidth=0)
-    axis.plot(*_columns(mean if banded else smooth(mean)), color=colour, linewidth=1.9)
+    alone = "o" if len(mean) == 1 else None  # a line through one point cannot be seen
+    axis.plot(
+        *_columns(mean if banded else smooth(mean)), color=colour, linewidth=1.9, marker=alone, markersize=4
+    )
 
 
 def _columns(curve: Curve) -> tuple[list[int], list[float]]:

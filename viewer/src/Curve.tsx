@@ -77,12 +77,18 @@ export function Curve({ title, lines, marked, onMark }: Props) {
           <li>
             <i class={`dot lane${index % 7}`} />
             {line.name}{" "}
-            <b>{figure((marked === null ? undefined : line.points.find(([step]) => step === marked)?.[1]) ?? line.points.at(-1)?.[1] ?? 0)}</b>
+            <b>{valueAt(line, marked)}</b>
           </li>
         ))}
       </ul>
     </figure>
   );
+}
+
+/** The value at the marked step, a dash if it has none; without a mark the last one. */
+function valueAt(line: Line, marked: number | null): string {
+  const point = marked === null ? line.points.at(-1) : line.points.find(([step]) => step === marked);
+  return point === undefined ? "–" : figure(point[1]);
 }
 
 /** Two round numbers around all of `values`. */

@@ -241,6 +241,9 @@ def test_training_shows_reward_return_and_advantage(page: Any) -> None:
     assert "masked" in page.inner_text("article:nth-of-type(2) .chain")
     page.click("text=curves at this step")
     page.wait_for_selector(".marked", state="attached")
+    assert "success 0.25" in page.inner_text(".curve .keys")
+    at(page, "#/training?step=7", ".curve")  # a step without metrics
+    page.locator(".curve .keys", has_text="success –").wait_for()
 
 
 def test_only_the_rows_in_sight_exist_and_the_list_scrolls_inside_the_window(browser: Any, url: str) -> None:

@@ -111,6 +111,7 @@ def test_the_page_says_what_it_must(page: str) -> None:
         "failed before, succeeds after",
         "succeeded before, fails after",
         "coach 10.0 / 10",
+        "solver_0 turn 0",  # as everywhere else
         "96 s",
         "torch",
         "kl_coef: 0.01",
@@ -138,6 +139,14 @@ def test_figures_show_every_agent_and_topic_and_escape_their_names() -> None:
     rates = [TopicRate("a_b & $c$", 0.1, 0.5, 7)]
     assert "a_b &amp; $c$" in svg(before_after(rates), "y")
     assert svg(before_after(rates), "y") == svg(before_after(rates), "y")
+
+
+def test_steps_are_whole_and_a_single_point_is_seen() -> None:
+    (figure,) = curves({"a": {"b": [[(1, 0.1), (2, 0.4)]]}}).figures
+    (axis,) = figure.axes
+    assert all(tick == round(tick) for tick in axis.get_xticks())
+    (figure,) = curves({"a": {"b": [[(2, 0.4)]]}}).figures
+    assert figure.axes[0].lines[-1].get_marker() == "o"
 
 
 def test_figures_take_their_colours_from_the_page(page: str) -> None:
