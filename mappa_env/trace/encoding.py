@@ -82,8 +82,8 @@ class Encoder:
             [a.step, a.policy, a.version, a.reward, a.valid, a.returned, a.advantage, a.stopped]
             for a in actions
         ]
-        told = () if key in self._withheld else actions
-        tokens = [[a.step, a.context_ids, a.action_ids, a.logprobs] for a in told]
+        spelled = () if key in self._withheld else actions
+        tokens = [[a.step, a.context_ids, a.action_ids, a.logprobs] for a in spelled]
         where = b'"key":"%b","actions":' % key.encode()
         return b"%b%b%b}\n%b%b%b}\n" % (
             _LEARNED,

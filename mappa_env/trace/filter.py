@@ -142,7 +142,7 @@ def _parsed(text: str) -> Term:
 
 
 def _number(text: str) -> float:
-    """NaN for what is no number. Whole numbers stay whole: a seed has more digits than a float."""
+    """NaN for what is not a number. Whole numbers stay whole: a seed has more digits than a float."""
     try:
         return int(text) if text.lstrip("+-").isdecimal() else float(text)
     except ValueError:

@@ -74,7 +74,7 @@ def test_ls_has_a_whole_line_per_episode_and_the_key_that_show_takes(
         assert said(capsys, "show", folder, "--episode", key)[1].splitlines()[0].endswith(f" · {key}")
 
 
-def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for content in ("hello\n", '{"a": 1}\n', "no line"):
         (tmp_path / "t.jsonl").write_text(content)
         status, text = said(capsys, "ls", tmp_path / "t.jsonl")

@@ -333,9 +333,9 @@ def test_no_token_ids_spell_a_key(tmp_path: Path, episode: Trajectory) -> None:
     for trajectory in (secret, episode, secret):  # the second time, the text is in the file already
         writer.learned(writer.append(trajectory), made)
     writer.close()
-    told = [recorded.learned[0] for recorded in TraceFile(writer.path)]
-    assert [each.context_ids for each in told] == [(), (1, 2), ()]
-    assert [each.advantage for each in told] == [0.5] * 3
+    made_of_it = [recorded.learned[0] for recorded in TraceFile(writer.path)]
+    assert [each.context_ids for each in made_of_it] == [(), (1, 2), ()]
+    assert [each.advantage for each in made_of_it] == [0.5] * 3
 
 
 def test_a_card_with_a_key_is_written_without_it(tmp_path: Path, episode: Trajectory, card: Card) -> None:
