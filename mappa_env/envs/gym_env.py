@@ -60,6 +60,9 @@ class SingleAgentEnv(SelfPlayEnv):
 
     A step's reward is that of the agent's own action. If rewards are pending until the end, the closing step
     returns the sum over all the agent's actions.
+
+    An order can leave the agent out of an episode: a manager never calls it, say. Then the first step takes
+    any text, executes nothing and ends the episode without a valid reward.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class SingleAgentEnv(SelfPlayEnv):
     ) -> None:
         super().__init__(card, **options)
         self.agent = agent
+        self._left_out = False
         self._partners = Partners(
             self.team_env.card, partners, agent=agent, prompts=options.get("prompts", "full")
         )
@@ -78,13 +82,17 @@ class SingleAgentEnv(SelfPlayEnv):
         super().reset(seed=seed, options=options)
         self._partners.reset(self.team_env.episode)
         self._play_partners()
+        self._left_out = self.team_env.episode.over
         return self.team_env.observation(self.agent), self.team_env.info(None, False)
 
     def step(self, action: str) -> Step:
         """Execute an action; see the class for the reward."""
         team_env = self.team_env
-        team_env.act(action)
-        self._play_partners()
+        if self._left_out:
+            self._left_out = False  # a further step is an error, as after any end
+        else:
+            team_env.act(action)
+            self._play_partners()
         reward, valid = team_env.reward_of(self.agent)
         info = team_env.info(team_env.last_action(self.agent), valid)
         return team_env.observation(self.agent), reward, team_env.episode.over, False, info

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mappa_env import team_env
-from mappa_env.errors import OptionError
+from mappa_env.errors import EpisodeError, OptionError
 from mappa_env.testing.conformance import comparable
 from mappa_env.types import Trajectory
 
@@ -133,6 +133,27 @@ def test_a_single_agent_gets_the_rewards_of_its_actions(agent: str) -> None:
         rewards.append((reward, info["reward_valid"]))
     actions = team_env(env).trajectory.actions
     assert rewards == [(a.reward, a.reward_valid) for a in actions if a.agent == agent]
+    env.close()
+
+
+@pytest.mark.parametrize("shaping", ["process", "mixed"])
+def test_an_agent_that_nobody_calls_ends_its_episode_with_any_text(shaping: str) -> None:
+    """A faulty manager may never call its coder."""
+    options = {"agent": "coder_0", "partners": "faulty", "sandbox": "calculator", "shaping": shaping}
+    env = gym.make("mappa/MathManager-v0", **options)
+    left_out = 0
+    for seed in range(20):
+        observation, _ = env.reset(seed=seed)
+        if not team_env(env).episode.over:
+            continue
+        left_out += 1
+        assert observation["prompt"] == ""
+        _, reward, over, truncated, info = env.step("result: 6")
+        assert (reward, over, truncated, info["reward_valid"]) == (0.0, True, False, False)
+        assert "coder_0" not in {action.agent for action in team_env(env).trajectory.actions}
+        with pytest.raises(EpisodeError, match=r"call reset\(\) first"):
+            env.step("result: 6")
+    assert left_out
     env.close()
 
 
