@@ -186,10 +186,12 @@ class Toolbox:
         return ""
 
     def _functions(self) -> dict[str, ToolSpec]:
-        """All that the tools offer, by full name; Python is first."""
+        """All that the tools offer, by full name; Python is first. No name that spells a secret."""
         found = {PYTHON: PYTHON_SPEC}
         for name, held in self._tools.items():
             for spec in held.tool.specs():
+                if held.secrets.clean(spec.name) != spec.name:
+                    continue
                 found[f"{name}.{spec.name}" if spec.name else name] = _cleaned_spec(spec, held.secrets)
         return found
 
@@ -197,7 +199,12 @@ class Toolbox:
 def _allowed(agent: AgentSpec, known: Mapping[str, ToolSpec]) -> dict[str, ToolSpec]:
     found: dict[str, ToolSpec] = {}
     for name in agent.tools:
-        mine = {full: spec for full, spec in known.items() if full == name or full.startswith(f"{name}.")}
+        whole = "." not in name  # a server could name a function ``weigh.all`` beside the allowed ``weigh``
+        mine = {
+            full: spec
+            for full, spec in known.items()
+            if full == name or (whole and full.startswith(f"{name}."))
+        }
         if not mine:
             raise ToolError(
                 f"the tools of {agent.name} name {name!r}, but its server offers "

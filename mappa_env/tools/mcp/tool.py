@@ -34,9 +34,9 @@ class McpTool:
     ``command``: start this program and talk to it over its standard streams. Its environment is ``PATH``, the
     variables that ``inherit`` names, and ``env``, whose values may name secrets. ``url``: or connect to this
     address (streamable HTTP), with ``headers``, which may, too. ``functions``: those that agents may use, by
-    default all. ``start_s``: seconds for a connection to come about. ``fresh``: connect again for every
-    episode, for a server that remembers things; a server of ``command`` then starts again. ``cwd``: where
-    ``command`` runs.
+    default all. ``start_s``: seconds for a connection to come about. ``fresh``: connect again in every
+    episode that calls, for a server that remembers things; a server of ``command`` then starts again.
+    ``cwd``: where ``command`` runs.
 
     The list of functions is read once: a server cannot change it later. Raises OptionError.
     """
@@ -74,10 +74,10 @@ class McpTool:
         self._connection: Connection | None = None
 
     def open(self) -> None:
-        """Connect if there is no list of functions yet, or if every episode wants its own connection."""
-        if self.fresh:
+        """Connect if there is no list of functions yet. If ``fresh``, the first call of an episode connects."""
+        if self.fresh and self._specs is not None:
             self.close()
-        if self._specs is None or (self.fresh and self._connection is None):
+        if self._specs is None:
             try:
                 self._connect()
             except ToolUnavailable as error:

@@ -240,6 +240,27 @@ def test_a_server_that_cannot_start_again_is_unavailable(
     episode.close()
 
 
+def test_a_fresh_server_that_is_gone_voids_the_episodes_that_call_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not end a training run at ``reset``."""
+    monkeypatch.setenv(TRUST, str(tmp_path))
+    flag = tmp_path / "flag"
+    command = [sys.executable, "-S", str(HELPERS / "small_mcp.py"), str(flag)]
+    options = {"command": command, "start_s": 20, "fresh": True}
+    tools = {"lab": {"use": "mcp", "options": options, "limits": LIMITS}}
+    episode = Episode(tool_card(tmp_path, tools, ("lab.say",)), sandbox="null")
+    said = []
+    for seed, there in enumerate((True, True, False, True)):
+        if there:
+            flag.unlink(missing_ok=True)  # else it refuses to start
+        episode.reset(seed=seed)
+        said.append(episode.act(fence("lab.say", "a")).calls[0].status)
+        flag.touch()
+    assert said == ["ok", "ok", "unavailable", "ok"]
+    episode.close()
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [

@@ -26,7 +26,7 @@ VISIBLE = st.characters(min_codepoint=33, max_codepoint=0x24F, categories=["L", 
 OWN = """
 import time
 from mappa_env.errors import ToolUnavailable
-from mappa_env.tools import Answer, BaseTool
+from mappa_env.tools import Answer, BaseTool, ToolSpec
 
 class Dice(BaseTool):
     description = "Misbehaves as asked."
@@ -62,6 +62,16 @@ class Dice(BaseTool):
 
 class Wrong(BaseTool):
     attester = "nobody"
+
+class Scales(BaseTool):
+    def __init__(self, env):
+        self.names = ("weigh", "weigh.all", "weigh_" + env["TOKEN"].reveal())
+
+    def specs(self):
+        return tuple(ToolSpec(name, "", {"type": "object"}) for name in self.names)
+
+    def call(self, name, arguments, site):
+        return f"{name} was called"
 """
 
 
@@ -144,6 +154,21 @@ def test_only_what_the_card_allows_is_carried_out(folder: Path) -> None:
     assert [(call.tool, call.status) for call in record.calls] == [("search", "refused"), ("dice", "ok")]
     assert record.calls[0].text == "Refused: you may not use 'search'; your tools are dice."
     assert record.tool is None  # nobody has Python here, so this fence is only text
+
+
+@pytest.mark.parametrize(
+    ("allowed", "offered"), [("lab.weigh", ["lab.weigh"]), ("lab", ["lab.weigh", "lab.weigh.all"])]
+)
+def test_no_function_slips_in_by_its_name(folder: Path, allowed: str, offered: list[str]) -> None:
+    """Neither one whose name continues an allowed one, nor one that spells a secret."""
+    own = {"lab": {"use": "own.py:Scales", "options": {"env": {"TOKEN": "$DICE_TOKEN"}}}}
+    episode = Episode(tool_card(folder, own, (allowed,)), sandbox="null")
+    episode.reset(seed=0)
+    assert episode.messages()[0]["content"].split("|")[1:] == offered
+    (call,) = episode.act('<tool_call>{"name": "lab.weigh.all"}</tool_call>').calls
+    assert call.status == ("ok" if "lab.weigh.all" in offered else "refused")
+    assert "canary" not in repr(episode.trajectory)
+    episode.close()
 
 
 def test_an_agent_without_tools_makes_no_calls(folder: Path) -> None:
