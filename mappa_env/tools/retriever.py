@@ -17,8 +17,6 @@ from mappa_env.tools.secrets import Hidden
 
 _OWN_QUESTION = "city"
 """What the host asks to find out whether a server fails on everything, or on the agent's query."""
-_ADDRESS = (301, 302, 303, 307, 308, 401, 403, 404, 405, 407)
-"""Statuses that a wrong address or key causes, whatever the query is."""
 _LONGEST = 1000
 
 
@@ -65,12 +63,8 @@ class RetrieverTool(BaseTool):
             return self._failed(str(error), site)
         if not reply.whole:
             return Answer("output_limit", f"the answer has more than {site.limits.result_cap_kb} KiB")
-        if reply.status in _ADDRESS:
-            raise ToolUnavailable(f"the retriever answered HTTP {reply.status}: check its url and headers")
-        if reply.status == 429 or reply.status >= 500:
+        if reply.status != 200:  # 403, too: a firewall may dislike the query
             return self._failed(f"HTTP {reply.status}", site)
-        if reply.status != 200:
-            return Answer("error", f"the retriever answered HTTP {reply.status} to this query")
         return _read(reply.body, self._top)
 
     def _failed(self, how: str, site: CallSite) -> Answer:
@@ -78,9 +72,11 @@ class RetrieverTool(BaseTool):
         try:
             works = self._ask(_OWN_QUESTION, site).status == 200
         except (NotSent, Broken):
+            if not site.left:  # no time to find out: the query took it
+                raise TooLate from None
             works = False
         if not works:
-            raise ToolUnavailable(f"the retriever fails: {how}")
+            raise ToolUnavailable(f"the retriever fails on any query: {how}. Check its url and headers")
         return Answer("error", f"the retriever fails on this query: {how}")
 
     def _ask(self, query: str, site: CallSite) -> Reply:

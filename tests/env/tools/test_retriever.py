@@ -15,17 +15,18 @@ import pytest
 from mappa_env.tools.base import CallLimits
 from mappa_env.tools.calls import Written
 from mappa_env.tools.entry import ToolEntry
+from mappa_env.tools.http import NotSent, Reply
 from mappa_env.tools.toolbox import Toolbox
 from mappa_env.types import AgentSpec, Team, ToolCall
 
 BOMB = gzip.compress(b"0" * (16 << 20))
 KEY = "retriever-canary-5512"
 AGENT = AgentSpec("scout_0", "Scout", 4, ("wiki",))
-LIMITS = CallLimits(wall_s=0.6, result_cap_kb=64, result_chars=400)
+LIMITS = CallLimits(wall_s=1.5, result_cap_kb=64, result_chars=400)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Misbehaves as the query asks; ``server.down`` makes it fail on everything."""
+    """Misbehaves as the query asks; ``server.down`` is the status with which it fails on everything."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -34,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
         server.seen.append((asked, dict(self.headers)))
         headers = {}
         rows: Any = [[{"document": {"contents": f'"Title"\n{query}'}, "score": 0.5}] * asked["topk"]]
-        body, status = json.dumps({"result": rows}).encode(), 503 if server.down else 200
+        body, status = json.dumps({"result": rows}).encode(), server.down or 200
         match query:
             case "crash":
                 status = 500
@@ -44,8 +45,10 @@ class Handler(BaseHTTPRequestHandler):
                 return
             case "refuse":
                 status = 422
+            case "' OR 1=1":
+                status = 403
             case "stall":
-                time.sleep(1.5)
+                time.sleep(4)
             case "flood":
                 body = b"x" * (1 << 20)
             case "bomb":
@@ -80,7 +83,7 @@ def server() -> Iterator[Any]:
             return None
 
     made: Any = Quiet(("127.0.0.1", 0), Handler)
-    made.seen, made.down = [], False
+    made.seen, made.down = [], 0
     threading.Thread(target=made.serve_forever, daemon=True).start()
     yield made
     made.shutdown()
@@ -121,6 +124,7 @@ def test_the_request_has_the_form_of_search_r1(box: Toolbox, server: Any) -> Non
         ("crash", "error"),
         ("break", "error"),
         ("refuse", "error"),
+        ("' OR 1=1", "error"),
         ("lie", "error"),
         ("bomb", "error"),
         ("stall", "timeout"),
@@ -131,19 +135,35 @@ def test_the_request_has_the_form_of_search_r1(box: Toolbox, server: Any) -> Non
 def test_a_query_that_the_server_fails_on_is_the_querys_doing(box: Toolbox, query: str, status: str) -> None:
     began = time.monotonic()
     assert ask(box, query).status == status
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 5
 
 
 def test_a_server_that_fails_on_everything_is_unavailable(box: Toolbox, server: Any) -> None:
-    server.down = True
-    assert ask(box, "the Sarn").status == "unavailable"
-    server.down = False
+    for status in (301, 401, 403, 404, 422, 429, 503):
+        server.down = status
+        assert ask(box, "the Sarn").status == "unavailable"
+    server.down = 0
     assert ask(box, "the Sarn").status == "ok"
     server.shutdown()
     server.server_close()
     gone = ask(box, "the Sarn")
     assert gone.status == "unavailable"
     assert "cannot be reached" in gone.text
+
+
+def test_a_query_that_takes_all_the_time_and_fails_is_a_timeout(
+    box: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host has no time left for a question of its own, so the server is not shown to be down."""
+
+    def late(url: str, payload: Any, headers: Any, *, deadline: float, cap: int) -> Reply:
+        if payload["queries"] != ["slow"]:
+            raise NotSent("no connection in time")
+        time.sleep(max(deadline - time.monotonic(), 0.0))
+        return Reply(504, b"", True)
+
+    monkeypatch.setattr("mappa_env.tools.retriever.post", late)
+    assert ask(box, "slow").status == "timeout"
 
 
 def test_a_key_that_the_server_repeats_is_hidden(box: Toolbox) -> None:
