@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
+
+from mappa_env.native_calls import native_calls
 
 MAX_ACTION_CHARS = 1_000_000
 _LANGUAGES = frozenset({"python", "py", "python3"})
 _OPEN, _CLOSE = "<think>", "</think>"
 _BRACE = re.compile(r"\\boxed *\{|[{}]")
-_CALL_OPEN, _CALL_CLOSE = "<tool_call>", "</tool_call>"
 
 
 class Action(NamedTuple):
@@ -64,11 +64,9 @@ def split_thinking(text: str) -> tuple[str, str]:
 def find_code(answer: str) -> str | None:
     """The code that an answer asks to run, as one script; None if there is none.
 
-    Joins the ``<tool_call>`` blocks or, without any, the closed ``python`` fences, in order.
+    Joins the calls in a chat template's format or, without any, the closed ``python`` fences, in order.
     """
-    blocks: list[str] = []
-    if _CALL_OPEN in answer:
-        blocks = [code for block in native_calls(answer) if (code := _code_of(block)) is not None]
+    blocks = [code for call in native_calls(answer) if (code := _code_of(call)) is not None]
     if not blocks:
         blocks = [body for _, body in fences(answer, _LANGUAGES)]
     return joined(blocks)
@@ -77,19 +75,6 @@ def find_code(answer: str) -> str | None:
 def joined(blocks: list[str]) -> str | None:
     """Blocks of code as one script; None if there are none."""
     return "\n\n".join(blocks) if blocks else None
-
-
-def native_calls(answer: str, most: int | None = None) -> Iterator[str]:
-    """The texts of the closed ``<tool_call>`` blocks, at most ``most``."""
-    at = found = 0
-    while found != most:
-        opened = answer.find(_CALL_OPEN, at)
-        at = opened + len(_CALL_OPEN)
-        closed = answer.find(_CALL_CLOSE, at) if opened != -1 else -1
-        if closed == -1:
-            return
-        yield answer[at:closed]
-        at, found = closed + len(_CALL_CLOSE), found + 1
 
 
 def fences(answer: str, tags: Collection[str], most: int | None = None) -> Iterator[tuple[str, str]]:
@@ -126,11 +111,7 @@ def utf8(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _code_of(block: str) -> str | None:
-    try:
-        call = json.loads(block)
-    except (ValueError, RecursionError):
-        return None  # not JSON: not a call
+def _code_of(call: object) -> str | None:
     arguments = call.get("arguments") if isinstance(call, dict) else None
     code = arguments.get("code") if isinstance(arguments, dict) else None
     return utf8(code) if isinstance(code, str) else None

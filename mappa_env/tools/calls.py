@@ -1,4 +1,4 @@
-"""The tool calls in an action: ``<tool_call>`` blocks, or fences with the name of a tool."""
+"""The tool calls in an action: in a chat template's format, or fences with the name of a tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mappa_env.errors import nearest
-from mappa_env.parsing import fences, native_calls, utf8
+from mappa_env.native_calls import native_calls
+from mappa_env.parsing import fences, utf8
 from mappa_env.tools.base import ToolSpec
 from mappa_env.tools.python import PYTHON
 
@@ -39,12 +40,12 @@ def find_calls(answer: str, offered: Mapping[str, ToolSpec], others: tuple[str, 
     """The calls in ``answer``, in order. Never raises.
 
     ``offered``: what the agent may call. ``others``: tools of the card that it may not; a fence with another
-    name is no call. If there is a complete ``<tool_call>`` block, only such blocks count.
+    name is no call. If there is a call in a chat template's format, only such calls count.
     """
     known = {name.lower(): name for name in (*others, *offered)} | {
         alias: name for alias, name in _PYTHON.items() if name in offered or name in others
     }
-    found = [_native(block, known, offered) for block in native_calls(answer, MOST + 1)]
+    found = [_native(call, known, offered) for call in native_calls(answer, MOST + 1)]
     if not found:
         found = [
             _fence(known[tag], body, offered) for tag, body in fences(answer, known.keys(), most=MOST + 1)
@@ -75,13 +76,16 @@ def arguments_problem(arguments: Mapping[str, Any], spec: ToolSpec) -> str:
     return ""
 
 
-def _native(block: str, known: Mapping[str, str], offered: Mapping[str, ToolSpec]) -> Written:
-    call = _json(block)
+def _native(call: object, known: Mapping[str, str], offered: Mapping[str, ToolSpec]) -> Written:
+    try:
+        call = _clean(call)
+    except ValueError:
+        call = None
     name = call.get("name") if isinstance(call, dict) else None
     arguments = call.get("arguments", {}) if isinstance(call, dict) else None
     if not isinstance(name, str) or not isinstance(arguments, dict):
         form = '{"name": "...", "arguments": {...}}'
-        return Written("", {}, f"this <tool_call> is not a JSON object of the form {form}.")
+        return Written("", {}, f"this call is not a JSON object of the form {form}.")
     return _checked(known.get(name.lower(), name[:80]), arguments, offered)
 
 

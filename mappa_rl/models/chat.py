@@ -20,6 +20,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
+from mappa_env import native_calls
 from mappa_env.types import Message
 from mappa_rl.errors import TokenizerError
 
@@ -28,8 +29,10 @@ _PROBE = "assistantreplyprobe"
 _USER: Message = {"role": "user", "content": _PROBE}
 _ASSISTANT: Message = {"role": "assistant", "content": _PROBE}
 _OPENED = re.compile(r"<think>\s*\Z")
-_MARKS = {"<think>": "<think>", "</think>": "</think>", "[THINK]": "<think>", "[/THINK]": "</think>"}
-"""Marks of thinking that some tokenizers declare special, and how the text of an action spells them."""
+_MARKS = {"<think>": "<think>", "</think>": "</think>", "[THINK]": "<think>", "[/THINK]": "</think>"} | {
+    mark: mark for mark in native_calls.MARKS
+}
+"""Marks of thinking and calls that some tokenizers declare special, and how an action's text spells them."""
 _TODAY = datetime.date(2025, 1, 1)
 """The date for templates that include one (Llama 3.2): prompts must not change from day to day."""
 
@@ -135,7 +138,8 @@ class ChatTokenizer:
     def decode(self, action_ids: Sequence[int]) -> str:
         """Text of an action: what the template opened the reply with, then the ids without special tokens.
 
-        All ids decode; invalid UTF-8 becomes U+FFFD. Marks of thinking stay, as ``<think>``, ``</think>``.
+        All ids decode; invalid UTF-8 becomes U+FFFD. Marks of calls stay, and those of thinking,
+        as ``<think>`` and ``</think>``.
         """
         ids, skip = list(action_ids), not self._marks
         if not skip:

@@ -74,7 +74,7 @@ class McpTool:
         self._connection: Connection | None = None
 
     def open(self) -> None:
-        """Connect if there is no list of functions yet. If ``fresh``, the first call of an episode connects."""
+        """Connect if there is no list of functions yet. If ``fresh``, an episode's first call connects."""
         if self.fresh and self._specs is not None:
             self.close()
         if self._specs is None:

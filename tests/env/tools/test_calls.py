@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
@@ -53,6 +54,35 @@ def test_code_and_calls_mix_in_order() -> None:
     assert calls[2].arguments == {"code": "print(2)"}
 
 
+FORMATS = {
+    "qwen": "I look.\n" + "\n".join("<tool_call>\n{}\n</tool_call>" for _ in range(2)),
+    "smollm2": "<tool_call>[{}, {}]</tool_call>",
+    "mistral": "I look.[TOOL_CALLS] [{}, {}]</s>",
+    "mistral-v11": "[TOOL_CALLS]{}[ARGS]{}[TOOL_CALLS]{}[CALL_ID]abc[ARGS]{}",
+}
+
+
+@pytest.mark.parametrize("family", FORMATS)
+def test_the_formats_of_chat_templates_say_the_same(family: str) -> None:
+    asked = [("python", {"code": "print(1)"}), ("search", {"query": "the [Sarn] {river}"})]
+    if family == "mistral-v11":
+        said = [part for name, arguments in asked for part in (name, json.dumps(arguments))]
+    else:
+        said = [json.dumps({"name": name, "arguments": arguments, "id": "a"}) for name, arguments in asked]
+    pieces = iter(said)
+    text = re.sub(re.escape("{}"), lambda _: next(pieces), FORMATS[family])
+    calls = find_calls(text, OFFERED)
+    assert [(call.tool, call.arguments, call.problem) for call in calls] == [(*each, "") for each in asked]
+    assert find_code(text) == "print(1)"
+
+
+@pytest.mark.parametrize("mark", ["", "<|python_tag|>"])
+def test_an_answer_that_is_one_call_of_llama(mark: str) -> None:
+    text = mark + '{"type": "function", "name": "python", "parameters": {"code": "print(1)"}}'
+    assert [(call.tool, call.problem) for call in find_calls(text, OFFERED)] == [("python", "")]
+    assert find_code(text) == "print(1)"
+
+
 def test_native_calls_win_over_fences() -> None:
     assert [c.tool for c in find_calls("```search\nx\n```" + native("search", {"query": "y"}), OFFERED)] == [
         "search"
@@ -83,7 +113,18 @@ def test_a_call_that_cannot_be_carried_out_says_why(text: str, words: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "```bash\nls\n```", "```search", "<tool_call>{}", "no call", "``` search x\n```"]
+    "text",
+    [
+        "",
+        "```bash\nls\n```",
+        "```search",
+        "<tool_call>{}",
+        "no call",
+        "``` search x\n```",
+        "[TOOL_CALLS] are written in brackets",
+        'For example {"name": "search", "parameters": {"query": "x"}}',
+        '{"name": "Ada", "parameters": {}, "age": 36}',
+    ],
 )
 def test_what_is_no_call(text: str) -> None:
     assert find_calls(text, OFFERED) == []
@@ -95,10 +136,13 @@ def test_many_calls_become_one_refusal_and_take_linear_time() -> None:
         "```search\nx\n```\n" * 60_000,
         "<tool_call>{}</tool_call>" * 40_000,
         "```search\n" * 100_000,
+        "[TOOL_CALLS]" + "[{}," * 100_000,
+        "[TOOL_CALLS][" * 60_000,
+        "[TOOL_CALLS]a[ARGS]{}" * 40_000,
     ):
         calls = find_calls(text, OFFERED)
-        assert len(calls) in (0, MOST + 1)
-        assert not calls or "at most 32 calls" in calls[-1].problem
+        assert len(calls) in (0, 1, MOST + 1)
+        assert len(calls) <= 1 or "at most 32 calls" in calls[-1].problem
     assert time.monotonic() - began < 5
 
 

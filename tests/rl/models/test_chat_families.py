@@ -14,6 +14,7 @@ from tokenizers import AddedToken
 
 import mappa_env  # noqa: F401  (registers the environments)
 from chat_families import FAMILIES, Family
+from mappa_env.native_calls import MARKS, native_calls
 from mappa_rl.config import WarmStart
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import TokenizerError
@@ -139,6 +140,24 @@ def test_marks_of_thinking_that_are_special_stay_in_the_text() -> None:
     chat = ChatTokenizer(tokenizer)
     ids = chat.encode("[THINK]hm[/THINK]plan: 84</s>")
     assert chat.decode(ids) == "<think>hm</think>plan: 84"
+    assert go_on(chat, ids) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[TOOL_CALLS]search[ARGS]{"query": "plan"}',
+        '<|python_tag|>{"name": "search", "parameters": {"query": "plan"}}',
+        '<tool_call>{"name": "search", "arguments": {"query": "plan"}}</tool_call>',
+    ],
+)
+def test_marks_of_calls_that_are_special_stay_in_the_text(text: str) -> None:
+    tokenizer = FAMILIES["mistral"].tokenizer(TEXTS, 500)
+    tokenizer.add_tokens([AddedToken(mark, special=True) for mark in MARKS])
+    chat = ChatTokenizer(tokenizer)
+    ids = chat.encode(f"{text}</s>")
+    assert chat.decode(ids) == text
+    assert native_calls(chat.decode(ids)) == [{"name": "search", "arguments": {"query": "plan"}}]
     assert go_on(chat, ids) is not None
 
 
