@@ -1,12 +1,12 @@
 """Do teams of every shape learn? The demo's recipe on every topology, with tiny policies from random weights.
 
 Each run imitates the card's faulty scripted team, learns from the rubric's scores per action, and plays
-held-out tasks before and after. ``single, equal tokens`` trains the single agent until it has sampled as many
-tokens in training as the teams on maths did in the median. Runs that are finished are kept: the same command
-goes on where it was interrupted.
+held-out tasks before and after: chain, debate and manager with three seeds, the others with one. ``single,
+equal tokens`` trains the single agent until it has sampled as many tokens in training as the teams on maths
+did in the median. Runs that are finished are kept: the same command goes on where it was interrupted.
 
-    python benchmarks/topologies.py [--quick] [--only NAME ...] [--seeds 0,1,2] [--steps N] [--out FOLDER]
-                                    [--parallel N] [--json PATH] [SETTING ...]
+    python benchmarks/topologies.py [SETTING ...] [--quick] [--only NAME ...] [--seeds 0,1,2] [--steps N]
+                                    [--out FOLDER] [--parallel N] [--json PATH]
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ RECIPES = {
     "data-chain": ("demo_dsbench", "mappa/DSBenchSprint-v0"),
     "data-manager": ("demo_dsbench", "mappa/DSBenchManager-v0"),
 }
+SEEDS = {"chain": (0, 1, 2), "debate": (0, 1, 2), "manager": (0, 1, 2)}
+"""Topology -> its seeds; the others have seed 0."""
 EQUAL = "single, equal tokens"
 QUICK = (
     "run.steps=1",
@@ -66,11 +68,42 @@ def further(out: Path, seed: int, settings: Sequence[str], singles: RunData, wan
     """The single agent from the same warm start, with ``wanted`` tokens in training."""
     recipe, card = RECIPES["single"]
     steps = max(1, round(wanted * len(singles.curve("tokens")) / tokens(singles)))
-    start = begins(out, EQUAL, seed, "single", None)
+    arm = f"single, {steps} steps"  # with other teams it is another run
+    start = begins(out, arm, seed, "single", None)
     mine = [each for each in settings if not each.startswith(("run.steps=", "warmstart."))]
-    return read_run(
-        finished(out, EQUAL, seed, recipe, [f"env.id={card}", *mine, *start, f"run.steps={steps}"])
-    )
+    return read_run(finished(out, arm, seed, recipe, [f"env.id={card}", *mine, *start, f"run.steps={steps}"]))
+
+
+def trained_all(
+    out: Path, names: Sequence[str], seeds: Sequence[int] | None, settings: Sequence[str], parallel: int
+) -> dict[str, list[RunData]]:
+    """Topology -> its runs, ``parallel`` at once. ``seeds``: of all of them, instead of ``SEEDS``.
+
+    After Ctrl-C or a run that failed no further one begins.
+    """
+    found: dict[str, list[RunData]] = {}
+    with ThreadPoolExecutor(parallel) as pool:
+        try:
+            jobs = [
+                (name, pool.submit(trained, out, name, seed, settings))
+                for name in names
+                for seed in seeds or SEEDS.get(name, (0,))
+            ]
+            for name, job in jobs:
+                found.setdefault(name, []).append(job.result())
+            teams = [
+                statistics.median(map(tokens, runs))
+                for name, runs in found.items()
+                if name != "single" and "data" not in name
+            ]
+            if teams and "single" in found:
+                wanted = statistics.median(teams)
+                more = [pool.submit(further, out, run.seed, settings, run, wanted) for run in found["single"]]
+                found[EQUAL] = [job.result() for job in more]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return found
 
 
 def figures(runs: Sequence[RunData]) -> dict[str, Any]:
@@ -99,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="one step each: only whether it runs")
     parser.add_argument("--only", nargs="+", choices=RECIPES, default=list(RECIPES), metavar="NAME")
-    parser.add_argument("--seeds", default="0", help="default: %(default)s")
+    parser.add_argument("--seeds", help="default: 0,1,2 of chain, debate and manager, else 0")
     parser.add_argument("--steps", type=int, metavar="N", help="training steps; default: the recipe's")
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="default: runs/topologies, or runs/topologies-quick"
@@ -112,23 +145,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = [*args.settings, *(QUICK if args.quick else ())]
     if args.steps:
         settings.append(f"run.steps={args.steps}")
-    seeds = [int(seed) for seed in args.seeds.split(",")]
-    found: dict[str, list[RunData]] = {}
-    with ThreadPoolExecutor(args.parallel) as pool:
-        jobs = {
-            (name, seed): pool.submit(trained, out, name, seed, settings)
-            for name in args.only
-            for seed in seeds
-        }
-        for (name, _), job in jobs.items():
-            found.setdefault(name, []).append(job.result())
-        teams = [
-            run for name, runs in found.items() if name != "single" for run in runs if "data" not in name
-        ]
-        if teams and "single" in found:
-            wanted = statistics.median(tokens(run) for run in teams)
-            more = [pool.submit(further, out, run.seed, settings, run, wanted) for run in found["single"]]
-            found[EQUAL] = [job.result() for job in more]
+    seeds = [int(seed) for seed in args.seeds.split(",")] if args.seeds else None
+    found = trained_all(out, args.only, seeds, settings, args.parallel)
     table = Table("team", "steps", "tokens", "before", "after", "change, points", "by seed", "minutes")
     document = {}
     for name, runs in found.items():
