@@ -48,7 +48,7 @@ def _files(folder: Path) -> Iterator[Path]:
     for place, _, names in os.walk(folder):
         for name in names:
             path = Path(place, name)
-            if path.suffix in ENDINGS and path.is_file() and not path.is_symlink():
+            if path.suffix.lower() in ENDINGS and path.is_file() and not path.is_symlink():
                 yield path
 
 
@@ -56,17 +56,18 @@ def _documents(path: Path, name: str) -> Iterator[tuple[str, str, str]]:
     if path.stat().st_size > MAX_BYTES:
         raise OptionError(f"{path} has more than {MAX_BYTES >> 20} MiB: split it.")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{path} is no text in UTF-8: {error}") from None
-    if path.suffix != ".jsonl":
+    if path.suffix.lower() != ".jsonl":
         title, _, body = text.strip().partition("\n")
         yield name, title.lstrip("# ").strip(), body.strip()
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             row = _row(path, number, line)
-            yield f"{name}#{row.get('id', number)}", str(row.get("title", "")), row["text"]
+            number = number if row.get("id") is None else row["id"]
+            yield f"{name}#{number}", str(row.get("title") or ""), row["text"]
 
 
 def _row(path: Path, number: int, line: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from mappa_env.tools.corpus import Passage, read_passages
 
 LONGEST = 1000
 """Characters of a query that are used."""
-_WORD = re.compile(r"\w+")
+_ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+"""Letters of languages that put no space between words (Chinese, Japanese): each is a word."""
+_WORD = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]+")
 
 
 class SearchTool(BaseTool):
@@ -83,4 +86,4 @@ class _Index:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())

@@ -68,6 +68,31 @@ def test_equal_scores_keep_the_order_of_paths(tmp_path: Path) -> None:
     assert found(SearchTool(str(tmp_path)), "same words") == ["a.txt", "b.txt", "c.txt"]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "query", "text"),
+    [
+        ("a.md", "\ufeff# Amber Bay\n\nIts island.", "island", "[1] Amber Bay\nIts island."),
+        ("A.MD", "Amber Bay\r\nIts island.", "island", "[1] Amber Bay\nIts island."),
+        (
+            "a.jsonl",
+            '\ufeff{"id": null, "title": null, "text": "Its island."}',
+            "island",
+            "[1] \nIts island.",
+        ),
+        ("a.md", "塔\n東京タワーは東京にある", "東京のどこ", "[1] 塔\n東京タワーは東京にある"),
+        ("a.md", "Bar\ncafe\u0301", "caf\u00e9", "[1] Bar\ncafe\u0301"),
+        ("a.md", "Bar\n\ufb01sh", "FISH", "[1] Bar\n\ufb01sh"),
+    ],
+)
+def test_documents_as_people_have_them(
+    tmp_path: Path, name: str, content: str, query: str, text: str
+) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8", newline="")
+    answer = SearchTool(str(tmp_path)).call("", {"query": query}, SITE)
+    assert answer.text == text
+    assert answer.facts["documents"] == [f"{name}#1" if "jsonl" in name else name]
+
+
 @given(st.text())
 def test_any_query_has_an_answer_and_always_the_same(folder: Path, query: str) -> None:
     tool = SearchTool(str(folder))
