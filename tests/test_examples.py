@@ -14,10 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 
+import envs_registry
+from mappa_env import register_card
 from mappa_env.cards import read_card
 from mappa_env.coach import COACHES
 from mappa_env.coach.rubric.checks import CHECKS
+from mappa_env.commands.new import create
 from mappa_env.data import LOADERS
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import CardError
@@ -28,6 +32,8 @@ from mappa_env.registration import find_card
 from mappa_env.sandbox import SANDBOXES
 from mappa_env.scripted import SCRIPTS, make_team
 from mappa_env.shaping import SHAPINGS
+from mappa_env.testing.card_files import prompts_of_every_length
+from mappa_env.testing.conformance import Case
 from mappa_env.tools import TOOLS
 from mappa_rl.algos import ALGORITHMS
 from mappa_rl.algos.actions import Actions
@@ -63,6 +69,39 @@ def test_the_tool_converts_lengths(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("ok", "1.24 mile"),
         ("error", "ValueError: 'inch' is not one of m, km, mile, foot"),
     ]
+
+
+def test_a_tool_in_a_copied_card_needs_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "my_team"
+    create(folder, envs_registry.ROOT / "math_debate")
+    monkeypatch.setenv(TRUST, str(folder))
+    section = (ROOT / "docs" / "extending.md").read_text().partition("\n## Tool\n")[2].partition("\n## ")[0]
+    rows, around, role = re.findall(r"```(?:yaml|jinja)\n(.*?)```", section, re.DOTALL)
+    (folder / "tool.py").write_text((EXAMPLES / "tool.py").read_text())
+    keys, more = yaml.safe_load((folder / "card.yaml").read_text()), yaml.safe_load(rows)
+    team = [{agent["name"]: agent for agent in part["team"]} for part in (keys, more)]
+    keys |= {"tools": more["tools"], "team": list((team[0] | team[1]).values())}
+    (folder / "card.yaml").write_text(yaml.safe_dump(keys))
+    case = Case(register_card(folder), str(folder), {"coach": "off", "sandbox": "null"})
+    with pytest.raises(CardError, match=r"tool\.jinja line 1: UndefinedError: 'None' has no attribute"):
+        prompts_of_every_length(case)
+    for prompts in (folder / "prompts").iterdir():
+        tool = (prompts / "tool.jinja").read_text()
+        (prompts / "tool.jinja").write_text(around.replace("...what it says about code...", tool))
+        (prompts / "judge.jinja").write_text((prompts / "judge.jinja").read_text() + role)
+    prompts_of_every_length(case)
+    env = case.make(prompts="brief")
+    env.reset(seed=0)
+    for text in ("answer: 1", "answer: 1"):
+        _, _, _, _, info = env.step(text)
+    assert "\nconvert: Converts a length" in info["messages"][-1]["content"]
+    assert "Arguments: value, unit, to" in info["messages"][-1]["content"]
+    asked = {"value": 2, "unit": "km", "to": "mile"}
+    _, _, _, _, info = env.step(fence("convert", json.dumps(asked)))
+    assert info["messages"][-1]["content"] == "convert (ok): 1.24 mile"
+    env.close()
 
 
 def played(**options: Any) -> Episode:

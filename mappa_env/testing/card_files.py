@@ -24,20 +24,26 @@ def coach_questions(case: Case) -> None:
 
 
 def prompts_of_every_length(case: Case) -> None:
-    """An episode whose agents call a tool in every turn renders all templates of every length."""
-    for length in find_card(case.card).lengths:
-        env = dataclasses.replace(case, options={**case.options, "prompts": length}).make()
-        with contextlib.closing(env):
-            env.reset(seed=SEED)
-            over = False
-            while not over:
-                _, _, over, _, _ = env.step(_call(env))
+    """Episodes whose agents call a tool in every turn render all templates of every length.
+
+    In one they run code where they can, in a second they call their other tools.
+    """
+    card = find_card(case.card)
+    for length in card.lengths:
+        for other in (False, True) if card.tools else (False,):
+            env = dataclasses.replace(case, options={**case.options, "prompts": length}).make()
+            with contextlib.closing(env):
+                env.reset(seed=SEED)
+                over = False
+                while not over:
+                    _, _, over, _, _ = env.step(_call(env, other))
 
 
-def _call(env: gym.Env[Any, str]) -> str:
-    """An action that calls a tool of the acting agent, if it has one."""
+def _call(env: gym.Env[Any, str], other: bool) -> str:
+    """An action that calls a tool of the acting agent; ``other``: one besides Python, if there is any."""
     episode = team_env(env).episode
     tools = episode.card.team[episode.agent].tools if episode.agent else ()
-    if not tools or "python" in tools:
+    called = next((name for name in tools if name != "python"), "python")
+    if called == "python" or ("python" in tools and not other):
         return TEXTS[0]
-    return json.dumps({"name": tools[0], "arguments": {}}).join(("<tool_call>", "</tool_call>"))
+    return json.dumps({"name": called, "arguments": {}}).join(("<tool_call>", "</tool_call>"))
