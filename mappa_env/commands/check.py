@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from mappa_env.commands._shared import command
 from mappa_env.sandbox import DEFAULT
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         for result in suites:
             results.append(result)
             status.update(f"checking {env_id}: {len(results)} suites done")
-    table = Table("suite", "result", "seconds", title=env_id)
+    table = Table("suite", Column("result", overflow="fold"), "seconds", title=env_id)
     for result in results:
         verdict = "[green]ok" if result.ok else f"[red]failed[/] {escape(result.detail)}"
         table.add_row(result.name, verdict, f"{result.seconds:.1f}")

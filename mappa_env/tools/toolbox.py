@@ -51,6 +51,7 @@ class _Held:
             )
 
     def open(self) -> None:
+        self.guard.begin()
         try:
             self.tool.open()
         except ToolError as error:

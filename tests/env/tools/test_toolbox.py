@@ -148,6 +148,22 @@ def test_a_tool_that_hangs_never_has_a_second_thread(folder: Path) -> None:
     time.sleep(0.8)
 
 
+def test_a_call_that_hangs_is_not_the_doing_of_a_later_episode(folder: Path) -> None:
+    episode, go = Episode(tool_card(folder, tools(), ("dice",)), sandbox="null"), threading.Event()
+    held = episode._tools._tools["dice"]
+    held.tool.call = lambda *_: go.wait(60) and "rolled"  # type: ignore[method-assign]
+    said = []
+    for seed in range(2):
+        episode.reset(seed=seed)
+        said.append([episode.act(fence("dice", "fair")).calls[0].status for _ in range(2)])
+    go.set()
+    while held.guard._busy.locked():
+        time.sleep(0.01)
+    said.append([episode.act(fence("dice", "fair")).calls[0].status])
+    assert said == [["timeout"] * 2, ["unavailable"] * 2, ["ok"]]
+    episode.close()
+
+
 def test_only_what_the_card_allows_is_carried_out(folder: Path) -> None:
     text = "\n".join((fence("search", "Tholm"), fence("dice", "fair"), fence("python", "print(1)")))
     (record,) = play(folder, text)
