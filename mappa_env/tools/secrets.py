@@ -11,6 +11,7 @@ import base64
 import binascii
 import json
 import os
+import re
 import string
 import urllib.parse
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ from mappa_env.errors import OptionError
 
 SHORTEST = 8
 """Characters of a secret: a shorter one occurs in texts by chance, so it cannot be kept out of them."""
+_LIKE_A_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 SECTIONS = ("env", "headers")
 """The options whose values may name variables."""
 
@@ -97,6 +99,11 @@ class Secrets:
         self._forms += [(form, f"[${name}]") for form in _forms(value) if form not in known]
         self._forms.sort(key=lambda pair: -len(pair[0]))  # a secret may contain another
         return value
+
+
+def holds_secret(variable: str) -> bool:
+    """Whether an environment variable is named like a key, a token, a secret, a password or a credential."""
+    return _LIKE_A_SECRET.search(variable) is not None
 
 
 def names_variables(options: Mapping[str, Any]) -> bool:

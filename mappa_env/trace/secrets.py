@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
+from mappa_env.tools.secrets import holds_secret
 from mappa_env.trace.key_forms import LONG, RUN, SHORT
 
 HIDDEN = "[secret]"
 SHORTEST = 8
 """Characters below which the value of an environment variable is not taken for a secret."""
-_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 _RAREST_FIRST = b"ZQXJKVGYUWzqxjBFDHLMPOCRNISEATkvbpygfwmucldrhsnioate "
 """Letters from rare to frequent in prompts and code."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"(\s*:)?')
@@ -36,7 +36,7 @@ class Secrets:
         values = {
             value
             for name, value in environment.items()
-            if len(value) >= SHORTEST and (name in wanted or _NAME.search(name))
+            if len(value) >= SHORTEST and (name in wanted or holds_secret(name))
         }
         self._values = sorted(values, key=len, reverse=True)
         signs = [needle.encode() for needle, _ in SHORT]

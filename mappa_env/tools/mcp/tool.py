@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mappa_env.errors import OptionError, ToolError, ToolUnavailable
 from mappa_env.tools.base import Answer, CallSite, ToolSpec
-from mappa_env.tools.secrets import Hidden
+from mappa_env.tools.secrets import Hidden, holds_secret
 from mappa_env.types import Attester
 
 if TYPE_CHECKING:
@@ -198,6 +198,11 @@ class McpTool:
         if self.headers:
             raise OptionError("headers belong to url; a program takes env.")
         for name in self.inherit:
+            if holds_secret(name):
+                raise OptionError(
+                    f"inherit names {name}, which looks like a secret: write env: {{{name}: ${name}}}, so "
+                    "that its value is kept out of results."
+                )
             if name not in os.environ:
                 raise OptionError(f"inherit names the environment variable {name}, which is not set.")
 

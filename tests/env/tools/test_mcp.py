@@ -312,6 +312,7 @@ def _commands() -> Iterator[Path]:
         ({"url": "ftp://b"}, "must begin with http"),
         ({"url": "http://b", "inherit": ["HOME"]}, "an address takes headers"),
         ({"command": ["a"], "inherit": ["NO_SUCH_VARIABLE"]}, "NO_SUCH_VARIABLE, which is not set"),
+        ({"command": ["a"], "inherit": ["LAB_API_KEY"]}, r"write env: \{LAB_API_KEY: \$LAB_API_KEY\}"),
         ({"command": ["a"], "functions": "echo"}, "must be a list of texts"),
         ({"command": ["a"], "start_s": 0}, "start_s=0"),
         ({"command": ["a"], "fresh": "yes"}, "fresh='yes'"),
