@@ -13,7 +13,7 @@ from mappa_env.types import RunStatus
 
 READ = 2000
 """Characters at the end of a segment in which an agent can say something: reading them is cheap."""
-_LINE = re.compile(r"[ \t*_]{0,20}([a-z]{1,40})[ \t*_]{0,20}:[ \t*_]{0,20}([^ \t]{1,80})", re.IGNORECASE)
+_LINE = re.compile(r"[ \t*_]{0,20}([^\W\d_]{1,40})[ \t*_]{0,20}:[ \t*_]{0,20}([^ \t]{1,80})")
 _AROUND = ".,;:!?\"'()[]<>*`_“”‘’"
 
 

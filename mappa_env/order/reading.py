@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from mappa_env.errors import CardError, nearest
-from mappa_env.order.conditions import Agree, Condition, Says, Status, word
+from mappa_env.order.conditions import Agree, Condition, Says, Status, said, word
 from mappa_env.order.order import Order
 from mappa_env.order.steps import Act, Choose, Parallel, Repeat, Step, When, counts
 from mappa_env.types import RunStatus, Team
@@ -122,12 +122,14 @@ class _Reader:
             return Status(agent, row["status"])
         self._keys(row, {"agent", "says"}, at)
         key, colon, value = str(row["says"]).partition(":")
-        if not colon or not key.strip().isalpha() or len(value.split()) != 1 or not word(value.strip()):
+        key, value = key.strip(), value.strip()
+        written = said(f"{key}:{value}", key)  # as an agent writes it
+        if not colon or len(value.split()) != 1 or not written or written != word(value):
             raise self._error(
                 f"{at}.says={row['says']!r} must be one word of letters, a colon and one word, like "
                 "'decision: accept'."
             )
-        return Says(agent, key.strip(), value.strip())
+        return Says(agent, key, value)
 
     def _agent(self, name: Any, at: str) -> str:
         names = self._team.names

@@ -81,6 +81,14 @@ def test_what_counts_as_said(text: str, accepted: bool) -> None:
     assert len(play(order, {"judge_0": [text]})) == (1 if accepted else 2)
 
 
+@pytest.mark.parametrize("says", ["Décision: oui", "Entscheidung: weiß", "決定: はい"])
+def test_a_line_may_be_of_any_language(says: str) -> None:
+    until = {"agent": "judge_0", "says": says}
+    order = order_of({"repeat": ["judge_0"], "times": 2, "until": until}, names=("judge_0",))
+    assert len(play(order, {"judge_0": [f"**{says.upper()}**"]})) == 1
+    assert len(play(order, {"judge_0": ["no"]})) == 2
+
+
 def test_hostile_texts_cost_little() -> None:
     """Texts that are made to be read slowly. Reading all of them again after every action took minutes."""
     until = {"agree": ["pro_0", "con_0"]}
@@ -222,6 +230,14 @@ def nested(depth: int) -> list[Any]:
         ),
         (
             [{"if": {"agent": "pro_0", "says": "yes"}, "then": ["pro_0"]}],
+            "word of letters, a colon",
+        ),
+        (
+            [{"if": {"agent": "pro_0", "says": f"{'x' * 41}: yes"}, "then": ["pro_0"]}],
+            "word of letters, a colon",
+        ),
+        (
+            [{"if": {"agent": "pro_0", "says": f"a: {'x' * 81}"}, "then": ["pro_0"]}],
             "word of letters, a colon",
         ),
         ([{"if": "yes", "then": ["pro_0"]}], "order[0].if must be {agent"),
