@@ -181,4 +181,5 @@ def test_workers_of_a_nice_host_are_no_less_nice() -> None:
     run = subprocess.run(
         [sys.executable, "-c", WORKERS_OF_A_NICE_HOST], capture_output=True, text=True, check=True
     )
-    assert run.stdout.strip() == f"ok [True] [{NICE}, {NICE}]"
+    nice = os.nice(0) + NICE  # whoever runs the tests may be nice, too
+    assert run.stdout.strip() == f"ok [True] [{nice}, {nice}]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -19,4 +20,4 @@ sandbox.close()
 
 def test_an_action_is_as_nice_as_its_host() -> None:
     run = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == str(NICE)
+    assert run.stdout.strip() == str(os.nice(0) + NICE)  # whoever runs the tests may be nice, too
