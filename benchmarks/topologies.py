@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from runs import begins, finished
 
+from mappa_env.commands.new import SETTINGS
 from mappa_rl.report.runs import RunData, read_run
 
 TARGET = 0.10
@@ -61,7 +62,8 @@ def tokens(run: RunData) -> float:
 
 def trained(out: Path, name: str, seed: int, settings: Sequence[str]) -> RunData:
     recipe, card = RECIPES[name]
-    return read_run(finished(out, name, seed, recipe, [f"env.id={card}", *settings]))
+    room = SETTINGS.get(name, ())
+    return read_run(finished(out, name, seed, recipe, [f"env.id={card}", *room, *settings]))
 
 
 def further(out: Path, seed: int, settings: Sequence[str], singles: RunData, wanted: float) -> RunData:

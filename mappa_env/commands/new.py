@@ -30,6 +30,11 @@ TOPOLOGIES = {
     "data-manager": "dsbench_manager",
 }
 """What ``--from`` takes -> the folder of the shipped card."""
+SETTINGS = {
+    **dict.fromkeys(("debate", "manager", "refine"), ("rollout.max_context=512",)),
+    "data-manager": ("rollout.max_context=1536", "model.max_len=1536"),
+}
+"""Topology -> settings beside the recipe: room for the longest conversation of an agent that returns."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
@@ -52,12 +57,13 @@ def run(args: argparse.Namespace) -> int:
         )
     card = create(folder, envs_registry.ROOT / TOPOLOGIES[topology])
     recipe = "demo_dsbench" if topology.startswith("data-") else "demo"
+    settings = "".join(f" {setting}" for setting in SETTINGS.get(topology, ()))
     shown = args.folder if folder.is_absolute() else f"./{folder.as_posix()}"
     print(f"{folder} is {NAMESPACE}/{card.id}: {card.summary}")
     print("Edit card.yaml, prompts/ and rubric.yaml (docs/cards.md explains them). Then:\n")
     print(f"  mappa-env check {shown}")
     print(f"  mappa-env play {shown} --team faulty")
-    print(f"  mappa-rl train {recipe} env.id={shown} --dry-run")
+    print(f"  mappa-rl train {recipe} env.id={shown}{settings} --dry-run")
     return 0
 
 

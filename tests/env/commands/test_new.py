@@ -15,7 +15,7 @@ import yaml
 
 from mappa_env.cards import read_card
 from mappa_env.cli import main, parser
-from mappa_env.commands.new import TOPOLOGIES
+from mappa_env.commands.new import SETTINGS, TOPOLOGIES
 from mappa_env.commands.play import run as play
 from mappa_env.episode.episode import Episode
 from mappa_env.registration import register_card
@@ -83,7 +83,8 @@ def test_the_printed_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
         assert args.env == "./teams/my_team"
     assert read_card(args.env).id == "MyTeam-v0"
     assert (args.run, args.team) == (play, "faulty")
-    assert lines[2] == "mappa-rl train demo_dsbench env.id=./teams/my_team --dry-run"
+    room = " ".join(SETTINGS["data-manager"])
+    assert lines[2] == f"mappa-rl train demo_dsbench env.id=./teams/my_team {room} --dry-run"
 
 
 def test_an_existing_folder_stays_as_it_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
