@@ -2,8 +2,8 @@
 
     mappa-env coach bench DSBench-v0 --tasks eval --episodes 8 --seed N --controls 4 --json dsbench.json
     ...
-    python benchmarks/blame_tables.py --with dsbench.json sprint.json mathchat.json
-                                      --without dsbench_off.json sprint_off.json mathchat_off.json
+    python tools/blame_tables.py --with dsbench.json sprint.json mathchat.json
+                                  --without dsbench_off.json sprint_off.json mathchat_off.json
 
 ``--with`` and ``--without``: with the hidden truth and without it, each DSBench, DSBenchSprint and MathChat.
 """
