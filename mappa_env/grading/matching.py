@@ -185,9 +185,8 @@ def _same_units(gold: Expression, answer: Answer) -> bool:
 def _overlooked(answer: Answer) -> set[str | tuple[str, ...]]:
     if not isinstance(answer, Expression):
         return set()
-    calls = {
-        re.sub("[{} ]", "", call) for find in (_EXPECTED, _INVERSE) for call in find.findall(answer.text)
-    }
+    found = _EXPECTED.findall(answer.text) + _INVERSE.findall(answer.text)
+    calls = {re.sub("[{} ]", "", call) for call in found}
     marks = set(_OVERLOOKED.findall(without_angles(without_primes(answer.text))))
     return marks | calls | derivatives(answer.text)
 
