@@ -12,7 +12,8 @@ from mappa_rl.evaluation.results import Result, load_results
 from mappa_rl.evaluation.summary import Arm, Fault, Summary
 from mappa_rl.evaluation.versions import versions
 from mappa_rl.telemetry.progress import Progress
-from mappa_rl.telemetry.stopwatch import KINDS
+from mappa_rl.telemetry.stopwatch import KINDS, fractions
+from mappa_rl.telemetry.times import Times, times_of
 
 
 def summarise(
@@ -21,15 +22,16 @@ def summarise(
     *,
     episodes: int,
     progress: Progress,
+    times: Times | None = None,
     calibration: Calibration | None = None,
     faults: Sequence[Fault] = (),
 ) -> Summary:
     """Write and return the summary of one run, from the evaluations in its folder.
 
-    ``progress`` followed its phases. Raises RunError if the episodes
-    before and after do not pair up.
+    ``progress`` followed its phases; ``times``: those of all its sessions, None: it had one. Raises RunError
+    if the episodes before and after do not pair up.
     """
-    calibration = calibration or Calibration()
+    calibration, times = calibration or Calibration(), times or times_of(progress)
     arms = _arms(config.env.id, load_results(out), config, calibration.best)
     for env in config.eval.also:
         arms |= _arms(env, load_results(out, env), config, calibration.best)
@@ -37,12 +39,12 @@ def summarise(
         arms=arms,
         seeds=[config.run.seed],
         episodes=episodes,
-        wall_seconds=sum(progress.seconds.values()),
-        phases=progress.seconds,
+        wall_seconds=sum(times.phases.values()),
+        phases=times.phases,
         paces=progress.paces,
-        work=_ordered(progress.watch.seconds),
-        busy=_ordered(progress.watch.busy),
-        fractions=progress.watch.fractions(),
+        work=_ordered(times.work),
+        busy=_ordered(times.busy),
+        fractions=fractions(times.work),
         calibration={str(t): rate for t, rate in calibration.rates.items()},
         versions=versions(),
         faults=list(faults),

@@ -84,6 +84,12 @@ class Progress:
             self._printed_at = now
             self._print("  " + " · ".join([self._count(), *self._facts()]))
 
+    def spent(self) -> dict[str, float]:
+        """Wall seconds of every phase, with the one under way up to now; so is ``watch`` then."""
+        self.watch.settle()
+        now = {self._phase: time.monotonic() - self._phase_started} if self._phase else {}
+        return self.seconds | {name: self.seconds.get(name, 0.0) + more for name, more in now.items()}
+
     def note(self, text: str) -> None:
         """Print one permanent line, above the live panel."""
         self._print(text)

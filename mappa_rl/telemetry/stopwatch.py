@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,16 @@ from mappa_env import team_env
 
 KINDS = ("generation", "sandbox", "coach", "learner", "rest")
 WAIT = "wait"
+
+
+def fractions(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Fraction of the wall time of all phases, by kind, from ``Stopwatch.seconds``."""
+    totals: dict[str, float] = dict.fromkeys(KINDS, 0.0)
+    for cells in seconds.values():
+        for kind, spent in cells.items():
+            totals[kind] += spent
+    wall = sum(totals.values())
+    return {kind: spent / wall if wall else 0.0 for kind, spent in totals.items()}
 
 
 class Stopwatch:
@@ -69,14 +79,10 @@ class Stopwatch:
         """Time the sandbox and the coach of an environment from now on."""
         team_env(env).timer = self.working
 
-    def fractions(self) -> dict[str, float]:
-        """Fraction of the wall time of all phases, by kind."""
-        totals: dict[str, float] = dict.fromkeys(KINDS, 0.0)
-        for cells in self.seconds.values():
-            for kind, spent in cells.items():
-                totals[kind] += spent
-        wall = sum(totals.values())
-        return {kind: spent / wall if wall else 0.0 for kind, spent in totals.items()}
+    def settle(self) -> None:
+        """Count the time up to now."""
+        with self._lock:
+            self._settle()
 
     def _turn(self, kind: str) -> str:
         with self._lock:

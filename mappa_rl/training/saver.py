@@ -15,11 +15,15 @@ State = Callable[[], dict[str, Any]]
 class Saver:
     """Knows the last point that the run can go on from: the end of a step, before anything of the next.
 
-    ``state`` returns what a checkpoint holds besides the learners, JSON-serialisable.
+    ``state`` returns what a checkpoint holds besides the learners, JSON-serialisable. ``also`` is called
+    after every checkpoint.
     """
 
-    def __init__(self, checkpoints: Checkpoints, parts: Parts, state: State) -> None:
+    def __init__(
+        self, checkpoints: Checkpoints, parts: Parts, state: State, also: Callable[[], None] | None = None
+    ) -> None:
         self._checkpoints, self._state_of, self._parts = checkpoints, state, parts
+        self._also = also
         self._learners = parts.learners
         self._tokenizers = {name: policy.chat.tokenizer for name, policy in parts.policies.items()}
 
@@ -53,6 +57,8 @@ class Saver:
             random=self._random,
         )
         self._is_saved = True
+        if self._also is not None:
+            self._also()
 
     def rescue(self) -> str:
         """After an interruption or a failure save what can be saved; returns what was done, in words."""

@@ -24,6 +24,7 @@ from mappa_rl.memory import give_back
 from mappa_rl.rollout.batches import batches_of
 from mappa_rl.telemetry.progress import Progress
 from mappa_rl.telemetry.sinks import sinks_of
+from mappa_rl.telemetry.times import KeptTimes
 from mappa_rl.training.build import assemble, make_worker, workers_elsewhere
 from mappa_rl.training.folder import adopt
 from mappa_rl.training.lock import locked
@@ -60,6 +61,8 @@ def train(
         if config.cluster.name == "ray" and not is_led():
             check_room(config)
         with Progress(title) as progress:
+            times = KeptTimes(out, progress)
+            held.callback(times.keep)
             config = held.enter_context(coach_served(with_coach_files(adopt(config, out), out)))
             folder = starting_model(config, out, progress)
             give_back()  # what it trained with: policies and engines now take theirs
@@ -111,7 +114,7 @@ def train(
                         calibrating,
                         sinks,
                         progress,
-                        Saver(checkpoints, parts, rest),
+                        Saver(checkpoints, parts, rest, times.keep),
                         stopping,
                         traces,
                     )
@@ -125,6 +128,7 @@ def train(
             config,
             episodes=config.run.steps * config.rollout.episodes_per_step,
             progress=progress,
+            times=times.total(),
             calibration=evaluation.calibration,
             faults=demonstrated_faults(script, evaluation.topics) if script else (),
         )

@@ -9,6 +9,7 @@ import pytest
 
 from mappa_rl.config import load_config
 from mappa_rl.errors import ConfigError
+from mappa_rl.evaluation.summary import read_summary
 from mappa_rl.telemetry.sinks import read_metrics
 from mappa_rl.training.trainer import train
 from paths import ROOT
@@ -44,8 +45,16 @@ def test_a_running_baseline_goes_on_after_a_resume(start: str, tmp_path: Path) -
     run(tmp_path / "cut", start, "run.steps=1", "algo.name=ema")
     state = json.loads((tmp_path / "cut/checkpoints/step-000001/state.json").read_text())
     assert set(state["algorithm"]) == {"solver_0", "coder_0", "verifier_0"}
+    first = read_summary(tmp_path / "cut")
     resumed = run(tmp_path / "cut", start, "run.steps=2", "algo.name=ema", resume=True)
     assert resumed[1]["loss/solver_0"] == whole[1]["loss/solver_0"]
+    both = read_summary(tmp_path / "cut")
+    assert first is not None
+    assert both is not None
+    assert both.phases["before, T=1"] >= first.phases["before, T=1"] > 0
+    assert both.phases["training"] > first.phases["training"] > 0
+    divided = sum(sum(cells.values()) for cells in both.work.values())
+    assert both.wall_seconds == pytest.approx(divided, rel=0.05)
 
 
 @pytest.mark.slow
