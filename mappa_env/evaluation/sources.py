@@ -69,7 +69,7 @@ def _python(specs: Iterable[str | None]) -> list[Path]:
 
 
 def _recorded(path: Path) -> list[Any]:
-    """What the recording says; its pages may be written anew without a change of that."""
+    """What the recording says; its pages may be written again without a change of that."""
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
         queries = (
             "SELECT name, value FROM meta ORDER BY name",
