@@ -7,6 +7,7 @@ import importlib
 import logging
 import os
 import socket
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ from mappa_rl.errors import LearnerError
 REDUCE_BUCKET = 2**25
 """Gradients that ZeRO reduces at once, in numbers. At stage 3 every policy keeps a buffer of this size, and
 DeepSpeed's default, 5e8, would be 1 GB of bf16."""
+
+_LAST_TENSORS_S = 0.05
+"""The threads need microseconds, and the share of a core that a busy machine gives them."""
 
 
 def world() -> tuple[int, int]:
@@ -202,9 +206,14 @@ def _join(store: Any, rank: int, count: int) -> None:
 
 
 def _leave() -> None:
-    """Join the group's threads: an interpreter that ends while they run may abort."""
+    """Leave no thread of a group at work: an interpreter that ends meanwhile aborts.
+
+    The threads of a group that DeepSpeed's engines still hold outlive it. A thread of gloo's frees the
+    tensors of its last operation after it has reported the result, and takes Python's lock for that.
+    """
     if dist.is_initialized():
         dist.destroy_process_group()
+        time.sleep(_LAST_TENSORS_S)  # gives the lock away
 
 
 def _device() -> torch.device:

@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import gymnasium
+import pettingzoo
 import pytest
 from hypothesis import HealthCheck, settings
 
+import mappa_env  # noqa: F401  it registers the shipped cards, which stay
 from browser import chromium
 
 settings.register_profile("shared machine", suppress_health_check=[HealthCheck.too_slow])
@@ -43,6 +46,16 @@ def _ctrl_c_interrupts() -> Iterator[None]:
     inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, inherited)
+
+
+@pytest.fixture(autouse=True)
+def _cards_stay_in_their_test() -> Iterator[None]:
+    """Take the cards that a test registers out again: another test on this worker may use the same id."""
+    known = set(gymnasium.registry)
+    yield
+    for name in [name for name in gymnasium.registry if name.startswith("mappa/") and name not in known]:
+        for registry in (gymnasium.registry, pettingzoo.aec_registry, pettingzoo.parallel_registry):
+            registry.pop(name, None)
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import gymnasium as gym
-import pettingzoo
 import pytest
 import yaml
 
@@ -24,14 +21,10 @@ from paths import REGISTRY, ROOT
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty working folder, and registries that are as before afterwards."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder."""
     monkeypatch.chdir(tmp_path)
-    known = set(gym.registry)
-    yield tmp_path
-    for made in set(gym.registry) - known:
-        for registry in (gym.registry, pettingzoo.aec_registry, pettingzoo.parallel_registry):
-            registry.pop(made, None)
+    return tmp_path
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

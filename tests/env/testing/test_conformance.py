@@ -48,10 +48,7 @@ def own_card(tmp_path: Path) -> Path:
         "id: Counting-v2\ntitle: Counting\nteam:\n  - {name: coder_0, max_turns: 3, tools: [python]}\n"
         "tasks: {loader: jsonl}\ngrader: {name: math}\n"
     )
-    yield folder
-    gym.registry.pop("mappa/Counting-v2", None)
-    pettingzoo.aec_registry.pop("mappa/Counting-v2", None)
-    pettingzoo.parallel_registry.pop("mappa/Counting-v2", None)
+    return folder
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -256,11 +255,8 @@ def test_a_card_without_a_scripted_team_has_no_anchors(tmp_path: Path) -> None:
     card = card.replace("scripted: mathchat\n", "").replace("id: MathChat-v0", "id: Anchorless-v0")
     (folder / "card.yaml").write_text(card)
     name = mappa_env.register_card(folder)
-    try:
-        with pytest.raises(ConfigError, match=r"bias.anchors=8: Anchorless-v0 has no scripted team"):
-            Anchors(tmp_path / FILE, name, CALCULATOR, count=8, workers=2)
-    finally:
-        gym.registry.pop(name)
+    with pytest.raises(ConfigError, match=r"bias.anchors=8: Anchorless-v0 has no scripted team"):
+        Anchors(tmp_path / FILE, name, CALCULATOR, count=8, workers=2)
     assert not (tmp_path / FILE).exists()
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
-import gymnasium as gym
-import pettingzoo
 import pytest
 
 from mappa_env.cli import main as env_main
@@ -32,12 +29,9 @@ SMALL = [
 
 
 @pytest.fixture(autouse=True)
-def _trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TRUST, str(FOLDER))
     monkeypatch.chdir(ROOT)
-    yield
-    for registry in (gym.registry, pettingzoo.aec_registry, pettingzoo.parallel_registry):
-        registry.pop("mappa/UnitTests-v0", None)
 
 
 def commands() -> list[list[str]]:
