@@ -1,7 +1,7 @@
 """Checks for agents that look things up: did they ask, did they find, did they report it.
 
-They rely on what the host saw of the calls and on the agents' own words. What a tool's result says has no
-part: a server could say anything. What was found counts only where the host itself searched
+They rely on what the host saw of the calls and on the agents' own words. What a server answers has no part,
+a failure included: it could say anything. What was found counts only where the host itself searched
 (``ToolCall.facts``).
 """
 
@@ -25,8 +25,9 @@ def searched(
 ) -> Finding | None:
     """Check the calls of this action; without any, whether the segment has made one.
 
-    ``repeated``: it only asks again what this segment has asked. ``failed``: no call came to a result.
-    ``refused``: the host carried none out.
+    ``repeated``: it only asks again what this segment has asked. ``failed``: the host's own tools failed with
+    an error, or a call was refused. ``refused``: the host carried none out. A server's failure is no fault of
+    who asked.
     """
     calls = case.evidence.calls
     if not calls:
@@ -35,7 +36,7 @@ def searched(
         return Finding(0.0, "no tool was called, although this work needs one", case.me)
     if all(call.status == "refused" for call in calls):
         return Finding(refused, "no call could be carried out", case.me)
-    if all(call.status in ("timeout", "error", "output_limit", "refused") for call in calls):
+    if all(_failed(call) for call in calls):
         return Finding(failed, "no call came to a result")
     before = {_asked(call) for record in case.own for call in record.calls}
     if all(_asked(call) in before for call in calls):
@@ -115,6 +116,11 @@ def _last_report(before: Iterable[ActionRecord]) -> tuple[str, str | None]:
 
 def _asked(call: ToolCall) -> str:
     return f"{call.tool} {sorted((name, str(value)) for name, value in call.arguments.items())}".casefold()
+
+
+def _failed(call: ToolCall) -> bool:
+    """Whether the host saw it fail. A time-out and a flood may be a server's doing, too."""
+    return call.status == "refused" or (call.status == "error" and call.attester == "host")
 
 
 def _documents(calls: Iterable[ToolCall]) -> set[str]:

@@ -173,15 +173,11 @@ def test_a_server_that_ended_serves_the_next_call(stdio: Played, http: Played) -
 
 
 @pytest.mark.slow
-def test_no_score_depends_on_what_a_server_says(stdio: Played, http: Played) -> None:
+def test_no_score_depends_on_what_a_server_says_or_how_it_fails(stdio: Played, http: Played) -> None:
     for played in (stdio, http):
-        scores = {
-            call.tool: each.verdict for each in played.records for call in each.calls if call.status == "ok"
-        }
-        assert {verdict.score for verdict in scores.values()} == {10.0}
-        assert {verdict.reasoning for verdict in scores.values()} == {"it asked something new"}
-        failed = {each.verdict.score for each in played.records if each.calls[0].status != "ok"}
-        assert failed == {3.0}  # the check's own number, whatever went wrong
+        assert {call.status for each in played.records for call in each.calls} > {"ok", "output_limit"}
+        assert {each.verdict.score for each in played.records} == {10.0}
+        assert {each.verdict.reasoning for each in played.records} == {"it asked something new"}
 
 
 @pytest.mark.slow

@@ -132,6 +132,21 @@ def test_whatever_a_tool_does_has_a_status(folder: Path, how: str, status: str, 
     assert (call.status, call.text) == (status, text)
 
 
+@pytest.mark.parametrize(
+    ("texts", "score"),
+    [
+        ([fence("dice", "raise")], 3.0),
+        ([fence("search", "Sarn")], 1.0),  # which this agent may not call
+        ([fence("dice", "raise"), fence("search", "Sarn")], 3.0),
+        ([fence("dice", "raise"), fence("dice", "fair")], 10.0),
+        ([fence("dice", "hang")], 10.0),  # whose doing it is, nobody knows
+    ],
+)
+def test_calls_that_the_host_saw_fail_cost_points(folder: Path, texts: list[str], score: float) -> None:
+    (record,) = play(folder, "\n".join(texts))
+    assert record.verdict.score == score
+
+
 def test_a_long_result_is_cut_with_a_note(folder: Path) -> None:
     (call,) = play(folder, fence("dice", "long"))[0].calls
     assert call.omitted == 900
