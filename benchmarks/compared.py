@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mappa_env.statistics.intervals import Interval, paired_delta, wilson
 from mappa_rl.evaluation.results import Result
@@ -21,6 +22,23 @@ def ends(runs: Sequence[RunData]) -> dict[str, dict[str, list[Result]]]:
                 for phase in ("before", "after"):
                     found.setdefault(arm, {}).setdefault(phase, []).extend(run.results[phase, temperature])
     return found
+
+
+def kept(before: Sequence[Result], after: Sequence[Result]) -> dict[str, str]:
+    """What records keep of held-out episodes: a digit for each, 1 if it succeeded, in one order."""
+    same = [[(row.run_seed, row.task_id) for row in rows] for rows in (before, after)]
+    assert same[0] == same[1], "other seeds or tasks"
+    named = {"before": before, "after": after}
+    return {phase: "".join(str(int(row.success)) for row in rows) for phase, rows in named.items()}
+
+
+def successes(records: Sequence[Mapping[str, Any]], phase: str) -> list[Result]:
+    """The episodes whose digits the records keep under ``phase``, with ``temperature`` and ``seed``."""
+    return [
+        Result(phase, each["temperature"], each["seed"], i, str(i), "", digit == "1", 0.0, {})
+        for each in records
+        for i, digit in enumerate(each[phase])
+    ]
 
 
 def success(rows: Sequence[Result]) -> Interval:

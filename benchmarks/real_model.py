@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compared import difference, rate, reached, signed, success
+from compared import difference, kept, rate, reached, signed, success, successes
 from rich.console import Console
 from rich.table import Table
 from runs import begins, finished
@@ -115,7 +115,6 @@ def record_of(arm: str, run: RunData, base: RunData | None) -> dict[str, Any]:
     assert run.summary is not None
     # The warm start's result is the run's that made it; more imitation is compared with that too.
     first = base if arm == "imitation" and base is not None else run
-    ends = {"before": rows(first, "before"), "after": rows(run, "after")}
     return {
         "arm": arm,
         "seed": run.seed,
@@ -125,17 +124,8 @@ def record_of(arm: str, run: RunData, base: RunData | None) -> dict[str, Any]:
         "fractions": run.summary.fractions,
         "reached": {f"{level:.0%}": reached(run, level) for level in LEVELS},
         "curve": [round(value, 4) for _, value in run.curve("success")],
-        **{phase: "".join(str(int(row.success)) for row in found) for phase, found in ends.items()},
+        **kept(rows(first, "before"), rows(run, "after")),
     }
-
-
-def successes(records: Sequence[Mapping[str, Any]], phase: str) -> list[Result]:
-    """The held-out episodes of ``records``, in one order."""
-    return [
-        Result(phase, each["temperature"], each["seed"], i, str(i), "", digit == "1", 0.0, {})
-        for each in records
-        for i, digit in enumerate(each[phase])
-    ]
 
 
 def report(records: Sequence[Mapping[str, Any]]) -> None:

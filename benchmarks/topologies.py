@@ -4,9 +4,11 @@ Each run imitates the card's faulty scripted team, learns from the rubric's scor
 held-out tasks before and after: chain, debate and manager with three seeds, the others with one. ``single,
 equal tokens`` trains the single agent until it has sampled as many tokens in training as the teams on maths
 did in the median. Runs that are finished are kept: the same command goes on where it was interrupted.
+Several machines or days can share the work: ``--json`` keeps each one's runs, and ``--add`` reports them
+together; ``single`` comes last then, since it needs the teams' tokens.
 
     python benchmarks/topologies.py [SETTING ...] [--quick] [--only NAME ...] [--seeds 0,1,2] [--steps N]
-                                    [--out FOLDER] [--parallel N] [--json PATH]
+                                    [--out FOLDER] [--parallel N] [--json PATH] [--add PATH ...]
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ import argparse
 import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from compared import difference, ends, rate, signed, success
+from compared import difference, ends, kept, rate, signed, success, successes
 from rich.console import Console
 from rich.table import Table
 from runs import begins, finished
@@ -44,6 +46,7 @@ RECIPES = {
 SEEDS = {"chain": (0, 1, 2), "debate": (0, 1, 2), "manager": (0, 1, 2)}
 """Topology -> its seeds; the others have seed 0."""
 EQUAL = "single, equal tokens"
+Record = Mapping[str, Any]
 QUICK = (
     "run.steps=1",
     "eval.episodes=8",
@@ -55,76 +58,92 @@ QUICK = (
 )
 
 
-def tokens(run: RunData) -> float:
-    """Tokens that all policies sampled in training."""
-    return sum(value for _, value in run.curve("tokens"))
+def record_of(name: str, run: RunData) -> Record:
+    """What is kept of a run: enough for the table, without its folder.
+
+    ``before`` and ``after``: a digit for each held-out episode at T = 1, 1 if it succeeded.
+    """
+    assert run.summary is not None
+    return {
+        "team": name,
+        "seed": run.seed,
+        "steps": len(run.curve("success")),
+        "tokens": sum(value for _, value in run.curve("tokens")),
+        "minutes": round(run.summary.wall_seconds / 60, 2),
+        "temperature": 1.0,
+        **kept(**ends([run])["T = 1"]),
+    }
 
 
-def trained(out: Path, name: str, seed: int, settings: Sequence[str]) -> RunData:
+def trained(out: Path, name: str, seed: int, settings: Sequence[str]) -> Record:
     recipe, card = RECIPES[name]
     room = SETTINGS.get(name, ())
-    return read_run(finished(out, name, seed, recipe, [f"env.id={card}", *room, *settings]))
+    return record_of(name, read_run(finished(out, name, seed, recipe, [f"env.id={card}", *room, *settings])))
 
 
-def further(out: Path, seed: int, settings: Sequence[str], singles: RunData, wanted: float) -> RunData:
+def further(out: Path, settings: Sequence[str], single: Record, wanted: float) -> Record:
     """The single agent from the same warm start, with ``wanted`` tokens in training."""
     recipe, card = RECIPES["single"]
-    steps = max(1, round(wanted * len(singles.curve("tokens")) / tokens(singles)))
+    seed = single["seed"]
+    steps = max(1, round(wanted * single["steps"] / single["tokens"]))
     arm = f"single, {steps} steps"  # with other teams it is another run
     start = begins(out, arm, seed, "single", None)
     mine = [each for each in settings if not each.startswith(("run.steps=", "warmstart."))]
-    return read_run(finished(out, arm, seed, recipe, [f"env.id={card}", *mine, *start, f"run.steps={steps}"]))
+    run = finished(out, arm, seed, recipe, [f"env.id={card}", *mine, *start, f"run.steps={steps}"])
+    return record_of(EQUAL, read_run(run))
 
 
 def trained_all(
-    out: Path, names: Sequence[str], seeds: Sequence[int] | None, settings: Sequence[str], parallel: int
-) -> dict[str, list[RunData]]:
-    """Topology -> its runs, ``parallel`` at once. ``seeds``: of all of them, instead of ``SEEDS``.
+    out: Path,
+    names: Sequence[str],
+    seeds: Sequence[int] | None,
+    settings: Sequence[str],
+    parallel: int,
+    added: Sequence[Record] = (),
+) -> list[Record]:
+    """``added`` and the runs of ``names``, ``parallel`` at once. ``seeds``: of all, instead of ``SEEDS``.
 
     After Ctrl-C or a run that failed no further one begins.
     """
-    found: dict[str, list[RunData]] = {}
     with ThreadPoolExecutor(parallel) as pool:
         try:
             jobs = [
-                (name, pool.submit(trained, out, name, seed, settings))
+                pool.submit(trained, out, name, seed, settings)
                 for name in names
                 for seed in seeds or SEEDS.get(name, (0,))
             ]
-            for name, job in jobs:
-                found.setdefault(name, []).append(job.result())
-            teams = [
-                statistics.median(map(tokens, runs))
-                for name, runs in found.items()
-                if name != "single" and "data" not in name
-            ]
-            if teams and "single" in found:
-                wanted = statistics.median(teams)
-                more = [pool.submit(further, out, run.seed, settings, run, wanted) for run in found["single"]]
-                found[EQUAL] = [job.result() for job in more]
+            mine = [job.result() for job in jobs]
+            teams: dict[str, list[float]] = {}
+            for each in (*added, *mine):
+                if not each["team"].startswith(("single", "data")):
+                    teams.setdefault(each["team"], []).append(each["tokens"])
+            if teams:
+                wanted = statistics.median(map(statistics.median, teams.values()))
+                singles = [each for each in mine if each["team"] == "single"]
+                more = [pool.submit(further, out, settings, each, wanted) for each in singles]
+                mine += [job.result() for job in more]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return found
+    return [*added, *mine]
 
 
-def figures(runs: Sequence[RunData]) -> dict[str, Any]:
+def figures(runs: Sequence[Record]) -> dict[str, Any]:
     """Held-out success before and after at T = 1, the change, and what the training cost."""
-    rows = ends(runs)["T = 1"]
-    before, after = success(rows["before"]), success(rows["after"])
-    change = difference(rows["before"], rows["after"])
-    minutes = [run.summary.wall_seconds / 60 for run in runs if run.summary is not None]
+    before, after = (successes(runs, phase) for phase in ("before", "after"))
+    change = difference(before, after)
     return {
-        "seeds": [run.seed for run in runs],
-        "steps": len(runs[0].curve("success")),
-        "before": before._asdict(),
-        "after": after._asdict(),
-        "change": change._asdict(),
-        "by seed": [difference(*ends([run])["T = 1"].values()).mean for run in runs],
-        "tokens": statistics.median(tokens(run) for run in runs),
-        "minutes": minutes,
+        "seeds": [run["seed"] for run in runs],
+        "steps": runs[0]["steps"],
+        "before": rate(success(before)),
+        "after": rate(success(after)),
+        "change": signed(change),
+        "by seed": [
+            difference(*(successes([run], phase) for phase in ("before", "after"))).mean for run in runs
+        ],
+        "tokens": statistics.median(run["tokens"] for run in runs),
+        "minutes": [run["minutes"] for run in runs],
         "learned": change.mean >= TARGET and change.low > 0,
-        "shown": [rate(before), rate(after), signed(change)],
     }
 
 
@@ -133,14 +152,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="one step each: only whether it runs")
-    parser.add_argument("--only", nargs="+", choices=RECIPES, default=list(RECIPES), metavar="NAME")
+    parser.add_argument(
+        "--only", nargs="*", choices=RECIPES, default=list(RECIPES), metavar="NAME", help="none: the table"
+    )
     parser.add_argument("--seeds", help="default: 0,1,2 of chain, debate and manager, else 0")
     parser.add_argument("--steps", type=int, metavar="N", help="training steps; default: the recipe's")
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="default: runs/topologies, or runs/topologies-quick"
     )
     parser.add_argument("--parallel", type=int, default=1, metavar="N", help="runs at once (default: 1)")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write what is kept of all runs here")
+    parser.add_argument(
+        "--add", type=Path, nargs="+", default=[], metavar="PATH", help="runs that --json has kept"
+    )
     parser.add_argument("settings", nargs="*", metavar="SETTING", help="of every run, like eval.episodes=200")
     args = parser.parse_args(argv)
     out = args.out or Path(f"runs/topologies{'-quick' if args.quick else ''}")
@@ -148,24 +172,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.steps:
         settings.append(f"run.steps={args.steps}")
     seeds = [int(seed) for seed in args.seeds.split(",")] if args.seeds else None
-    found = trained_all(out, args.only, seeds, settings, args.parallel)
+    added = [each for path in args.add for each in json.loads(path.read_bytes())]
+    records = trained_all(out, args.only, seeds, settings, args.parallel, added)
+    if args.json:
+        lines = ",\n".join(json.dumps(each) for each in records)
+        args.json.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     table = Table("team", "steps", "tokens", "before", "after", "change, points", "by seed", "minutes")
-    document = {}
-    for name, runs in found.items():
-        row = document[name] = figures(runs)
+    missed = []
+    for name in [*RECIPES, EQUAL]:
+        runs = sorted((each for each in records if each["team"] == name), key=lambda each: each["seed"])
+        if not runs:
+            continue
+        row = figures(runs)
+        if not row["learned"]:
+            missed.append(name)
         table.add_row(
             name,
             str(row["steps"]),
             f"{row['tokens']:,.0f}",
-            *row.pop("shown"),
+            *(row[key] for key in ("before", "after", "change")),
             ", ".join(f"{100 * value:+.1f}" for value in row["by seed"]),
             ", ".join(f"{each:.1f}" for each in row["minutes"]),
         )
     Console(width=150).print(table)
-    missed = ", ".join(name for name, row in document.items() if not row["learned"])
-    print(f"target: {100 * TARGET:+.0f} points, the interval above zero: missed by {missed or 'none'}")
-    if args.json:
-        args.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    said = ", ".join(missed) or "none"
+    print(f"target: {100 * TARGET:+.0f} points, the interval above zero: missed by {said}")
     return 0
 
 

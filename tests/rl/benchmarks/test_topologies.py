@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mappa_rl.evaluation.results import Result
 from paths import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
@@ -27,8 +30,19 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         return arm, seed
 
     def read_run(made: tuple[str, int]) -> Any:
-        most = 6 if made[0] == "manager" else 4 if made[0] != "single" else 2
-        return SimpleNamespace(seed=made[1], curve=lambda name: [(i, 10.0) for i in range(most)])
+        arm, seed = made
+        most = 6 if arm == "manager" else 4 if arm != "single" else 2
+        ends = {
+            (phase, 1.0): [Result(phase, 1.0, seed, i, f"{i}", "", i < solved, 0.0, {}) for i in range(10)]
+            for phase, solved in (("before", 2), ("after", 7 if arm == "chain" else 2))
+        }
+        return SimpleNamespace(
+            seed=seed,
+            curve=lambda name: [(i, 10.0) for i in range(most)],
+            results=ends,
+            best=None,
+            summary=SimpleNamespace(wall_seconds=60.0),
+        )
 
     monkeypatch.setattr(topologies, "finished", finished)
     monkeypatch.setattr(topologies, "read_run", read_run)
@@ -37,14 +51,36 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 def test_one_command_trains_what_the_table_shows(begun: list[tuple[str, int]], tmp_path: Path) -> None:
     found = topologies.trained_all(tmp_path, list(topologies.RECIPES), None, [], 1)
-    assert {name: len(runs) for name, runs in found.items()} == {
+    assert Counter(each["team"] for each in found) == {
         **dict.fromkeys(topologies.RECIPES, 1),
         **dict.fromkeys(("chain", "debate", "manager"), 3),
         topologies.EQUAL: 1,
     }
     assert begun[-1] == ("single, 4 steps", 0), "as many tokens as the median of chain, debate, manager, ..."
-    assert topologies.trained_all(tmp_path, ["single", "manager"], [5], [], 1).keys() >= {topologies.EQUAL}
+    found = topologies.trained_all(tmp_path, ["single", "manager"], [5], [], 1)
+    assert [each["team"] for each in found] == ["single", "manager", topologies.EQUAL]
     assert begun[-3:] == [("single", 5), ("manager", 5), ("single, 6 steps", 5)]
+
+
+def test_runs_of_several_days_are_reported_together(
+    begun: list[tuple[str, int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept, whole = tmp_path / "kept.json", tmp_path / "whole.json"
+    out = ["--out", str(tmp_path), "--json"]
+    assert topologies.main(["--only", "chain", "manager", *out, str(kept)]) == 0
+    assert topologies.main(["--only", "single", *out, str(whole), "--add", str(kept)]) == 0
+    assert begun[-1] == ("single, 5 steps", 0), "as many tokens as the median of chain and manager"
+    records = json.loads(whole.read_bytes())
+    assert records[:6] == json.loads(kept.read_bytes())
+    assert Counter(each["team"] for each in records) == {
+        **dict.fromkeys(("chain", "manager"), 3),
+        **dict.fromkeys(("single", topologies.EQUAL), 1),
+    }
+    capsys.readouterr()
+    assert topologies.main(["--only", "--add", str(whole)]) == 0
+    said = capsys.readouterr().out
+    assert "missed by single, manager, single, equal tokens" in said
+    assert "+50.0 [+3" in said
 
 
 def test_an_interrupted_run_is_the_last(begun: list[tuple[str, int]], tmp_path: Path) -> None:
