@@ -44,8 +44,9 @@ class Turn:
 class Rollout:
     """One episode. ``score`` in [0, 1]; ``metrics`` are those of the outcome.
 
-    ``ended``: ``done``, ``timed_out`` or ``failed`` (an infrastructure failure, not the team's); no turn of
-    the latter two is valid. ``answer`` is the team's final answer, if the environment has discrete answers.
+    ``ended``: ``done``, ``timed_out``, ``outgrown`` (a prompt left no room for an action) or ``failed`` (an
+    infrastructure failure, not the team's); only a ``done`` episode has valid turns. ``answer`` is the team's
+    final answer, if the environment has discrete answers.
     """
 
     turns: tuple[Turn, ...]
@@ -55,7 +56,7 @@ class Rollout:
     success: bool
     score: float
     metrics: Mapping[str, float] = field(default_factory=dict)
-    ended: Literal["done", "timed_out", "failed"] = "done"
+    ended: Literal["done", "timed_out", "outgrown", "failed"] = "done"
     answer: str | None = None
 
     def with_rewards(self, rewards: Sequence[float], valid: Sequence[bool]) -> Rollout:

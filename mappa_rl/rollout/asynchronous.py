@@ -153,10 +153,18 @@ class AsyncRollout(PooledWorker):
         self._generate(attempt)
 
     def _generate(self, attempt: Attempt) -> None:
-        """Submit the next request."""
+        """Submit the next request, or deliver the episode if it leaves no room for an action."""
         runner = attempt.runner
         assert runner is not None
-        generation = self._policies[runner.policy].engine.submit(runner.request())
+        request = runner.request()
+        if request is None:
+            rollout, trajectory = runner.cut("outgrown")
+            if self._retire(attempt, runner):
+                attempt.finished.set_result(Finished(rollout, trajectory, attempt.number, runner.outgrown))
+            else:  # timed out meanwhile
+                self._envs.discard(runner.env)
+            return
+        generation = self._policies[runner.policy].engine.submit(request)
         attempt.generation = generation
         self._generating.begin()
         self.watch.count("generation", 1)

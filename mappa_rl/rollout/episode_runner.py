@@ -33,6 +33,8 @@ class EpisodeRunner:
         self._seen: dict[str, list[Message]] = {}
         """Agent -> the messages of its newest turn."""
         self._context: list[int] = []
+        self.outgrown = ""
+        """Why the episode cannot go on, once ``request`` has given None."""
 
     @property
     def policy(self) -> str:
@@ -49,20 +51,24 @@ class EpisodeRunner:
         with self._watch.working("rest"):
             self._info = self.env.reset(self._job.seed, self._job.task_id)
 
-    def request(self) -> Request:
-        """What the acting agent's policy should continue.
+    def request(self) -> Request | None:
+        """What the acting agent's policy should continue; None if its prompt leaves no room for an action.
 
-        Raises ContextError if the prompt leaves no room for an action.
+        Raises ContextError if that is the episode's first prompt, before which no agent has said anything.
         """
         self._update_context()
         policy, sampling = self._policies[self.policy], self._sampling.of(self._info["agent"])
         room = min(sampling.max_context, policy.engine.max_len) - len(self._context)
         if room < 1:
-            raise ContextError(
+            why = (
                 f"The prompt of {self._info['agent']} on task {self._info['task_id']!r} has "
                 f"{len(self._context)} tokens, which leaves no room for an action within max_context="
                 f"{sampling.max_context}. Raise rollout.max_context (and model.max_len)."
             )
+            if not self._turns:
+                raise ContextError(why)
+            self.outgrown = why
+            return None
         return Request(
             ids=self._context,
             seed=derived_seed(self._job.seed, len(self._turns)) if sampling.seeded else None,
@@ -121,7 +127,7 @@ class EpisodeRunner:
         )
         return rollout.with_rewards(self._info["rewards"], self._info["rewards_valid"]), trajectory
 
-    def cut(self, ended: Literal["timed_out", "failed"]) -> tuple[Rollout, Trajectory]:
+    def cut(self, ended: Literal["timed_out", "outgrown", "failed"]) -> tuple[Rollout, Trajectory]:
         """The turns so far of an episode that will not continue, without rewards. Thread-safe."""
         turns = tuple(self._turns)
         trajectory = self.env.trajectory

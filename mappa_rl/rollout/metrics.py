@@ -34,6 +34,7 @@ def rollout_stats(collected: Collected) -> dict[str, float]:
     values = {name: sum(found) / len(found) for name, found in groups.items() if found}
     seconds = {f"time/{name}": spent for name, spent in dataclasses.asdict(collected.seconds).items()}
     counts = {"episodes": float(len(rollouts)), "tokens": float(collected.tokens)}
+    counts["outgrown"] = float(sum(rollout.ended == "outgrown" for rollout in rollouts))
     return {**values, **counts, **seconds, **collected.stats}
 
 
