@@ -60,14 +60,13 @@ class EpisodeRunner:
         policy, sampling = self._policies[self.policy], self._sampling.of(self._info["agent"])
         room = min(sampling.max_context, policy.engine.max_len) - len(self._context)
         if room < 1:
-            why = (
-                f"The prompt of {self._info['agent']} on task {self._info['task_id']!r} has "
-                f"{len(self._context)} tokens, which leaves no room for an action within max_context="
-                f"{sampling.max_context}. Raise rollout.max_context (and model.max_len)."
-            )
+            limit = f"max_context={sampling.max_context}. Raise rollout.max_context (and model.max_len)."
             if not self._turns:
-                raise ContextError(why)
-            self.outgrown = why
+                raise ContextError(
+                    f"The prompt of {self._info['agent']} on task {self._info['task_id']!r} has "
+                    f"{len(self._context)} tokens, which leaves no room for an action within {limit}"
+                )
+            self.outgrown = f"a prompt of {self._info['agent']} left no room for an action within {limit}"
             return None
         return Request(
             ids=self._context,
