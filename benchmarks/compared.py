@@ -28,6 +28,7 @@ def kept(before: Sequence[Result], after: Sequence[Result]) -> dict[str, str]:
     """What records keep of held-out episodes: a digit for each, 1 if it succeeded, in one order."""
     same = [[(row.run_seed, row.task_id) for row in rows] for rows in (before, after)]
     assert same[0] == same[1], "other seeds or tasks"
+    assert len(set(same[0])) == len(same[0]), "several episodes of a task: a digit does not say which one"
     named = {"before": before, "after": after}
     return {phase: "".join(str(int(row.success)) for row in rows) for phase, rows in named.items()}
 

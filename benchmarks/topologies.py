@@ -75,6 +75,16 @@ def record_of(name: str, run: RunData) -> Record:
     }
 
 
+def read_records(paths: Sequence[Path]) -> list[Record]:
+    """Runs that ``--json`` has kept, each once."""
+    found: dict[tuple[str, int], Record] = {}
+    for path in paths:
+        for each in json.loads(path.read_bytes()):
+            if found.setdefault((each["team"], each["seed"]), each) != each:
+                raise SystemExit(f"{path} holds another run of {each['team']} with seed {each['seed']}.")
+    return list(found.values())
+
+
 def trained(out: Path, name: str, seed: int, settings: Sequence[str]) -> Record:
     recipe, card = RECIPES[name]
     room = SETTINGS.get(name, ())
@@ -101,16 +111,18 @@ def trained_all(
     parallel: int,
     added: Sequence[Record] = (),
 ) -> list[Record]:
-    """``added`` and the runs of ``names``, ``parallel`` at once. ``seeds``: of all, instead of ``SEEDS``.
+    """``added`` and the other runs of ``names``, ``parallel`` at once. ``seeds``: of all, not ``SEEDS``.
 
     After Ctrl-C or a run that failed no further one begins.
     """
+    known = {(each["team"], each["seed"]) for each in added}
     with ThreadPoolExecutor(parallel) as pool:
         try:
             jobs = [
                 pool.submit(trained, out, name, seed, settings)
                 for name in names
                 for seed in seeds or SEEDS.get(name, (0,))
+                if (name, seed) not in known
             ]
             mine = [job.result() for job in jobs]
             teams: dict[str, list[float]] = {}
@@ -153,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="one step each: only whether it runs")
     parser.add_argument(
-        "--only", nargs="*", choices=RECIPES, default=list(RECIPES), metavar="NAME", help="none: the table"
+        "--only", nargs="+", choices=RECIPES, metavar="NAME", help="default: all; none beside --add"
     )
     parser.add_argument("--seeds", help="default: 0,1,2 of chain, debate and manager, else 0")
     parser.add_argument("--steps", type=int, metavar="N", help="training steps; default: the recipe's")
@@ -167,12 +179,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("settings", nargs="*", metavar="SETTING", help="of every run, like eval.episodes=200")
     args = parser.parse_args(argv)
+    if args.only is None:  # with --add: the table of those; else all
+        args.only = [] if args.add else list(RECIPES)
     out = args.out or Path(f"runs/topologies{'-quick' if args.quick else ''}")
     settings = [*args.settings, *(QUICK if args.quick else ())]
     if args.steps:
         settings.append(f"run.steps={args.steps}")
     seeds = [int(seed) for seed in args.seeds.split(",")] if args.seeds else None
-    added = [each for path in args.add for each in json.loads(path.read_bytes())]
+    added = read_records(args.add)
     records = trained_all(out, args.only, seeds, settings, args.parallel, added)
     if args.json:
         lines = ",\n".join(json.dumps(each) for each in records)
@@ -183,6 +197,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         runs = sorted((each for each in records if each["team"] == name), key=lambda each: each["seed"])
         if not runs:
             continue
+        if len({(run["steps"], len(run["after"])) for run in runs}) > 1 and name != EQUAL:
+            parser.error(f"the runs of {name} differ in their steps or held-out episodes.")
         row = figures(runs)
         if not row["learned"]:
             missed.append(name)

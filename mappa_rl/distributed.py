@@ -206,10 +206,11 @@ def _join(store: Any, rank: int, count: int) -> None:
 
 
 def _leave() -> None:
-    """Leave no thread of a group at work: an interpreter that ends meanwhile aborts.
+    """End the threads of all groups, or let them finish: an interpreter that ends meanwhile aborts.
 
-    The threads of a group that DeepSpeed's engines still hold outlive it. A thread of gloo's frees the
-    tensors of its last operation after it has reported the result, and takes Python's lock for that.
+    The threads of a group that DeepSpeed's engines still hold outlive it, and nothing says when they rest. A
+    thread of gloo's frees the tensors of its last operation after it has reported the result, and takes
+    Python's lock for that.
     """
     if dist.is_initialized():
         dist.destroy_process_group()

@@ -33,20 +33,24 @@ class Turn:
     context_ids: list[int]
     action_ids: list[int]
     logprobs: list[float]
-    stopped: Literal["eos", "length"]
+    stopped: Literal["eos", "length", "no_room"]
     reward: float
     valid: bool
     stratum: tuple[str, str, int]
     version: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether the prompt left no room, so that the agent said nothing: no token, never trained on."""
+        return self.stopped == "no_room"
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """One episode. ``score`` in [0, 1]; ``metrics`` are those of the outcome.
 
-    ``ended``: ``done``, ``timed_out``, ``outgrown`` (a prompt left no room for an action) or ``failed`` (an
-    infrastructure failure, not the team's); only a ``done`` episode has valid turns. ``answer`` is the team's
-    final answer, if the environment has discrete answers.
+    ``ended``: ``done``, ``timed_out`` or ``failed`` (an infrastructure failure, not the team's); no turn of
+    the latter two is valid. ``answer`` is the team's final answer, if the environment has discrete answers.
     """
 
     turns: tuple[Turn, ...]
@@ -56,13 +60,16 @@ class Rollout:
     success: bool
     score: float
     metrics: Mapping[str, float] = field(default_factory=dict)
-    ended: Literal["done", "timed_out", "outgrown", "failed"] = "done"
+    ended: Literal["done", "timed_out", "failed"] = "done"
     answer: str | None = None
 
     def with_rewards(self, rewards: Sequence[float], valid: Sequence[bool]) -> Rollout:
-        """A copy whose turns have these rewards (0-10) and validity, one entry per turn."""
+        """A copy whose turns have these rewards (0-10) and validity, one entry per turn.
+
+        A turn that was passed is never valid.
+        """
         turns = tuple(
-            dataclasses.replace(turn, reward=reward, valid=ok)
+            dataclasses.replace(turn, reward=reward, valid=ok and not turn.passed)
             for turn, reward, ok in zip(self.turns, rewards, valid, strict=True)
         )
         return dataclasses.replace(self, turns=turns)

@@ -50,7 +50,10 @@ def _ctrl_c_interrupts() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _cards_stay_in_their_test() -> Iterator[None]:
-    """Take the cards that a test registers out again: another test on this worker may use the same id."""
+    """Take the cards that a test registers out again: another test on this worker may use the same id.
+
+    Those of fixtures for a whole module stay.
+    """
     known = set(gymnasium.registry)
     yield
     for name in [name for name in gymnasium.registry if name.startswith("mappa/") and name not in known]:

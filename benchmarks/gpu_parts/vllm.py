@@ -24,7 +24,7 @@ def vllm_eager(where: Where) -> list[Figure]:
     return _vllm(where, "engine.eager=true")
 
 
-def _vllm(where: Where, *options: str) -> list[Figure]:
+def _vllm(where: Where, *settings: str) -> list[Figure]:
     need("vllm")
     from mappa_rl.config import load_config
     from mappa_rl.engines.vllm.engine import VLLMEngine
@@ -37,7 +37,7 @@ def _vllm(where: Where, *options: str) -> list[Figure]:
     model.save_pretrained(folder)
     longest = where.sizes.longest
     overrides = ["engine.name=vllm", "engine.dtype=bf16", f"rollout.max_context={longest}"]
-    overrides += [f"model.max_len={longest}", "engine.kv_cache_mb=64", "engine.max_num_seqs=64", *options]
+    overrides += [f"model.max_len={longest}", "engine.kv_cache_mb=64", "engine.max_num_seqs=64", *settings]
     if where.device == "cuda":
         overrides += ["engine.sleep=true", "engine.memory_fraction=0.4"]
     options = VLLMOptions(folder, load_config("demo", overrides), log=EngineLog(where.scratch / "engine.log"))

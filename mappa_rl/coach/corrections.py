@@ -71,5 +71,5 @@ def _kept(collected: Collected) -> Iterator[tuple[Turn, ActionRecord]]:
             continue
         for turn in rollout.turns:
             record = trajectory.actions[turn.step]
-            if record.correction is not None and record.correction.kept:
+            if record.correction is not None and record.correction.kept and not turn.passed:
                 yield turn, record

@@ -80,7 +80,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
     from mappa_rl.training.load_weights import load_trained
     from mappa_rl.training.preflight import require
     from mappa_rl.training.start import starting_model
-    from mappa_rl.training.step import as_recorded, note_coach
+    from mappa_rl.training.step import as_recorded, note_coach, note_masked
 
     require(config, out, "generate")
     config = with_coach_files(write_config(config, out), out)
@@ -104,6 +104,7 @@ def generate(config: Config, out: Path, run: Path | None = None) -> Path:
                 collected = batches.take(step)
                 played = collected.played
                 note_coach(played, step, progress)
+                note_masked(played, step, progress)
                 values = rollout_stats(played) | service_stats(played.trajectories)
                 check_masked(played, config.rollout.max_masked_fraction, step)
                 collected, found = bias.step(step, collected)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from mappa_env.coach.llm.wire import TOO_LONG
 from mappa_env.data import TaskSet
 from mappa_env.evaluation.chat import TRUNCATED
 from mappa_env.evaluation.contents import Contents, check_contents
@@ -80,14 +82,15 @@ class Benchmark:
         collected = complete(worker, jobs, self.sampling)
         each_s = collected.seconds.total / len(wave)
         for job, rollout, trajectory in zip(wave, collected.rollouts, collected.trajectories, strict=True):
-            cut = sum(turn.stopped == "length" for turn in rollout.turns)
+            stops = Counter(turn.stopped for turn in rollout.turns)
+            flaws = {TRUNCATED: stops["length"], TOO_LONG: stops["no_room"]}
             yield Played.of(
                 job,
                 trajectory,
                 rollout.answer,
                 _tokens(rollout),
                 {turn.agent: f"{turn.policy}, {self.version}" for turn in rollout.turns},
-                flaws={TRUNCATED: cut} if cut else {},
+                flaws={name: count for name, count in flaws.items() if count},
                 seconds=each_s,
                 content=contents.admit(job.env, trajectory.task),
             )

@@ -18,6 +18,7 @@ from mappa_rl.evaluation.evaluate import Evaluation, evaluate
 from mappa_rl.evaluation.results import load_results, save_evaluation
 from mappa_rl.rollout.jobs import validation_tasks
 from mappa_rl.rollout.learned import learned
+from mappa_rl.rollout.metrics import passed_turns
 from mappa_rl.rollout.sampling import Sampling, evaluation_sampling
 from mappa_rl.rollout.types import RolloutWorker
 from mappa_rl.telemetry.progress import Progress
@@ -56,8 +57,10 @@ class HeldOut:
             self.progress.phase("calibration", len(missing), "temperatures")
             for done, temperature in enumerate(missing, start=1):
                 sampling = self._sampling(temperature)
-                rates[temperature] = evaluate(worker, ids, sampling, seed=seeds.CALIBRATION).rate
+                found = evaluate(worker, ids, sampling, seed=seeds.CALIBRATION)
+                rates[temperature] = found.rate
                 self.progress.update(done)
+                self._note_passed(f"calibration, T={temperature:g}", found)
             known = Calibration(dict(sorted(rates.items())))
             known.write(self.out)
         self.calibration = known
@@ -124,6 +127,7 @@ class HeldOut:
                 self._trace(phase, done)
             save_evaluation(self.out, phase, done, self.config.run.seed, answers=samples > 1, env=env)
             self.progress.note(f"{what}: success {done.rate:.1%} of {total}")
+            self._note_passed(what, done)
 
     def validate(self, worker: RolloutWorker) -> float | None:
         """Return success on the validation tasks at the first temperature; None without any.
@@ -135,7 +139,13 @@ class HeldOut:
         if not tasks:
             return None
         sampling = self._sampling(self.config.eval.temperatures[0])
-        return evaluate(worker, tasks, sampling, seed=seeds.VALIDATION).rate
+        found = evaluate(worker, tasks, sampling, seed=seeds.VALIDATION)
+        self._note_passed("validation", found)
+        return found.rate
+
+    def _note_passed(self, what: str, found: Evaluation) -> None:
+        if line := passed_turns(found.rollouts):
+            self.progress.note(f"{what}: {line}")
 
     def _sampling(self, temperature: float) -> Sampling:
         return evaluation_sampling(self.config, temperature)

@@ -15,12 +15,12 @@ from mappa_rl.types import Rollout, Sample, Span, Turn
 def training_samples(policies: PolicyMap, rollouts: Sequence[Rollout]) -> dict[str, list[Sample]]:
     """Training sequences by trainable policy, in the order of the rollouts.
 
-    Turns of frozen agents are left out. Raises ContextError unless exactly one sequence contains each other
-    turn, with exactly the ids that the engine consumed and sampled.
+    Turns of frozen agents, and those that were passed, are left out. Raises ContextError unless exactly one
+    sequence contains each other turn, with exactly the ids that the engine consumed and sampled.
     """
     out: dict[str, list[Sample]] = {name: [] for name in policies.trainable}
     for episode, rollout in enumerate(rollouts):
-        turns = [turn for turn in rollout.turns if turn.agent not in policies.frozen]
+        turns = [turn for turn in rollout.turns if turn.agent not in policies.frozen and not turn.passed]
         for turn in turns:
             if turn.policy != policies.of(turn.agent):
                 raise ContextError(
@@ -75,6 +75,8 @@ def _merge(turns: Sequence[Turn], group: str, episode: int) -> list[Sample]:
 
 def invalid(turn: Turn) -> str:
     """What is wrong with this turn; empty if it is valid."""
+    if turn.passed:
+        return "it was passed, but has an action" if turn.action_ids or turn.logprobs or turn.valid else ""
     if not turn.context_ids or not turn.action_ids:
         return "its context or its action is empty"
     if min(*turn.context_ids, *turn.action_ids) < 0:

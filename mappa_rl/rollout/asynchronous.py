@@ -153,17 +153,12 @@ class AsyncRollout(PooledWorker):
         self._generate(attempt)
 
     def _generate(self, attempt: Attempt) -> None:
-        """Submit the next request, or deliver the episode if it leaves no room for an action."""
+        """Submit the next request; agents whose prompts leave no room for an action pass."""
         runner = attempt.runner
         assert runner is not None
-        request = runner.request()
-        if request is None:
-            rollout, trajectory = runner.cut("outgrown")
-            if self._retire(attempt, runner):
-                attempt.finished.set_result(Finished(rollout, trajectory, attempt.number, runner.outgrown))
-            else:  # timed out meanwhile
-                self._envs.discard(runner.env)
-            return
+        while (request := runner.request()) is None:
+            if self._over(attempt, runner, runner.pass_turn()):
+                return
         generation = self._policies[runner.policy].engine.submit(request)
         attempt.generation = generation
         self._generating.begin()
@@ -186,13 +181,17 @@ class AsyncRollout(PooledWorker):
         if not self._is_live(attempt):  # timed out meanwhile
             self._envs.discard(runner.env)
             return
-        over = runner.step(generation.result())
+        if not self._over(attempt, runner, runner.step(generation.result())):
+            self._generate(attempt)
+
+    def _over(self, attempt: Attempt, runner: EpisodeRunner, ended: bool) -> bool:
+        """After a step: whether the attempt goes no further. The episode has ``ended``, or timed out."""
         if not self._is_live(attempt):
             self._envs.discard(runner.env)
-        elif over:
+            return True
+        if ended:
             self._finish(attempt, runner)
-        else:
-            self._generate(attempt)
+        return ended
 
     def _finish(self, attempt: Attempt, runner: EpisodeRunner) -> None:
         """The episode is over: deliver it, or retry it after an infrastructure failure."""

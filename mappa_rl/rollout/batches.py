@@ -152,7 +152,12 @@ class AsyncBatches:
             replaced = [gather(each, Seconds()) for group in groups for each in group.replaced]
             rounds = max(len(group.replaced) for group in groups)
             collected = refilled([collected], replaced, [collected, *replaced], rounds)
-        ages = [step - 1 - turn.version for rollout in collected.rollouts for turn in rollout.turns]
+        ages = [
+            step - 1 - turn.version
+            for rollout in collected.rollouts
+            for turn in rollout.turns
+            if not turn.passed
+        ]
         if not ages:
             return collected
         staleness = {"staleness": sum(ages) / len(ages), "staleness_max": float(max(ages))}

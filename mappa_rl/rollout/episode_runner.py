@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from mappa_env.seeds import derived_seed
@@ -33,8 +34,6 @@ class EpisodeRunner:
         self._seen: dict[str, list[Message]] = {}
         """Agent -> the messages of its newest turn."""
         self._context: list[int] = []
-        self.outgrown = ""
-        """Why the episode cannot go on, once ``request`` has given None."""
 
     @property
     def policy(self) -> str:
@@ -52,22 +51,21 @@ class EpisodeRunner:
             self._info = self.env.reset(self._job.seed, self._job.task_id)
 
     def request(self) -> Request | None:
-        """What the acting agent's policy should continue; None if its prompt leaves no room for an action.
+        """What the acting agent's policy should continue; None if its prompt leaves no room: ``pass_turn``.
 
         Raises ContextError if that is the episode's first prompt, before which no agent has said anything.
         """
         self._update_context()
         policy, sampling = self._policies[self.policy], self._sampling.of(self._info["agent"])
         room = min(sampling.max_context, policy.engine.max_len) - len(self._context)
-        if room < 1:
-            limit = f"max_context={sampling.max_context}. Raise rollout.max_context (and model.max_len)."
-            if not self._turns:
-                raise ContextError(
-                    f"The prompt of {self._info['agent']} on task {self._info['task_id']!r} has "
-                    f"{len(self._context)} tokens, which leaves no room for an action within {limit}"
-                )
-            self.outgrown = f"a prompt of {self._info['agent']} left no room for an action within {limit}"
+        if room < 1 and self._turns:
             return None
+        if room < 1:
+            raise ContextError(
+                f"The prompt of {self._info['agent']} on task {self._info['task_id']!r} has "
+                f"{len(self._context)} tokens, which leaves no room for an action within max_context="
+                f"{sampling.max_context}. Raise rollout.max_context (and model.max_len)."
+            )
         return Request(
             ids=self._context,
             seed=derived_seed(self._job.seed, len(self._turns)) if sampling.seeded else None,
@@ -83,10 +81,24 @@ class EpisodeRunner:
 
         Rewards are recorded by ``finish``: shapings and deferred verdicts decide them at the end.
         """
-        agent, policy = self._info["agent"], self.policy
         if generation.stopped == "abort":
-            raise EngineError(f"The engine aborted the generation of {agent}.")
-        text = self._policies[policy].chat.decode(generation.ids)
+            raise EngineError(f"The engine aborted the generation of {self._info['agent']}.")
+        text = self._policies[self.policy].chat.decode(generation.ids)
+        return self._step(text, generation.ids, generation.logprobs, generation.stopped, generation.version)
+
+    def pass_turn(self) -> bool:
+        """Step with an empty action, as evaluations of other models do where no prompt fits; see ``step``."""
+        return self._step("", (), (), "no_room", 0)
+
+    def _step(
+        self,
+        text: str,
+        ids: Sequence[int],
+        logprobs: Sequence[float],
+        stopped: Literal["eos", "length", "no_room"],
+        version: int,
+    ) -> bool:
+        agent, policy = self._info["agent"], self.policy
         with self._watch.working("rest"):
             stepped = self.env.step(text)
         record = stepped.record
@@ -97,13 +109,13 @@ class EpisodeRunner:
                 step=record.step,
                 turn=record.turn,
                 context_ids=self._context,
-                action_ids=list(generation.ids),
-                logprobs=list(generation.logprobs),
-                stopped=generation.stopped,
+                action_ids=list(ids),
+                logprobs=list(logprobs),
+                stopped=stopped,
                 reward=0.0,
                 valid=False,
                 stratum=record.stratum,
-                version=generation.version,
+                version=version,
             )
         )
         self._info = stepped.info
@@ -126,7 +138,7 @@ class EpisodeRunner:
         )
         return rollout.with_rewards(self._info["rewards"], self._info["rewards_valid"]), trajectory
 
-    def cut(self, ended: Literal["timed_out", "outgrown", "failed"]) -> tuple[Rollout, Trajectory]:
+    def cut(self, ended: Literal["timed_out", "failed"]) -> tuple[Rollout, Trajectory]:
         """The turns so far of an episode that will not continue, without rewards. Thread-safe."""
         turns = tuple(self._turns)
         trajectory = self.env.trajectory

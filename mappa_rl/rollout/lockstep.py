@@ -70,7 +70,7 @@ class LockstepRollout(PooledWorker):
     ) -> Collected:
         """See ``RolloutWorker.collect``."""
         started, spent = time.perf_counter(), _Spent()
-        rollouts, trajectories, reasons = [], [], []
+        rollouts, trajectories = [], []
         for first in range(0, len(jobs), self._in_flight):
             wave = jobs[first : first + self._in_flight]
             runners = [
@@ -78,16 +78,15 @@ class LockstepRollout(PooledWorker):
             ]
             self._run(runners, spent)
             for runner in runners:
-                rollout, trajectory = runner.cut("outgrown") if runner.outgrown else runner.finish()
+                rollout, trajectory = runner.finish()
                 rollouts.append(rollout)
                 trajectories.append(trajectory)
-                reasons.append(runner.outgrown)
             for runner in reversed(runners):
                 self._envs.give_back(runner.env)
             if on_done is not None:
                 on_done(len(rollouts))
         seconds = Seconds(spent.generate_s, spent.wait_s, time.perf_counter() - started)
-        return Collected(rollouts, trajectories, spent.tokens, seconds, reasons=reasons)
+        return Collected(rollouts, trajectories, spent.tokens, seconds)
 
     def _run(self, runners: list[EpisodeRunner], spent: _Spent) -> None:
         """Run the episodes to their ends, and add up what they use."""
@@ -104,24 +103,29 @@ class LockstepRollout(PooledWorker):
                 continue
             generating = time.perf_counter()
             with self._watch.at("generation"):
-                generated = self._generate(alive)
-                for slot, generation in generated:
+                for slot, generation in self._generate(alive):
+                    if generation is None:
+                        slot.stepped = self._pool.submit(slot.runner.pass_turn)
+                        continue
                     spent.tokens += len(generation.ids)
                     slot.stepped = self._pool.submit(slot.runner.step, generation)
             spent.generate_s += time.perf_counter() - generating
-            queue.append([slot for slot in alive if not slot.runner.outgrown])
+            queue.append(alive)
 
-    def _generate(self, slots: list[_Slot]) -> list[tuple[_Slot, Generation]]:
-        """One generation for every slot that has room for one, batched by policy."""
+    def _generate(self, slots: list[_Slot]) -> list[tuple[_Slot, Generation | None]]:
+        """One generation for every slot, batched by policy; None where a prompt leaves no room for it."""
         by_policy: dict[str, list[_Slot]] = {}
         for slot in slots:
             by_policy.setdefault(slot.runner.policy, []).append(slot)
-        generated: list[tuple[_Slot, Generation]] = []
+        generated: list[tuple[_Slot, Generation | None]] = []
         for policy, members in sorted(by_policy.items()):
-            asked = [(slot, request) for slot in members if (request := slot.runner.request()) is not None]
-            if asked:
-                made = self._policies[policy].engine.generate([request for _, request in asked])
-                generated.extend((slot, each) for (slot, _), each in zip(asked, made, strict=True))
+            requests = [slot.runner.request() for slot in members]
+            asked = [request for request in requests if request is not None]
+            made = iter(self._policies[policy].engine.generate(asked) if asked else ())
+            generated += [
+                (slot, None if request is None else next(made))
+                for slot, request in zip(members, requests, strict=True)
+            ]
         return generated
 
 

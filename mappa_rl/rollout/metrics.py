@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from mappa_env.types import ActionRecord, Trajectory
 from mappa_rl.errors import RunError
 from mappa_rl.rollout.types import Collected
+from mappa_rl.types import Rollout, Turn
 
+_NO_ROOM = "the prompt left no room within rollout.max_context"
 VERDICT_STATUSES = ("ok", "abstain", "error", "suspect")
 
 
@@ -25,8 +27,10 @@ def rollout_stats(collected: Collected) -> dict[str, float]:
         for turn in rollout.turns:
             groups["masked"].append(float(not turn.valid))
             groups[f"masked/{turn.agent}"].append(float(not turn.valid))
-            groups["truncated"].append(float(turn.stopped == "length"))
-            groups[f"length/{turn.agent}"].append(float(len(turn.action_ids)))
+            groups["no_room"].append(float(turn.passed))
+            if not turn.passed:
+                groups["truncated"].append(float(turn.stopped == "length"))
+                groups[f"length/{turn.agent}"].append(float(len(turn.action_ids)))
             if turn.valid:
                 family, role, index = turn.stratum
                 groups[f"reward/{turn.agent}"].append(turn.reward)
@@ -34,7 +38,6 @@ def rollout_stats(collected: Collected) -> dict[str, float]:
     values = {name: sum(found) / len(found) for name, found in groups.items() if found}
     seconds = {f"time/{name}": spent for name, spent in dataclasses.asdict(collected.seconds).items()}
     counts = {"episodes": float(len(rollouts)), "tokens": float(collected.tokens)}
-    counts["outgrown"] = float(sum(rollout.ended == "outgrown" for rollout in rollouts))
     return {**values, **counts, **seconds, **collected.stats}
 
 
@@ -47,15 +50,37 @@ def check_masked(collected: Collected, most: float, step: int) -> None:
     valid = [each for episode in turns for each in episode]
     masked = 1 - sum(valid) / len(valid)
     if masked > most:
-        verdicts = [action.verdict for each in collected.trajectories for action in each.actions]
-        counts = Counter(verdict.status for verdict in verdicts)
-        texts = (*collected.reasons, *(v.reasoning for v in verdicts if v.status not in ("ok", "pending")))
+        pairs = [
+            pair
+            for rollout, each in zip(collected.rollouts, collected.trajectories, strict=True)
+            for pair in zip(rollout.turns, each.actions, strict=True)
+        ]
+        counts = Counter(action.verdict.status for _, action in pairs)
+        texts = (*collected.reasons, *(_why_masked(turn, action) for turn, action in pairs))
         causes = Counter(text[:200] for text in texts if text).most_common(1)
         raise RunError(
             f"step {step}: {masked:.0%} of the actions have no valid reward, more than "
             f"rollout.max_masked_fraction={most:.0%}. Verdicts: {dict(counts)}; most frequent cause: "
             f"{causes[0][0] if causes else 'none'!r}. Fix the cause, then resume with --resume."
         )
+
+
+def _why_masked(turn: Turn, action: ActionRecord) -> str:
+    """Why an action has no valid reward, as far as it says so itself."""
+    if turn.passed:
+        return _NO_ROOM
+    verdict = action.verdict
+    return "" if turn.valid or verdict.status in ("ok", "pending") else verdict.reasoning
+
+
+def passed_turns(rollouts: Iterable[Rollout]) -> str:
+    """One line about prompts that left no room for an action; empty where all did."""
+    turns = [turn for rollout in rollouts for turn in rollout.turns]
+    agents = Counter(turn.agent for turn in turns if turn.passed)
+    if not agents:
+        return ""
+    counts = ", ".join(f"{agent} {count:,}" for agent, count in sorted(agents.items()))
+    return f"{agents.total():,} of {len(turns):,} actions are empty: {_NO_ROOM} ({counts})"
 
 
 def service_stats(trajectories: Iterable[Trajectory]) -> dict[str, float]:

@@ -24,7 +24,13 @@ from mappa_rl.learner.critic import ValueLoss, ValueTargets
 from mappa_rl.learner.losses import Objective
 from mappa_rl.learner.samples import training_samples
 from mappa_rl.rollout.batches import Batches
-from mappa_rl.rollout.metrics import check_masked, coach_troubles, rollout_stats, service_stats
+from mappa_rl.rollout.metrics import (
+    check_masked,
+    coach_troubles,
+    passed_turns,
+    rollout_stats,
+    service_stats,
+)
 from mappa_rl.rollout.policies import Policies
 from mappa_rl.rollout.records import Recorded
 from mappa_rl.rollout.types import Collected
@@ -63,7 +69,7 @@ def train_step(
     started = time.perf_counter()
     collected = batches.take(step)
     played = collected.played
-    _note_masked(played, step, progress)
+    note_masked(played, step, progress)
     note_coach(played, step, progress)
     values = rollout_stats(played) | service_stats(played.trajectories) | corrected_action_stats(collected)
     check_masked(played, config.rollout.max_masked_fraction, step)
@@ -153,11 +159,13 @@ def note_coach(collected: Collected, step: int, progress: Progress) -> None:
         progress.note(f"step {step}: {line}")
 
 
-def _note_masked(collected: Collected, step: int, progress: Progress) -> None:
-    """Report the three most frequent reasons why episodes are masked."""
+def note_masked(collected: Collected, step: int, progress: Progress) -> None:
+    """Report the three most frequent reasons why episodes are masked, and prompts without room."""
     masked = Counter(reason[:200] for reason in collected.reasons if reason)
     for reason, count in masked.most_common(3):
         progress.note(f"step {step}: masked {count} of {len(collected.rollouts)} episodes: {reason}")
+    if line := passed_turns(collected.rollouts):
+        progress.note(f"step {step}: {line}")
 
 
 class _Scored(NamedTuple):

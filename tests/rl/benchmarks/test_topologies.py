@@ -77,10 +77,18 @@ def test_runs_of_several_days_are_reported_together(
         **dict.fromkeys(("single", topologies.EQUAL), 1),
     }
     capsys.readouterr()
-    assert topologies.main(["--only", "--add", str(whole)]) == 0
+    trained = len(begun)
+    assert topologies.main(["--add", str(kept), str(whole)]) == 0
+    assert topologies.main(["--only", "chain", "--add", str(whole)]) == 0
+    assert len(begun) == trained, "a run that is known was trained again"
     said = capsys.readouterr().out
     assert "missed by single, manager, single, equal tokens" in said
-    assert "+50.0 [+3" in said
+    assert said.count("+50.0 [+3") == 2
+
+    records[0]["after"] = "1" * 10
+    kept.write_text(json.dumps(records[:1]))
+    with pytest.raises(SystemExit, match="another run of chain with seed 0"):
+        topologies.main(["--add", str(whole), str(kept)])
 
 
 def test_an_interrupted_run_is_the_last(begun: list[tuple[str, int]], tmp_path: Path) -> None:
