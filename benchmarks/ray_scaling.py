@@ -5,9 +5,10 @@ network. Each has one worker with --slots environments. The episodes are real Ma
 records, rubric, calls over Ray). Latencies are SIMULATED, waits drawn from recorded ones (``GENERATION``,
 ``CODE``). ``work``: the code also runs in an interpreter, real work on the shared processors.
 
-Efficiency of n nodes: seconds with one node / (n x seconds with n nodes), for the same episodes. CPU: the
-share of the machine's processors that all processes used meanwhile; near 100 %, it is the machine that
-limits, not the nodes.
+Efficiency of n nodes: seconds with one node / (n x seconds with n nodes), for the same episodes. Perfect: the
+seconds and the efficiency if the episodes took as long as on one node and a free place always began the next
+one; the more places, the more of them are idle while the last episodes end. CPU: the share of the machine's
+processors that all processes used meanwhile; near 100 %, it is the machine that limits, not the nodes.
 
 Killed: the same episodes, and one of the nodes is killed half-way. It costs at most the time of its own
 episodes if the wall time grows by no more than the node's share of the rest, and the longest episode.
@@ -18,11 +19,12 @@ episodes if the wall time grows by no more than the node's share of the rest, an
 from __future__ import annotations
 
 import argparse
+import heapq
 import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,19 +86,28 @@ def timed(worker: AsyncRollout, episodes: int) -> tuple[float, float, Collected]
     return time.perf_counter() - started, psutil.cpu_percent() / 100, played
 
 
-def longest_s(played: Collected) -> float:
-    """Seconds of waits in the longest episode."""
-    return max(
-        sum(timing.waited_s + timing.took_s for timing in each.timings) for each in played.trajectories
-    )
+def lengths_s(played: Collected) -> list[float]:
+    """Seconds of each episode, as its actions waited and took."""
+    return [sum(timing.waited_s + timing.took_s for timing in each.timings) for each in played.trajectories]
+
+
+def perfect_s(lengths: Sequence[float], places: int) -> float:
+    """Seconds until all episodes are over if each begins, in order, as soon as a place is free."""
+    free = [0.0] * places
+    for length in lengths:
+        heapq.heapreplace(free, free[0] + length)
+    return max(free)
 
 
 def scaling(counts: tuple[int, ...], episodes: int, slots: int, works: bool) -> list[dict[str, Any]]:
     """A row for each number of nodes."""
     rows: list[dict[str, Any]] = []
+    lengths: list[float] = []
     for count in counts:
         with ray_cluster.nodes(count, cpus=1) as nodes, rollout(nodes, count, slots, works) as worker:
-            seconds, cpu, _ = timed(worker, episodes)
+            seconds, cpu, played = timed(worker, episodes)
+        lengths = lengths or lengths_s(played)
+        perfect = perfect_s(lengths, count * slots)
         first = rows[0]["seconds"] if rows else seconds
         rows.append(
             {
@@ -105,6 +116,8 @@ def scaling(counts: tuple[int, ...], episodes: int, slots: int, works: bool) -> 
                 "seconds": seconds,
                 "cpu": cpu,
                 "efficiency": first / (count * seconds),
+                "perfect_s": perfect,
+                "perfect_efficiency": perfect_s(lengths, slots) / (count * perfect),
                 "episodes_per_s": episodes / seconds,
             }
         )
@@ -122,7 +135,7 @@ def killed(count: int, episodes: int, slots: int) -> dict[str, Any]:
         seconds, _, after = timed(worker, episodes)
         killer.join()
     same = [each.success for each in before.rollouts] == [each.success for each in after.rollouts]
-    allowed = undisturbed / 2 * (count / (count - 1) - 1) + longest_s(before)
+    allowed = undisturbed / 2 * (count / (count - 1) - 1) + max(lengths_s(before))
     return {
         "nodes": count,
         "undisturbed_s": undisturbed,
@@ -138,20 +151,21 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="60 episodes on one and two nodes: no figures")
     parser.add_argument("--episodes", type=int, default=1000, metavar="N")
-    parser.add_argument("--slots", type=int, default=16, metavar="N")
+    parser.add_argument("--slots", type=int, default=8, metavar="N", help="of a node (default: 8)")
     parser.add_argument("--json", type=Path, metavar="PATH")
     args = parser.parse_args()
     counts, episodes = ((1, 2), 60) if args.quick else ((1, 2, 4), args.episodes)
     console = Console(width=110)
     rows = [row for works in (False, True) for row in scaling(counts, episodes, args.slots, works)]
     table = Table(title=f"{episodes:,} episodes, {args.slots} environments a node", title_justify="left")
-    for column in ("work", "nodes", "seconds", "episodes/s", "efficiency", "CPU"):
+    for column in ("work", "nodes", "seconds", "episodes/s", "efficiency", "perfect", "CPU"):
         table.add_column(column, justify="right")
     for row in rows:
         cells = (
             f"{row['seconds']:.1f}",
             f"{row['episodes_per_s']:.1f}",
             f"{row['efficiency']:.2f}",
+            f"{row['perfect_s']:.1f} s, {row['perfect_efficiency']:.2f}",
             f"{row['cpu']:.0%}",
         )
         table.add_row("yes" if row["work"] else "no", str(row["nodes"]), *cells)
