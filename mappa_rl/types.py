@@ -24,6 +24,7 @@ class Turn:
     sampled end token. ``logprobs``: one natural logarithm per action id, under the sampling distribution
     (after temperature). ``reward`` is on the environment's scale (0-10). If ``valid`` is False, there is no
     reward and the action is never trained on. ``version`` counts the updates of the weights that sampled it.
+    ``stopped`` is ``no_room`` where the context was too long for an action: nothing was asked or sampled.
     """
 
     agent: str

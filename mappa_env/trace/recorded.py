@@ -17,7 +17,7 @@ class Learned:
     them, with any correction of the coach's bias. ``returned`` is the return and ``advantage`` what the loss
     weighed, both means over the action's tokens; None: there is none, as for an action without training.
     ``context_ids`` are the token ids that the engine consumed, ``action_ids`` those that it sampled, with one
-    of ``logprobs`` each. ``stopped``: ``eos`` or ``length``.
+    of ``logprobs`` each. ``stopped``: ``eos``, ``length`` or ``no_room``.
     """
 
     step: int
