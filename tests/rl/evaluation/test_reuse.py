@@ -65,13 +65,19 @@ def test_calibration_measures_only_what_is_missing(run: Path, monkeypatch: pytes
 
     def evaluate(worker: Any, ids: Any, sampling: Any, **options: Any) -> Any:
         measured.append(sampling.temperature)
-        return SimpleNamespace(rate=0.9)
+        turns = [SimpleNamespace(agent="coder_0", passed=passed) for passed in (False, True)]
+        return SimpleNamespace(rate=0.9, rollouts=[SimpleNamespace(turns=turns)])
 
     monkeypatch.setattr("mappa_rl.evaluation.held_out.evaluate", evaluate)
-    progress: Any = SimpleNamespace(phase=lambda *a: None, update=lambda *a: None)
+    notes: list[str] = []
+    progress: Any = SimpleNamespace(phase=lambda *a: None, update=lambda *a: None, note=notes.append)
     worker: Any = SimpleNamespace(task_ids=["a"])
     held_out = HeldOut(config, out, progress, worker, worker)
     held_out.calibrate(worker)
     assert measured == [0.8]
+    assert notes == [
+        "calibration, T=0.8: 1 of 2 actions are empty: the prompt left no room within rollout.max_context "
+        "(coder_0 1)"
+    ]
     assert held_out.best == 0.8
     assert read_calibration(out).rates == {0.4: 0.5, 0.8: 0.9, 1.0: 0.3}

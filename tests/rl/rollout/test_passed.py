@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from debate import AGENTS, DISAGREED, OPTIONS, write_debate
 from mappa_env.envs.gym_env import make_env
+from mappa_env.evaluation.contents import Contents
+from mappa_env.evaluation.plan import Job as Planned
 from mappa_rl.config import Model
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.errors import ContextError, RunError
+from mappa_rl.evaluation.benchmark import Benchmark
 from mappa_rl.learner.samples import training_samples
 from mappa_rl.models.chat import ChatTokenizer
 from mappa_rl.models.policy_map import PolicyMap
@@ -108,6 +112,20 @@ def test_a_step_without_room_for_most_actions_is_refused_with_the_cause(tmp_path
         RunError, match=r"no valid reward.*the prompt left no room within rollout\.max_context"
     ):
         check_masked(done, 0.1, 1)
+
+
+def test_a_benchmark_counts_it_as_a_flaw_and_has_the_outcome(tmp_path: Path) -> None:
+    done = play("lockstep", tmp_path, [3], 200)
+    count = sum(turn.passed for turn in done.rollouts[0].turns)
+    worker: Any = SimpleNamespace(collect=lambda *_, **__: done)
+    plan: Any = SimpleNamespace(seed=0)
+    unused: Any = None
+    benchmark = Benchmark(plan, unused, unused, unused, 1, "step 1", unused)
+    job = Planned("mappa/Debate-v0", done.trajectories[0].task.id, 0)
+    (played,) = benchmark._played(worker, [job], Contents([]))
+    assert played.flaws == {"too_long": count}
+    assert (played.success, played.score) == (done.rollouts[0].success, done.rollouts[0].score)
+    assert played.metrics == done.rollouts[0].metrics
 
 
 @pytest.mark.parametrize("name", WORKERS)
