@@ -24,21 +24,28 @@ def ends(runs: Sequence[RunData]) -> dict[str, dict[str, list[Result]]]:
     return found
 
 
-def kept(before: Sequence[Result], after: Sequence[Result]) -> dict[str, str]:
-    """What records keep of held-out episodes: a digit for each, 1 if it succeeded, in one order."""
+def kept(before: Sequence[Result], after: Sequence[Result]) -> dict[str, Any]:
+    """What records keep of held-out episodes: a digit for each, 1 if it succeeded, in one order.
+
+    ``tasks``: the number of each one's task, if a task has several.
+    """
     same = [[(row.run_seed, row.task_id) for row in rows] for rows in (before, after)]
     assert same[0] == same[1], "other seeds or tasks"
-    assert len(set(same[0])) == len(same[0]), "several episodes of a task: a digit does not say which one"
     named = {"before": before, "after": after}
-    return {phase: "".join(str(int(row.success)) for row in rows) for phase, rows in named.items()}
+    digits = {phase: "".join(str(int(row.success)) for row in rows) for phase, rows in named.items()}
+    known: dict[Any, int] = {}
+    tasks = [known.setdefault(each, len(known)) for each in same[0]]
+    return digits if len(known) == len(tasks) else {**digits, "tasks": tasks}
 
 
 def successes(records: Sequence[Mapping[str, Any]], phase: str) -> list[Result]:
     """The episodes whose digits the records keep under ``phase``, with ``temperature`` and ``seed``."""
     return [
-        Result(phase, each["temperature"], each["seed"], i, str(i), "", digit == "1", 0.0, {})
+        Result(phase, each["temperature"], each["seed"], i, str(task), "", digit == "1", 0.0, {})
         for each in records
-        for i, digit in enumerate(each[phase])
+        for i, (digit, task) in enumerate(
+            zip(each[phase], each.get("tasks", range(len(each[phase]))), strict=True)
+        )
     ]
 
 

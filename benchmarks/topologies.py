@@ -145,7 +145,6 @@ def figures(runs: Sequence[Record]) -> dict[str, Any]:
     before, after = (successes(runs, phase) for phase in ("before", "after"))
     change = difference(before, after)
     return {
-        "seeds": [run["seed"] for run in runs],
         "steps": runs[0]["steps"],
         "before": rate(success(before)),
         "after": rate(success(after)),

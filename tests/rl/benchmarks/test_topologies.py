@@ -15,6 +15,7 @@ from mappa_rl.evaluation.results import Result
 from paths import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
+import compared
 import topologies
 
 
@@ -89,6 +90,16 @@ def test_runs_of_several_days_are_reported_together(
     kept.write_text(json.dumps(records[:1]))
     with pytest.raises(SystemExit, match="another run of chain with seed 0"):
         topologies.main(["--add", str(whole), str(kept)])
+
+
+def test_several_episodes_of_a_task_stay_one_task_in_a_record() -> None:
+    rows = [Result("x", 1.0, 3, i, f"{i // 4}", "", i % 2 == 0, 0.0, {}) for i in range(8)]
+    record = {"seed": 3, "temperature": 1.0, **compared.kept(rows, rows)}
+    assert record["before"] == "10101010"
+    assert [row.task_id for row in compared.successes([record], "after")] == ["0"] * 4 + ["1"] * 4
+    assert "tasks" not in compared.kept(rows[::4], rows[::4])
+    with pytest.raises(AssertionError, match="other seeds or tasks"):
+        compared.kept(rows, rows[::-1])
 
 
 def test_an_interrupted_run_is_the_last(begun: list[tuple[str, int]], tmp_path: Path) -> None:
