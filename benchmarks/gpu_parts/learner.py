@@ -41,16 +41,17 @@ def _estimate(where: Where, parameters: int, recompute: bool) -> int:
     """Bytes that the estimate of a dry run gives one trained policy, without reference and generation."""
     from mappa_rl.config import load_config
     from mappa_rl.models.policy_map import PolicyMap
-    from mappa_rl.models.shape import Shape
+    from mappa_rl.models.shape import Heads, Shape
     from mappa_rl.training.preflight.memory import estimate
 
     s = where.sizes
     overrides = ["optim.dtype=bf16", "optim.zero_stage=2", f"optim.tokens_per_micro_batch={s.pack}"]
     recomputing = f"optim.gradient_checkpointing={str(recompute).lower()}"
+    heads = Heads(s.heads, s.kv_heads, s.head_dim)
     need = estimate(
         load_config("demo", [*overrides, recomputing]),
         Shape.qwen3(
-            parameters, s.vocabulary, s.width, s.layers, s.heads * s.head_dim, s.kv_heads * s.head_dim, s.mlp
+            parameters, s.vocabulary, s.width, s.layers, Heads(s.heads, s.kv_heads, s.head_dim), s.mlp
         ),
         PolicyMap({"a_0": "p"}),
         processes=1,

@@ -78,12 +78,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
     policies = PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
     kinds = sorted({config.model.kind, *config.policies.models.values()})
     shapes = [shape_of(config.model.model_copy(update={"kind": kind})) for kind in kinds]
-    shape = max(shapes, key=lambda each: each.parameters)
     asked = workload(config, card, asks_a_model(config))
     figures = found_figures(_assumed(args.assume), HARDWARE, asked, _measured(args.measured, asked))
     plan = recommend(
         config,
-        shape,
+        shapes,
         policies,
         machines,
         {key: figure.value for key, figure in figures.items()},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mappa_rl.config import Config
+from mappa_rl.config import Engine as Section
 from mappa_rl.engines.base import Engine
 from mappa_rl.engines.hf.engine import copied_engines, shared_engines
 from mappa_rl.engines.vllm.log import EngineLog
@@ -54,16 +55,25 @@ def check_engine(config: Config) -> None:
                 raise EngineError(
                     f"{key}.{unusable[0]} needs GPUs, but vLLM runs on the CPU here; remove it."
                 )
-        elif each.tensor_parallel > 1 and not each.devices:
-            raise EngineError(
-                f"{key}.tensor_parallel={each.tensor_parallel} needs GPUs other than the learner's: list "
-                f"them in {key}.devices."
-            )
-        elif each.replicas > 1 and not each.devices:
-            raise EngineError(
-                f"{key}.replicas={each.replicas} needs a GPU for each replica, other than the learner's: "
-                f"list them in {key}.devices."
-            )
+        elif why := unplaced(key, each):
+            raise EngineError(why)
+
+
+def unplaced(key: str, engine: Section) -> str:
+    """Why an engine with the section ``key`` needs GPUs of its own; empty: it has some, or needs none."""
+    if engine.devices:
+        return ""
+    if engine.tensor_parallel > 1:
+        return (
+            f"{key}.tensor_parallel={engine.tensor_parallel} needs GPUs other than the learner's: list "
+            f"them in {key}.devices."
+        )
+    if engine.replicas > 1:
+        return (
+            f"{key}.replicas={engine.replicas} needs a GPU for each replica, other than the learner's: list "
+            f"them in {key}.devices."
+        )
+    return ""
 
 
 def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> dict[str, Engine]:

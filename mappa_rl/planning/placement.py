@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -10,6 +10,8 @@ from mappa_rl.config import Config
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.planning.machines import Machines
 
+WIDTHS = (1, 2, 4, 8)
+"""GPUs of an engine that are tried."""
 JOINED = "auto"
 """Address by which Ray finds the cluster that was started on the same node."""
 
@@ -120,21 +122,27 @@ class Placement:
 
 
 def placements(
-    config: Config, policies: PolicyMap, machines: Machines, staleness: int
+    config: Config,
+    policies: PolicyMap,
+    machines: Machines,
+    staleness: int,
+    widths: Sequence[int] = WIDTHS,
 ) -> Iterator[Placement]:
     """Placements of a recipe that its settings can express, on at most ``machines.gpus`` GPUs.
 
     Several nodes need Ray. ``policies.map`` and the engine stay as they are. ``staleness``: the most that is
-    tried. Policies train one after another, or all at once in crews. Whether memory suffices is not asked.
+    tried. ``widths``: GPUs over which an engine can spread the models. Policies train one after another, or
+    all at once in crews. Whether memory suffices is not asked.
     """
     ray = machines.nodes > 1 or config.cluster.name == "ray"
-    servers = 1 if policies.lora else len(policies.names)
+    servers = _servers(policies)
+    widths = [width for width in widths if width <= machines.gpus_per_node]
     stages = [0] if config.optim.dtype == "fp32" else []
     stages += [1, 2] if policies.lora or config.engine.name == "hf" else [1, 2, 3]
     late = sorted({config.rollout.staleness, *range(staleness + 1)})
     modes = [(stage, offload) for stage in stages for offload in ((False, True) if stage else (False,))]
     for steps, (crews, learners) in product(late, _crews(policies, machines)):
-        engines = _engines(config, policies, machines, crews, learners, servers, ray)
+        engines = _engines(config, policies, machines, crews, learners, ray, widths)
         for (stage, offload), (width, replicas, shares) in product(modes, engines):
             yield Placement(
                 crews,
@@ -149,6 +157,11 @@ def placements(
                 ray,
                 steps,
             )
+
+
+def _servers(policies: PolicyMap) -> int:
+    """Engines of one replica."""
+    return 1 if policies.lora else len(policies.names)
 
 
 def _crews(policies: PolicyMap, machines: Machines) -> Iterator[tuple[int, int]]:
@@ -171,8 +184,8 @@ def _engines(
     machines: Machines,
     crews: int,
     learners: int,
-    servers: int,
     ray: bool,
+    widths: Sequence[int],
 ) -> Iterator[tuple[int, int, bool]]:
     """``tensor_parallel``, ``replicas`` and whether they share the first learner's GPU."""
     if config.engine.name == "hf":
@@ -180,13 +193,12 @@ def _engines(
         return
     if not ray and (learners == 1 or policies.lora):
         yield 1, 1, True
-    width = 1
-    while width <= min(machines.gpus_per_node, 8):
+    groups = _servers(policies) if ray else 1
+    for width in widths:
         left = machines.gpus - crews * learners
         if width > 1 and machines.nodes > 1:  # an engine is on one node, without learners (`keeps_nodes`)
             left = left // machines.gpus_per_node * (machines.gpus_per_node // width) * width
-        yield from ((width, replicas, False) for replicas in handy(left // (width * (servers if ray else 1))))
-        width *= 2
+        yield from ((width, replicas, False) for replicas in handy(left // (width * groups)))
 
 
 def _value(config: Config, key: str) -> object:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from mappa_env.cards import Card
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
 from mappa_rl.models.policy_map import PolicyMap
@@ -14,7 +13,7 @@ from mappa_rl.models.shape import Shape
 from mappa_rl.planning.bottleneck import Bottleneck, first_bottleneck
 from mappa_rl.planning.hardware import Hardware
 from mappa_rl.planning.machines import Machines
-from mappa_rl.planning.placement import Placement, placements
+from mappa_rl.planning.placement import WIDTHS, Placement, placements
 from mappa_rl.planning.setup import Setup
 from mappa_rl.planning.stage import Stage
 from mappa_rl.planning.step import Step, predict
@@ -56,25 +55,28 @@ class Plan:
 
 def recommend(
     config: Config,
-    shape: Shape,
+    shapes: Sequence[Shape],
     policies: PolicyMap,
     machines: Machines,
     figures: Mapping[str, float],
     *,
     staleness: int,
-    card: Card | None = None,
 ) -> Plan:
     """The plan of a recipe. ``staleness``: the most that a placement may use.
+
+    ``shapes``: of all models that policies start from; every policy is assumed to be as large as the largest.
 
     Raises ConfigError where no placement fits the GPUs' memory, with the least that is needed and the
     remedies.
     """
+    shape = max(shapes, key=lambda each: each.parameters)
+    widths = [width for width in WIDTHS if all(each.splits_over(width) for each in shapes)]
     hardware = Hardware(config, shape, policies, machines, figures)
     found: list[Candidate] = []
     refused: dict[str, int] = {}
     needs: dict[tuple[object, ...], tuple[Config, Footprint] | str] = {}
     least, tried = inf, 0
-    for place in placements(config, policies, machines, staleness):
+    for place in placements(config, policies, machines, staleness, widths):
         tried += 1
         key = (
             place.crews,

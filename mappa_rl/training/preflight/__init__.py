@@ -23,6 +23,7 @@ from mappa_rl.training.preflight.model import (
     gpu_problems,
     known_shape,
     model_problems,
+    width_problems,
 )
 from mappa_rl.training.preflight.packages import missing_packages, tracking_problems
 from mappa_rl.training.preflight.problem import Problem
@@ -82,6 +83,8 @@ def find_problems(
     replays = purpose == "replay"
     found += key_problems(config) if replays else coach_problems(config, card, probe and not environment)
     policies, shape = policy_map(config, card), None if packages else known_shape(config)
+    if policies is not None and not replays and not packages:
+        found += width_problems(config, policies)
     if policies is not None and purpose == "train" and not packages:
         gpus = on_gpus(config, policies, shape)
         found += placement_problems(config, policies, gpus)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mappa_rl.config import Config, Engine
+from mappa_rl.engines.make import unplaced
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.training.preflight.gpu import learning_gpus, local_gpus, needed_gpus
 from mappa_rl.training.preflight.problem import Problem
@@ -97,6 +98,8 @@ def _found(config: Config, policies: PolicyMap, count: int) -> Iterator[str]:
         )
         yield f"{asked} needs a GPU for each process, but this machine has {count}: use {fewer}."
     engines = _engines(config, policies)
+    if not count:  # elsewhere `check_engine` says it
+        yield from filter(None, (unplaced(key, engine) for key, engine in engines.items()))
     for key, engine in engines.items():
         if count and (missing := [device for device in engine.devices if device >= count]):
             yield (

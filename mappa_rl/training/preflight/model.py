@@ -10,6 +10,7 @@ from mappa_env.cards import Card
 from mappa_env.scripted import load_script
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError, EngineError, TokenizerError
+from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.pretrained import model_folder
 from mappa_rl.models.shape import Shape, shape_of
 from mappa_rl.training.preflight.problem import Problem, problems_of
@@ -79,6 +80,30 @@ def engine_problems(config: Config) -> list[Problem]:
     found = problems_of("engine", lambda: check_engine(config))
     kinds = dict.fromkeys([config.model.kind, *config.policies.models.values()])
     return found + [each for kind in kinds if kind != "tiny" for each in _context_problems(config, kind)]
+
+
+def width_problems(config: Config, policies: PolicyMap) -> list[Problem]:
+    """Models of which vLLM cannot spread the layers over ``tensor_parallel`` GPUs."""
+    if config.engine.name != "vllm":
+        return []
+    found: dict[str, None] = {}
+    for name in policies.names:
+        key = f"placement.engines.{name}" if name in config.placement.engines else "engine"
+        width = config.engine_of(name).tensor_parallel
+        kind = config.policies.models.get(name, config.model.kind)
+        try:
+            shape = shape_of(config.model.model_copy(update={"kind": kind}))
+        except (ConfigError, OSError, ValueError):  # other problems say that there is no such model
+            continue
+        if shape.splits_over(width):
+            continue
+        heads = shape.heads
+        fit = [str(each) for each in range(1, heads.queries + 1) if shape.splits_over(each)]
+        found[
+            f"{key}.tensor_parallel={width} does not fit model.kind={kind!r}, which has {heads.queries} "
+            f"attention heads, {heads.keys} of keys, and layers {shape.mlp} wide: use {', '.join(fit)}."
+        ] = None
+    return [Problem("engine", message) for message in found]
 
 
 def _context_problems(config: Config, kind: str) -> list[Problem]:

@@ -12,11 +12,11 @@ from mappa_rl.config import Config, load_config
 from mappa_rl.config.environment import env_card
 from mappa_rl.errors import ConfigError
 from mappa_rl.models.policy_map import PolicyMap
-from mappa_rl.models.shape import shape_of
+from mappa_rl.models.shape import Heads, shape_of
 from mappa_rl.planning.figures import HARDWARE, found_figures
 from mappa_rl.planning.hardware import Hardware
 from mappa_rl.planning.machines import Machines
-from mappa_rl.planning.placement import handy, placements
+from mappa_rl.planning.placement import WIDTHS, handy, placements
 from mappa_rl.planning.plan import Plan, recommend
 from mappa_rl.planning.workload import measured, workload
 
@@ -28,7 +28,7 @@ def plan(recipe: str, machines: Machines, *overrides: str, staleness: int = 0, *
     asked = workload(config, card, asks_a_model(config))
     figures = {key: each.value for key, each in found_figures(assumed, HARDWARE, asked).items()}
     return recommend(
-        config, shape_of(config.model), policies_of(config), machines, figures, staleness=staleness
+        config, [shape_of(config.model)], policies_of(config), machines, figures, staleness=staleness
     )
 
 
@@ -122,6 +122,22 @@ def test_crews_learn_at_the_same_time_and_their_weights_come_together_first() ->
     assert {place.crews for place in places} == {1, 3}
     shared = PolicyMap.from_spec("shared", ["a", "b"])
     assert {place.crews for place in placements(config, shared, machines, 0)} == {1}
+
+
+@pytest.mark.parametrize(
+    ("heads", "keys", "widest"), [(28, 4, 4), (14, 2, 2), (15, 5, 1), (32, 8, 8), (36, 12, 4)]
+)
+def test_no_engine_is_wider_than_the_models_heads_can_be_split(heads: int, keys: int, widest: int) -> None:
+    config, machines = load_config("mathchat"), Machines(16, 2)
+    asked = workload(config, env_card(config.env.id), asks_a_model(config))
+    figures = {key: each.value for key, each in found_figures({}, HARDWARE, asked).items()}
+    shape = replace(shape_of(config.model), heads=Heads(heads, keys, 128))
+    both = [shape, replace(shape, heads=Heads(64, 8, 128))]
+    found = recommend(config, both, policies_of(config), machines, figures, staleness=0)
+    every = [found.best, *(each for _, each in found.others)]
+    assert max(each.placement.tensor_parallel for each in every) <= widest
+    allowed = [width for width in WIDTHS if all(each.splits_over(width) for each in both)]
+    assert max(allowed) == widest
 
 
 def test_a_model_too_large_for_the_memory_is_refused_with_the_remedy() -> None:

@@ -16,7 +16,7 @@ from mappa_rl.learner.checkpoint import Checkpoints
 from mappa_rl.learner.packing import pack
 from mappa_rl.models.lora import adapted
 from mappa_rl.models.policy_map import PolicyMap
-from mappa_rl.models.shape import HEAD_DIM, KNOWN, Shape, adapter_parameters, shape_of
+from mappa_rl.models.shape import HEAD_DIM, KNOWN, Heads, Shape, adapter_parameters, shape_of
 from mappa_rl.training.preflight.measured import ENGINE, HELPERS, PROCESS
 from mappa_rl.training.preflight.memory import activations, checkpoint_bytes, engine_bytes, estimate
 from mappa_rl.training.preflight.resources import footprint
@@ -46,8 +46,7 @@ SMOLLM2 = Shape(
     vocabulary=49_152,
     hidden=576,
     layers=30,
-    attention=576,
-    keys=192,
+    heads=Heads(9, 3, 64),
     mlp=1536,
     sides={
         **dict.fromkeys(("q_proj", "o_proj"), 30 * (576 + 576)),

@@ -10,23 +10,30 @@ import re
 import pytest
 import torch
 
-from mappa_rl.config import load_config
+from mappa_rl.config import Config, load_config
 from mappa_rl.config.environment import env_card
 from mappa_rl.errors import ConfigError
+from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.training.preflight.gpus import placement_problems
-from mappa_rl.training.preflight.model import known_shape
+from mappa_rl.training.preflight.model import known_shape, width_problems
 from mappa_rl.training.preflight.problem import Problem
 from mappa_rl.training.preflight.resources import on_gpus
 from mappa_rl.training.preflight.team import policy_map, team_problems
 
 VLLM = "engine.name=vllm"
+ADAPTERS = ("policies.map=lora", "optim.zero_stage=2")
 WIDE = "placement.engines={coder_0: {tensor_parallel: 2, devices: [2, 3]}, solver_0: {devices: [1]}}"
 
 
-def problems(*overrides: str, recipe: str = "demo") -> list[Problem]:
+def _planned(*overrides: str, recipe: str = "demo") -> tuple[Config, PolicyMap]:
     config = load_config(recipe, overrides)
     policies = policy_map(config, env_card(config.env.id))
     assert policies is not None
+    return config, policies
+
+
+def problems(*overrides: str, recipe: str = "demo") -> list[Problem]:
+    config, policies = _planned(*overrides, recipe=recipe)
     return placement_problems(config, policies, on_gpus(config, policies, known_shape(config)))
 
 
@@ -104,6 +111,11 @@ def test_placements_that_do_not_work_name_the_remedy(overrides: list[str], said:
         (["placement.crews=apart", "run.processes=2", "engine.devices=[4, 5]"], "both use GPU 4"),
         (["engine.tensor_parallel=1", "engine.devices=[]"], "vLLM takes whole weights from its own GPU"),
         (["engine.devices=[600, 700]"], None),
+        (["engine.devices=[]", *ADAPTERS], "tensor_parallel=2 needs GPUs other than the learner's"),
+        (
+            ["engine.devices=[]", "engine.tensor_parallel=1", "engine.replicas=4", *ADAPTERS],
+            "engine.replicas=4 needs a GPU for each replica",
+        ),
         (["run.processes=64", "engine.devices=[64, 65]"], None),
     ],
 )
@@ -146,3 +158,35 @@ def test_engines_of_a_policy_that_is_not_there_are_refused() -> None:
     (found,) = [each.message for each in team_problems(config, env_card(config.env.id))]
     assert "placement.engines: 'codr_0' is not a policy" in found
     assert "coder_0" in found
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (
+            ["engine.tensor_parallel=3"],
+            r"tensor_parallel=3 does not fit .*'tiny', which has 4 attention heads, 2 of .* use 1, 2, 4\.",
+        ),
+        (
+            ["placement.engines={coder_0: {tensor_parallel: 8}}"],
+            r"placement\.engines\.coder_0\.tensor_parallel=8 does not fit model\.kind='tiny'",
+        ),
+        (
+            ["engine.tensor_parallel=4", "model.heads=12", "model.kv_heads=6", "model.mlp=252"],
+            r"use 1, 2, 3, 6, 12\.",
+        ),
+        (["engine.tensor_parallel=4", "model.mlp=90"], r"layers 90 wide: use 1, 2\."),
+    ],
+)
+def test_an_engine_over_more_gpus_than_a_models_layers_can_be_split_over_is_refused(
+    overrides: list[str], said: str
+) -> None:
+    (problem,) = width_problems(*_planned(VLLM, *overrides))
+    assert re.search(said, problem.message)
+
+
+@pytest.mark.parametrize(
+    "overrides", [["engine.tensor_parallel=4"], ["engine.tensor_parallel=8", "model.kind=Qwen/Qwen3-4B"]]
+)
+def test_key_heads_are_repeated_where_an_engine_has_more_gpus(overrides: list[str]) -> None:
+    assert width_problems(*_planned(VLLM, *overrides)) == []
