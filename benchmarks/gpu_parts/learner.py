@@ -50,9 +50,7 @@ def _estimate(where: Where, parameters: int, recompute: bool) -> int:
     heads = Heads(s.heads, s.kv_heads, s.head_dim)
     need = estimate(
         load_config("demo", [*overrides, recomputing]),
-        Shape.qwen3(
-            parameters, s.vocabulary, s.width, s.layers, Heads(s.heads, s.kv_heads, s.head_dim), s.mlp
-        ),
+        Shape.qwen3(parameters, s.vocabulary, s.width, s.layers, heads, s.mlp),
         PolicyMap({"a_0": "p"}),
         processes=1,
         device=where.device,
