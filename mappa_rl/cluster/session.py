@@ -29,6 +29,7 @@ NAMESPACE = "MAPPA_RAY_NAMESPACE"
 """Environment variable by which a launcher shares its names of actors with the process that leads."""
 DRAWN = "MAPPA_RAY_TOKEN_DRAWN"
 """Environment variable with the process that drew the token for this run: its own processes inherit both."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 JOINING_S = 30.0
 """Most seconds that a head may take to answer, also where ``cluster.placement_s`` is longer."""
 _CONNECTING = threading.Lock()
@@ -152,6 +153,27 @@ def _listens(host: str, port: int, until: float) -> None:
             time.sleep(_POLL_S)
 
 
+@contextmanager
+def _first_gpu_hidden() -> Iterator[None]:
+    """Processes that begin in this block see all GPUs but the first, which the leading process uses itself."""
+    import torch
+
+    count = torch.cuda.device_count()
+    if not count:
+        yield
+        return
+    named = os.environ.get(VISIBLE)
+    names = named.split(",") if named else map(str, range(count))
+    os.environ[VISIBLE] = ",".join([*names][1:])
+    try:
+        yield
+    finally:
+        if named is None:
+            del os.environ[VISIBLE]
+        else:
+            os.environ[VISIBLE] = named
+
+
 def _begin(ray: Any, **options: Any) -> None:
     """Start a head on this machine. On the calling thread, with which its processes end."""
     if not _LOOPBACK.items() <= os.environ.items():
@@ -159,7 +181,7 @@ def _begin(ray: Any, **options: Any) -> None:
             "Ray was imported before the run: its head listens on all of this machine's addresses, with no "
             "token but yours. Import it later, or start the cluster yourself."
         )
-    with _signals_kept():
+    with _signals_kept(), _first_gpu_hidden():
         try:  # without an address, Ray would join a head that it finds
             ray.init("local", include_dashboard=False, object_store_memory=_STORE_BYTES, **options)
         except Exception as error:

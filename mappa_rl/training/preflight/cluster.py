@@ -40,11 +40,10 @@ def cluster_remarks(config: Config, policies: PolicyMap, on_gpus: bool) -> list[
         found.append(
             f"the cluster was not asked. The run will ask it for {asked}. Each needs all on one node."
         )
-    if on_gpus:
-        own = "" if head_is_here(config) else " (CUDA_VISIBLE_DEVICES=1,2,... ray start)"
+    if on_gpus and not head_is_here(config):
         found.append(
             "the process that leads uses GPU 0 of this machine, of which Ray does not know: start Ray here "
-            f"with the others{own}, or keep other processes off this machine with cluster.engine_node and "
+            "with the others (CUDA_VISIBLE_DEVICES=1,2,... ray start), or keep other processes off this machine with cluster.engine_node and "
             "cluster.learner_node."
         )
     return found
@@ -53,7 +52,8 @@ def cluster_remarks(config: Config, policies: PolicyMap, on_gpus: bool) -> list[
 def _missing(config: Config, policies: PolicyMap, on_gpus: bool) -> Iterator[str]:
     import torch
 
-    here = {"CPU": os.cpu_count() or 1, "GPU": torch.cuda.device_count()}
+    leads = min(torch.cuda.device_count(), 1)  # the process that leads takes the first for itself
+    here = {"CPU": os.cpu_count() or 1, "GPU": torch.cuda.device_count() - leads}
     asked = list(wishes(config, policies, on_gpus))
     for name in dict.fromkeys(resource for wish in asked for resource in wish.each):
         who = [wish for wish in asked if name in wish.each]
@@ -61,8 +61,9 @@ def _missing(config: Config, policies: PolicyMap, on_gpus: bool) -> Iterator[str
         if total <= here.get(name, 0):
             continue
         remedy = f"or ask for less with {LESS[name]}" if name in LESS else "or leave this resource out"
+        besides = " besides the leading process's" if name == "GPU" and leads else ""
         yield (
             f"the run asks for {total:g} {name} at once ({'; '.join(map(str, who))}), but without "
             f"cluster.address it starts a head of its own on this machine, which has {here.get(name, 0):g} "
-            f"{name} and stays the only node: name a cluster in cluster.address, {remedy}."
+            f"{name}{besides} and stays the only node: name a cluster in cluster.address, {remedy}."
         )

@@ -13,11 +13,14 @@ import time
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+import torch
 
 from mappa_rl.cli import main
+from mappa_rl.cluster import session
 from mappa_rl.cluster.network import held_port
 from mappa_rl.cluster.session import RECORD, join
 from mappa_rl.commands import status
@@ -227,3 +230,26 @@ def test_status_of_a_run_without_a_cluster(tmp_path: Path) -> None:
     found = list(status.described(tmp_path))
     assert found[0] == "finished"
     assert found[1].startswith("step 1 of 7, 0:00 ago: success 25%")
+
+
+@pytest.mark.parametrize(
+    ("named", "count", "seen"),
+    [(None, 4, "1,2,3"), ("5,3", 2, "3"), ("7", 1, ""), (None, 1, ""), (None, 0, None), ("", 0, "")],
+)
+def test_a_head_of_its_own_does_not_have_the_gpu_of_the_process_that_leads(
+    named: str | None, count: int, seen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if named is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    found: list[str | None] = []
+
+    class Ray:
+        @staticmethod
+        def init(*_: Any, **__: Any) -> None:
+            found.append(os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+    session._begin(Ray)
+    assert found == [seen]
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == named

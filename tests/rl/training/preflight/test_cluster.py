@@ -69,7 +69,19 @@ def test_gpus_count_too() -> None:
     )
     (found,) = problems(config, on_gpus=True)
     assert "asks for 3 GPU at once" in found
+    assert "which has 1 GPU besides the leading process's and stays the only node" in found
     assert "ask for less with run.processes, engine.replicas or engine.tensor_parallel" in found
+
+
+def test_the_leading_process_has_a_gpu_of_its_own() -> None:
+    shared = [*RAY, "engine.name=vllm", "policies.map=shared"]
+    config = load_config("demo", [*shared, "engine.replicas=2"])
+    (found,) = problems(config, on_gpus=True)
+    assert "asks for 2 GPU at once" in found
+    assert problems(load_config("demo", shared), on_gpus=True) == []
+    policies = policy_map(config, env_card(config.env.id))
+    assert policies is not None
+    assert cluster_remarks(config, policies, True) == []
 
 
 def test_a_cluster_by_ray_address_is_not_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
