@@ -155,7 +155,7 @@ def _listens(host: str, port: int, until: float) -> None:
 
 @contextmanager
 def _first_gpu_hidden() -> Iterator[None]:
-    """Processes that begin in this block see all GPUs but the first, which the leading process uses itself."""
+    """Processes that begin in this block see all GPUs but the first, which the leading process uses."""
     import torch
 
     count = torch.cuda.device_count()

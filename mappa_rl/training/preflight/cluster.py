@@ -43,7 +43,8 @@ def cluster_remarks(config: Config, policies: PolicyMap, on_gpus: bool) -> list[
     if on_gpus and not head_is_here(config):
         found.append(
             "the process that leads uses GPU 0 of this machine, of which Ray does not know: start Ray here "
-            "with the others (CUDA_VISIBLE_DEVICES=1,2,... ray start), or keep other processes off this machine with cluster.engine_node and "
+            "with the others (CUDA_VISIBLE_DEVICES=1,2,... ray start), or keep other processes off this "
+            "machine with cluster.engine_node and "
             "cluster.learner_node."
         )
     return found
