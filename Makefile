@@ -65,7 +65,7 @@ $(LLM)/config.json: $(VLLM)/.installed
 
 test-vllm: $(VLLM)/.installed
 	$(VLLM)/bin/python -m pytest tests/rl/engines/test_engine_contract.py tests/rl/engines/vllm \
-		tests/rl/engines/ray/test_ray_vllm.py \
+		tests/rl/engines/ray/test_ray_vllm.py tests/rl/cluster/test_recipe_on_ray.py \
 		"tests/rl/training/test_any_model.py::test_a_recipe_warms_up_learns_stops_resumes_is_evaluated_and_plays[smollm2_lora-2]" \
 		tests/rl/training/test_run_vllm.py tests/rl/coach/test_coach_vllm.py \
 		tests/env/coach/llm/test_wire.py tests/env/evaluation/test_evaluate_vllm.py tests/rl/telemetry/test_tracking_real.py \
