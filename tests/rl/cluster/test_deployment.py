@@ -141,6 +141,18 @@ def test_the_ray_job_is_one_and_its_command_is_a_valid_run() -> None:
     assert all(each["template"]["metadata"]["labels"] == chosen for each in (head, group))
 
 
+def test_the_images_user_may_write_to_the_volume() -> None:
+    """Which hides the image's own folder, and belongs to root unless the pod has a group for it."""
+    job, _ = yaml.safe_load_all((FOLDER / "kuberay.yaml").read_text())
+    cluster = job["spec"]["rayClusterSpec"]
+    pods = [each["template"]["spec"] for each in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
+    mounting = [pod for pod in pods if pod.get("volumes")]
+    (user,) = re.findall(r"useradd --uid (\d+) .*\bmappa\b", (FOLDER / "Containerfile").read_text())
+    assert mounting
+    for pod in mounting:
+        assert pod["securityContext"] == {"runAsUser": int(user), "fsGroup": int(user)}
+
+
 def test_the_image_has_the_job_server_and_what_probes_call_and_no_history() -> None:
     image, left_out = (FOLDER / "Containerfile").read_text(), (ROOT / ".dockerignore").read_text().split()
     assert "[rl,ray-jobs]" in image
