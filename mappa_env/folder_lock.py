@@ -20,7 +20,7 @@ def held(lock: Path, in_use: Callable[[str], Exception]) -> Iterator[None]:
     Raises ``in_use(holder)``, with the words that name who holds it.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a+", encoding="utf-8") as file:
+    with lock.open("a+", encoding="utf-8", errors="replace") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -35,7 +35,7 @@ def held(lock: Path, in_use: Callable[[str], Exception]) -> Iterator[None]:
 def holder(lock: Path) -> str:
     """Who holds the file ``lock``; empty if nobody does."""
     try:
-        file = lock.open(encoding="utf-8")
+        file = lock.open(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
     with file:

@@ -7,10 +7,13 @@
 #SBATCH --signal=B:TERM@60
 # A Ray cluster on the job's nodes, and a run on it. Checked for its syntax; it has never run on a cluster.
 # The folder that you submit from, and the virtual environment in .venv, must be on a file system that all nodes see.
+#   sbatch slurm.sh [RECIPE [RUN]]
 set -euo pipefail
 
 recipe=${1:-demo}
-out=${2:-runs/slurm-$SLURM_JOB_ID}
+name=${recipe%.yaml}
+# Another job of the same recipe resumes the same run. A second run of it needs a folder of its own.
+out=${2:-runs/slurm-${name//\//-}}
 export PATH="$PWD/.venv/bin:$PATH"
 # Only processes with this token can talk to the cluster.
 export RAY_AUTH_MODE=token
@@ -39,7 +42,7 @@ if ((${#nodes[@]} > 1)); then  # the run waits for them, at most cluster.placeme
     ray start --address="$address:$port" --num-cpus="$SLURM_CPUS_PER_TASK" --block &
 fi
 
-# SIGTERM, a minute before the job's end, reaches the run, which saves a checkpoint. Submit again to go on.
+# SIGTERM, a minute before the job's end, reaches the run, which saves a checkpoint. Submit again to resume it.
 words=("$recipe" cluster=ray "cluster.address=$address:$port" "out=$out")
 if [[ -f $out/config.yaml ]]; then words=(--resume "$out" "cluster.address=$address:$port"); fi
 mappa-rl train "${words[@]}" &

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mappa_env.json_and_yaml import read_json
+from mappa_env.json_and_yaml import check_type, read_json
 from mappa_rl.cluster.actors import free
 from mappa_rl.cluster.session import RECORD, import_ray, visit
 from mappa_rl.errors import ClusterError
 
 _PLACE = ("actor", "node", "address", "pid")
+_WORDS = ("address", "namespace", "token")
+_TABLES = ("roles", "wants", "leader")
 JOINING_S = 15.0
 """Seconds that the cluster has to answer."""
 ANSWER_S = 5.0
@@ -40,14 +42,13 @@ def call_roll(run: Path) -> list[Present]:
     ClusterError if the cluster cannot be reached.
     """
     try:
-        record = read_json((run / RECORD).read_bytes())
-        address, namespace, token = (record[name] for name in ("address", "namespace", "token"))
-        roles, wants, leader = (record[name] for name in ("roles", "wants", "leader"))
+        record = _read((run / RECORD).read_bytes())
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:
         raise ClusterError(f"{run / RECORD} is damaged ({error!r}): its cluster cannot be asked.") from None
-    visit(address, namespace, token, JOINING_S)
+    roles, wants, leader = (record[name] for name in _TABLES)
+    visit(record["address"], record["namespace"], record["token"], JOINING_S)
     ray = import_ray()
     try:
         names = sorted(ray.util.list_named_actors())
@@ -58,6 +59,19 @@ def call_roll(run: Path) -> list[Present]:
         return [_present(name, where, _of(name, roles), _of(name, wants)) for name, where in found.items()]
     finally:
         ray.shutdown()
+
+
+def _read(text: bytes) -> dict[str, Any]:
+    """The record of a run on a cluster, as ``joined`` writes it. Raises ValueError, KeyError, TypeError."""
+    record: dict[str, Any] = read_json(text)
+    for name in _TABLES:
+        check_type(name, record[name], (dict,))
+    leader = record["leader"]
+    words = [(name, record[name]) for name in _WORDS] + [(name, leader[name]) for name in ("node", "address")]
+    for name, word in (*words, *record["roles"].items(), *record["wants"].items()):
+        check_type(name, word, (str,))
+    check_type("pid", leader["pid"], (int,))
+    return record
 
 
 def _of(name: str, words: Mapping[str, str]) -> str:

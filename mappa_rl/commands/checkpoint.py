@@ -18,6 +18,9 @@ def checkpoint_of(config: Config, run: Path, name: str) -> Path:
 
 
 def newest_step(run: Path) -> int:
-    """The training step of the newest checkpoint in a run's folder, found without torch; 0 without any."""
-    complete = run.glob("checkpoints/step-*/manifest.json")
-    return max((int(path.parent.name.removeprefix("step-")) for path in complete), default=0)
+    """The training step of the newest checkpoint in a run's folder, found without torch; 0 without any.
+
+    Folders with other names, such as ``step-000010-copy``, are no checkpoints of the run.
+    """
+    steps = (path.parent.name.removeprefix("step-") for path in run.glob("checkpoints/step-*/manifest.json"))
+    return max((int(step) for step in steps if step.isdecimal()), default=0)

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from mappa_env.json_and_yaml import read_json
+from mappa_env.json_and_yaml import check_type
 from mappa_rl.cluster.roll import Present, call_roll
 from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.commands.console import one_run, say
@@ -20,7 +20,7 @@ from mappa_rl.config.run_folder import CONFIG
 from mappa_rl.errors import RunError
 from mappa_rl.evaluation.summary import SUMMARY
 from mappa_rl.telemetry.progress import clock
-from mappa_rl.telemetry.sinks import METRICS
+from mappa_rl.telemetry.sinks import METRICS, read_metrics
 from mappa_rl.training.lock import holder
 
 HELP = "say what a run is doing, and who does it"
@@ -51,12 +51,13 @@ def described(folder: Path) -> Iterator[str]:
         yield f"at work: {at_work}"
     else:
         yield f"stopped; resume it with `mappa-rl train --resume {folder}`"
-    last = _last(folder / METRICS)
-    if last is None:
+    if (last := _last(folder)) is None:
         yield f"no training step yet, of {steps:,}"
     else:
+        step, success = last
         ago = clock(max(time.time() - (folder / METRICS).stat().st_mtime, 0.0))
-        yield f"step {last['step']:,} of {steps:,}, {ago} ago: success {last['success']:.0%}"
+        share = "unknown" if success is None else f"{success:.0%}"
+        yield f"step {step:,} of {steps:,}, {ago} ago: success {share}"
     newest = newest_step(folder)
     yield f"newest checkpoint: step {newest:,}" if newest else "no checkpoint yet"
 
@@ -71,15 +72,13 @@ def roll(present: list[Present]) -> Table:
     return table
 
 
-def _last(metrics: Path) -> dict[str, float] | None:
-    """The newest complete row of a training step; None if there is none."""
-    if not metrics.is_file():
+def _last(folder: Path) -> tuple[int, float | None] | None:
+    """The newest training step and its success, which may be unknown; None if there is no step yet."""
+    row = next((row for row in reversed(read_metrics(folder)) if "success" in row), None)
+    if row is None:
         return None
-    for line in reversed(metrics.read_text(encoding="utf-8").splitlines()):
-        try:
-            row = read_json(line) if line.endswith("}") else {}
-        except ValueError as error:
-            raise RunError(f"{metrics} has a line that is not JSON: {error}.") from None
-        if isinstance(row, dict) and "step" in row and "success" in row:
-            return row
-    return None
+    try:
+        check_type("'success'", row["success"], (int, float, type(None)))
+    except ValueError as error:
+        raise RunError(f"{folder / METRICS} is damaged: of step {row['step']}, {error}.") from None
+    return row["step"], row["success"]

@@ -39,7 +39,8 @@ class EnvWorkers:
     """Finds a worker for every environment of one task set. Thread-safe.
 
     An environment goes to the worker with the fewest. When all have ``cluster.envs_per_worker``, another
-    starts, up to ``most``; after that they get more than that.
+    starts, up to ``most``; after that they get more than that. A worker without environments stays: the next
+    step needs it again, and another task set may use it.
     """
 
     def __init__(self, cluster: Cluster, in_flight: int, most: int) -> None:

@@ -44,30 +44,31 @@ def test_the_slurm_script_parses_and_asks_for_a_checkpoint_in_time() -> None:
         subprocess.run(["shellcheck", FOLDER / "slurm.sh"], check=True)
 
 
-@pytest.mark.parametrize("answers", [True, False])
-def test_the_slurm_script_starts_ray_without_the_coachs_key_and_waits_for_the_head(
-    answers: bool, tmp_path: Path
-) -> None:
-    """With stand-ins for Slurm's and Ray's commands, which write down how they are called."""
-    said, programs = tmp_path / "said", tmp_path / ".venv" / "bin"
-    programs.mkdir(parents=True)
+def submitted(place: Path, *words: str, job: str = "7", answers: bool = True) -> tuple[int, list[str]]:
+    """Exit status of the script, submitted as a job from ``place``, and how its commands were called."""
+    said, programs = place / "said", place / ".venv" / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
     stand_ins = {
         "scontrol": "printf 'one\ntwo\n'",
         "srun": f"""
 [[ "$*" == *"hostname"* ]] && exec echo 10.0.0.1
 echo "srun cpus=$SRUN_CPUS_PER_TASK $*" >> {said}
 {"sleep 30" if answers else "exit 3"}""",
-        "ray": f"test -e {tmp_path}/up || {{ touch {tmp_path}/up; exit 1; }}" if answers else "exit 1",
-        "mappa-rl": f'echo "run key=$OPENAI_API_KEY $*" >> {said}',
+        "ray": f"test -e {place}/up || {{ touch {place}/up; exit 1; }}" if answers else "exit 1",
+        "mappa-rl": f"""
+echo "run key=$OPENAI_API_KEY $*" >> {said}
+for word; do [[ $word == out=* ]] && mkdir -p "${{word#out=}}" && touch "${{word#out=}}/config.yaml"; done
+true""",
         "python": "echo token",
     }
     for name, text in stand_ins.items():
         (programs / name).write_text(f"#!/usr/bin/env bash\n{text}\n")
         (programs / name).chmod(0o755)
-    own = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "x", "OPENAI_API_KEY": "k"}
+    said.write_text("")
+    own = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": job, "SLURM_JOB_NODELIST": "x", "OPENAI_API_KEY": "k"}
     process = subprocess.Popen(
-        ["bash", FOLDER / "slurm.sh"],
-        cwd=tmp_path,
+        ["bash", FOLDER / "slurm.sh", *words],
+        cwd=place,
         env={**own, "SLURM_CPUS_PER_TASK": "16"},
         start_new_session=True,
         stderr=subprocess.PIPE,
@@ -77,7 +78,15 @@ echo "srun cpus=$SRUN_CPUS_PER_TASK $*" >> {said}
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    lines = said.read_text().splitlines()
+    return code, said.read_text().splitlines()
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_slurm_script_starts_ray_without_the_coachs_key_and_waits_for_the_head(
+    answers: bool, tmp_path: Path
+) -> None:
+    """With stand-ins for Slurm's and Ray's commands, which write down how they are called."""
+    code, lines = submitted(tmp_path, answers=answers)
     if not answers:
         assert code != 0
         assert len(lines) == 1, "neither other nodes nor the run start without a head"
@@ -92,6 +101,21 @@ echo "srun cpus=$SRUN_CPUS_PER_TASK $*" >> {said}
     assert exported == [[exported[0][0]]] * 2
     assert "ALL" not in exported[0][0]
     assert "KEY" not in exported[0][0]
+
+
+@pytest.mark.parametrize("recipe", ["demo", "teams/own.yaml"])
+def test_the_slurm_script_resumes_the_run_when_it_is_submitted_again(recipe: str, tmp_path: Path) -> None:
+    out = f"runs/slurm-{recipe.removesuffix('.yaml').replace('/', '-')}"
+    words = [run_of(submitted(tmp_path, recipe, job=job)[1]) for job in ("7", "8")]
+    assert words[0] == ["train", recipe, "cluster=ray", "cluster.address=10.0.0.1:6379", f"out={out}"]
+    assert words[1] == ["train", "--resume", out, "cluster.address=10.0.0.1:6379"]
+    assert run_of(submitted(tmp_path, recipe, "runs/second", job="9")[1])[-1] == "out=runs/second"
+
+
+def run_of(lines: list[str]) -> list[str]:
+    """The words after ``mappa-rl``."""
+    (line,) = (line for line in lines if line.startswith("run "))
+    return line.split()[2:]
 
 
 def test_the_ray_job_is_one_and_its_command_is_a_valid_run() -> None:
@@ -115,6 +139,18 @@ def test_the_ray_job_is_one_and_its_command_is_a_valid_run() -> None:
     )
     chosen = policy["spec"]["podSelector"]["matchLabels"]
     assert all(each["template"]["metadata"]["labels"] == chosen for each in (head, group))
+
+
+def test_the_images_user_may_write_to_the_volume() -> None:
+    """Which hides the image's own folder, and belongs to root unless the pod has a group for it."""
+    job, _ = yaml.safe_load_all((FOLDER / "kuberay.yaml").read_text())
+    cluster = job["spec"]["rayClusterSpec"]
+    pods = [each["template"]["spec"] for each in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
+    mounting = [pod for pod in pods if pod.get("volumes")]
+    (user,) = re.findall(r"useradd --uid (\d+) .*\bmappa\b", (FOLDER / "Containerfile").read_text())
+    assert mounting
+    for pod in mounting:
+        assert pod["securityContext"] == {"runAsUser": int(user), "fsGroup": int(user)}
 
 
 def test_the_image_has_the_job_server_and_what_probes_call_and_no_history() -> None:

@@ -116,8 +116,11 @@ def test_environments_fill_a_worker_before_another_starts(workers: EnvWorkers) -
     assert [first.number, second.number, third.number] == [0, 1, 0]
     where = [answer(each.actor.where.remote(), each.name)["node"] for each in (first, second)]
     assert len(set(where)) == 2, "both nodes play"
+    pid = answer(second.actor.where.remote(), second.name)["pid"]
     workers.give_back(second)
-    assert workers.take().number == 1
+    again = workers.take()
+    assert again.number == 1
+    assert answer(again.actor.where.remote(), again.name)["pid"] == pid, "it has stayed"
     assert workers.take(lost=first).number == 1
 
 
