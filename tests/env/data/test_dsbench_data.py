@@ -610,6 +610,45 @@ def test_one_bad_competition_leaves_the_others(
     assert re.search(rf"{BIKE}: \S*{ANSWERS} and \S*train.csv, columns \['count'\]: .*a slip", said), said
 
 
+@pytest.mark.parametrize("header", ["id,answer", "SURVIVED,a", " PassengerId , Survived "])
+def test_answers_are_read_by_position_where_their_columns_have_other_names(
+    tmp_path: Path, header: str
+) -> None:
+    names = ("titanic", "playground-series-s4e2", "playground-series-s3e13", BIKE)
+    root = plain_release(tmp_path / "release", only=names)
+    for name in names:
+        path = root / "answers" / name / ANSWERS
+        rewrite(path, lambda rows: rows.__setitem__(0, header.split(",")))
+        rewrite(path, lambda rows: rows[3].__setitem__(1, "7"))
+    added = adding.add("dsbench", root)
+    assert sum(each.tasks for each in added) == len(names)
+    noted = [text for each in added for text in each.noted if "is nowhere in train.csv" in text]
+    assert len(noted) == len(names) - 1, noted  # a number needs no row of its own to be learned
+    assert all("row 3, column " in text and "the label '7'" in text for text in noted)
+    for split in ("train", "eval"):
+        tasks = load_tasks("dsbench", split)
+        for task in map(tasks.get, tasks.ids):
+            assert grade_submission(task, perfect(task)).score == 1.0
+
+
+@pytest.mark.parametrize("step", ["unlearned", "corrections", "get"])
+def test_what_goes_wrong_while_adding_leaves_out_one_competition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    root = plain_release(tmp_path / "release", only=("titanic", BIKE))
+    whole = getattr(dsbench.DSBenchTasks, step)
+
+    def fails(self: dsbench.DSBenchTasks, name: str) -> object:
+        if name == "titanic":
+            raise DataError("a slip")
+        return whole(self, name)
+
+    monkeypatch.setattr(dsbench.DSBenchTasks, step, fails)
+    train, _ = adding.add("dsbench", root)
+    assert train.tasks == 1
+    assert {each.where: each.reason for each in train.left_out}["titanic"] == "a slip"
+
+
 @pytest.mark.parametrize(
     ("learned", "answers"),
     [(("No", "Yes"), ("N", "Y")), (("A", "B"), ("B", "C")), (("0", "1"), ("Neg", "Pos"))],

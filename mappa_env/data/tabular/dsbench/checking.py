@@ -101,7 +101,8 @@ def unlearned(files: Files, layout: Layout, metric: str) -> Iterator[str]:
     if metric_named(metric).takes not in ("label", "ranking"):
         return
     learned = [row for row in _columns(files.train, layout.targets) if all(map(str.strip, row))]
-    answers = _cells(files.answers, columns_for(files.answers, layout.targets, layout.aliases))
+    wanted = (layout.ids, *layout.targets)
+    answers = _cells(files.answers, columns_for(files.answers, wanted, layout.aliases)[1:])
     for at, name in enumerate(layout.targets):
         labels = {canonical(row[at]) for row in learned}
         found = [(n, row[at]) for n, row in enumerate(answers, 1) if canonical(row[at]) not in labels]
@@ -172,13 +173,17 @@ def _columns(path: Path, names: Sequence[str]) -> list[list[str]]:
     """The rows of some columns as text; missing cells are empty."""
     import pandas as pd
 
-    header = list(pd.read_csv(path, nrows=0).columns)
-    at = [header.index(name) for name in names]
-    order = [sorted(at).index(each) for each in at]  # usecols keeps the order of the file
     parts: list[list[str]] = []
     try:
+        header = list(pd.read_csv(path, nrows=0).columns)
+        if absent := [name for name in names if name not in header]:
+            raise DataError(f"{path} has no column {absent[0]!r}, found {header}")
+        at = [header.index(name) for name in names]
+        order = [sorted(at).index(each) for each in at]  # usecols keeps the order of the file
         for chunk in pd.read_csv(path, usecols=at, dtype=str, keep_default_na=False, chunksize=_CHUNK):
             parts += chunk.iloc[:, order].fillna("").to_numpy().tolist()
+    except DataError:
+        raise
     except (ValueError, OSError) as error:
         raise DataError(f"{path} is not a CSV table: {' '.join(str(error).split())}") from None
     return parts
