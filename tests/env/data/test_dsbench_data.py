@@ -375,6 +375,11 @@ def with_bytes(name: str, content: bytes) -> Break:
     return lambda data, answers: (answers if name == "test_answer.csv" else data / name).write_bytes(content)
 
 
+def with_index(path: Path, name: str = "") -> None:
+    """The table as pandas writes it with its index."""
+    rewrite(path, lambda rows: [row.insert(0, str(n - 1) if n else name) for n, row in enumerate(rows)])
+
+
 @pytest.mark.parametrize(("kind", "what"), [("/dev/zero", "a device"), ("nothing", "a link to nothing")])
 def test_what_is_no_file_is_called_what_it_is(tmp_path: Path, kind: str, what: str) -> None:
     root = plain_release(tmp_path / "release", only=("titanic",))
@@ -472,6 +477,34 @@ BROKEN: list[tuple[Break, str | None]] = [
         "sampleSubmission.csv, row 2: the id 'x' is not in",
     ),
     (in_file(SAMPLE, lambda rows: rows.pop()), "is not in .*sampleSubmission.csv"),
+    (
+        in_file(SAMPLE, lambda rows: rows[0].__setitem__(0, "")),
+        r"sampleSubmission.csv, header: column 1 has no name\. .*index=False",
+    ),
+    (
+        in_file(SAMPLE, lambda rows: [row.append("" if row is rows[0] else "0") for row in rows]),
+        "sampleSubmission.csv, header: column 3 has no name",
+    ),
+    (
+        lambda data, answers: [with_index(path) for path in (*data.glob("*.csv"), answers)],
+        r"sampleSubmission.csv, header: column 1 has no name\. .*index=False",
+    ),
+    (
+        lambda data, answers: [with_index(path, "Unnamed: 0") for path in (*data.glob("*.csv"), answers)],
+        "test.csv has the target 'datetime': .*index=False",
+    ),
+    (lambda data, answers: [with_index(path) for path in (*data.glob("t*.csv"), answers)], None),
+    (
+        in_file(ANSWERS, lambda rows: rows.__setitem__(slice(None), [["", "a", "b"], *rows[1:]])),
+        "test_answer.csv has the columns .* The first has no name.*index=False",
+    ),
+    (
+        lambda data, answers: [
+            with_index(data / "train.csv"),
+            rewrite(data / "train.csv", lambda rows: [row.pop() for row in rows]),
+        ],
+        "train.csv has no column 'count'",
+    ),
     (in_file(SAMPLE, lambda rows: [row.pop() for row in rows]), "needs an id column and a target column"),
     (lambda data, answers: (data / SAMPLE).unlink(), "has no sample submission"),
     (
