@@ -354,6 +354,38 @@ def test_a_class_may_be_called_like_a_missing_value(tmp_path: Path, label: str) 
     assert grade_submission(task, "\n".join([header, *cells]).encode()).score < 0.3
 
 
+@pytest.mark.parametrize("word", ["nan", "NA", "None", " NULL ", "+nan"])
+@pytest.mark.parametrize("file", ["train.csv", "test_answer.csv"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("titanic", "numbers"),
+        ("spaceship-titanic", "booleans"),
+        ("porto-seguro-safe-driver-prediction", "numbers"),
+        ("lmsys-chatbot-arena", "numbers"),
+    ],
+)
+def test_a_missing_value_beside_numbers_is_not_a_class(
+    tmp_path: Path, name: str, kind: str, file: str, word: str
+) -> None:
+    root = plain_release(tmp_path / "release", only=(name,))
+    path = root / "answers" / name / file if file == ANSWERS else root / "data_resplit" / name / file
+    target = 1 if file == ANSWERS else 2
+    rewrite(path, lambda rows: [rows[at].__setitem__(target, word) for at in (4, 9)])
+    with pytest.raises(DataError, match=re.escape(f"{file}, row 4, column ")) as caught:
+        dsbench.load(str(root))
+    assert f"{word!r} is a missing value, for all other labels are {kind}. Leave the cell" in str(
+        caught.value
+    )
+
+
+def test_nor_is_it_one_of_two_classes(tmp_path: Path) -> None:
+    rows: list[list[object]] = [[i, w, "nan" if w > 30 else 1] for i, w in enumerate(WAVE)]
+    competition(tmp_path, "cat-in-the-dat", ["id", "x", "target"], rows, "sample_submission.csv")
+    with pytest.raises(DataError, match="column 'target': 'nan' is a missing value"):
+        dsbench.load(str(tmp_path))
+
+
 # -- one broken thing at a time ---------------------------------------------------------------------------
 
 BIKE = "bike-sharing-demand"
@@ -886,7 +918,7 @@ def test_the_real_texts_with_data_made_up_are_corrected_with_a_reason(tmp_path: 
     ("name", "label"),
     [
         ("titanic", "yes"),
-        ("titanic", "nan"),
+        ("playground-series-s4e2", "nan"),  # beside words it is a class
         ("spaceship-titanic", "1"),  # beside True and False it is a class of its own
         ("playground-series-s3e13", "Flu"),
     ],

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mappa_env.data.tabular.dsbench.layout import Layout, columns_for, header_of
+from mappa_env.data.tabular.dsbench.missing import check_missing
 from mappa_env.data.tabular.dsbench.release import Files
 from mappa_env.data.tabular.dsbench.round_trip import lost
 from mappa_env.errors import DataError
@@ -45,10 +46,13 @@ def check(files: Files, layout: Layout, metric: str) -> None:
     if layout.ids in header_of(files.test):
         _same_ids(files.test, [row[0] for row in _columns(files.test, [layout.ids])], files.answers, asked)
     known = metric_named(metric)
-    _check_values(files.answers, layout.targets, [row[1:] for row in answers], known)
-    _check_truth(files.answers, layout.targets, [row[1:] for row in answers], known)
     learned = enumerate(_columns(files.train, layout.targets), 1)
     filled = [(number, row) for number, row in learned if all(map(str.strip, row))]
+    if known.takes in ("label", "ranking", "score", "probability"):
+        asked_rows = [(number, row[1:]) for number, row in enumerate(answers, 1)]
+        check_missing(layout.targets, {files.answers: asked_rows, files.train: filled})
+    _check_values(files.answers, layout.targets, [row[1:] for row in answers], known)
+    _check_truth(files.answers, layout.targets, [row[1:] for row in answers], known)
     if len(filled) < 2:
         raise DataError(f"{files.train} has {len(filled)} rows with a target; a model needs two")
     learned_rows = [row for _, row in filled]
