@@ -190,6 +190,28 @@ def test_added_data_serves_the_splits(folder: Path) -> None:
     assert [problems for _, problems in adding.verify("dsbench")] == [[], []]
 
 
+def test_cards_of_generated_tasks_say_how_they_play_real_ones(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adding.add("dsbench", folder)
+    for name in ("DSBenchSprint-v0", "DSBenchSingle-v0", "DSBenchManager-v0"):
+        for tasks in ("added-train", str(folder)):
+            with pytest.raises(
+                OptionError, match="they cannot have names and variants, which the card"
+            ) as found:
+                TeamEnv(card_of(name), tasks=tasks)
+            undo = re.search(r"mappa/DSBench-v0 plays them, .* task_options=(\{.*\})\.", str(found.value))
+            assert undo, found.value
+            options = json.loads(undo[1].replace("'", '"'))
+            env = TeamEnv(card_of(name), tasks=tasks, task_options=options, coach="off")
+            assert "titanic" in env.task_ids
+            env.close()
+    with pytest.raises(OptionError, match=r"cannot have size, .* task_options=\{'size': None\}"):
+        load_tasks("tabular", "added-train", {"size": 3})
+    assert cli.main(["play", "DSBenchSingle-v0", "--tasks", "added-train"]) == 2
+    assert "mappa/DSBench-v0" in capsys.readouterr().err
+
+
 def test_adding_prints_what_is_left_out_and_what_is_corrected(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
