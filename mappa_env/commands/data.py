@@ -69,7 +69,10 @@ def run_ls(args: argparse.Namespace) -> int:
 
 
 def run_verify(args: argparse.Namespace) -> int:
-    """Print the state of each added split. Returns 1 if one has a problem, else 0. Raises DataError."""
+    """Print the state of each added split. Returns 1 if one has a problem or ``name`` has none, else 0.
+
+    Raises DataError, OptionError.
+    """
     bad = False
     found = False
     for added, problems in adding.verify(args.name):
@@ -80,6 +83,9 @@ def run_verify(args: argparse.Namespace) -> int:
         print(f"{name} {split}: {tasks} tasks, {left_out} left out, sha256 {digest}: {state}")
         for problem in problems[:MOST_SHOWN]:
             print(f"  {problem}")
+    if not found and args.name is not None:
+        print(f"{args.name} was not added: mappa-env data add {args.name} PATH")
+        return 1
     if not found:
         print(_NOTHING)
     return int(bad)

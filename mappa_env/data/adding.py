@@ -78,8 +78,12 @@ def _store(
 def verify(name: str | None = None) -> Iterator[tuple[Added, list[str]]]:
     """Each added split with its problems: files that changed, tasks that no longer load.
 
-    Raises DataError at the end if records cannot be read.
+    Raises OptionError for a ``name`` that takes no added data, and DataError at the end if records cannot
+    be read.
     """
+    names = {*NAMES, *(path.parent.name for path in record_paths())}
+    if name is not None and name not in names:
+        raise OptionError(f"{name!r} takes no added data; choose from {NAMES}." + nearest(name, names))
     for added in readable(name):
         found = list(added.problems(contents=True))
         yield added, found or list(_unloadable(added))

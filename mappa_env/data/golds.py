@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from mappa_env.data.rows import Row, answer_of
 from mappa_env.errors import DataError, nearest
-from mappa_env.grading.math import read_gold, unreadable
+from mappa_env.grading.math import Gold, grade_answer, read_gold, unreadable
 from mappa_env.grading.numbers import Number
 from mappa_env.types import Task
 
@@ -56,6 +56,26 @@ def refused_golds(tasks: Iterable[Task]) -> dict[str, str]:
         for own, gold, reason in zip(ids, golds, reasons, strict=True)
         if reason
     }
+
+
+def same_gold(one: str, other: str) -> bool:
+    """Whether two golds of one problem are the same answer: ``080`` and ``80``, or ``x+1`` and ``1+x``.
+
+    A gold of several answers has the same ones in any order. Algebra takes milliseconds per expression.
+    """
+    golds = read_gold(one), read_gold(other)
+    if one == other or golds[0].accepted == golds[1].accepted:
+        return True
+    if any(len(gold.accepted) > 1 for gold in golds):
+        return _values(golds[0]) == _values(golds[1])
+    return any(grade_answer(rf"\boxed{{{a}}}", b).correct for a, b in ((one, other), (other, one)))
+
+
+def _values(gold: Gold) -> frozenset[object]:
+    """The accepted answers, numbers without what only their spelling says."""
+    return frozenset(
+        (each.value, each.unit, each.percent) if isinstance(each, Number) else each for each in gold.accepted
+    )
 
 
 def _whole(number: Number) -> bool:

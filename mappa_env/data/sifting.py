@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mappa_env.data.golds import refused_golds
+from mappa_env.data.golds import refused_golds, same_gold
 from mappa_env.data.leaks import fingerprints
 from mappa_env.data.rows import Entry, check_storable
 from mappa_env.data.store import LeftOut
@@ -53,8 +53,8 @@ class Sifted:
 def sift(source: str, entries: Iterable[Entry], build: Callable[[int, Any], Task]) -> Sifted:
     """Build the task of each entry from its number (from 0) and its value.
 
-    Left out are entries for which ``build`` raises DataError, repeated problems, problems that the file
-    answers in two ways, and problems that share an id.
+    Left out are entries for which ``build`` raises DataError, repeated problems, problems to which the file
+    has two answers (not one in two spellings), and problems that share an id.
     """
     left_out: list[LeftOut] = []
     built: list[tuple[str, Task]] = []
@@ -80,7 +80,7 @@ def sift(source: str, entries: Iterable[Entry], build: Callable[[int, Any], Task
             continue
         original = kept[first][1]
         answers = task.truth["answer"], original.truth["answer"]
-        same = answers[0] == answers[1]
+        same = same_gold(*answers)
         if not same:
             refused.add(first)
         reason = "" if same else f", but with the answer {answers[0]!r:.60} instead of {answers[1]!r:.60}"

@@ -27,6 +27,8 @@ SPLITS = ("train", "eval")
 VALIDATION = "validation"
 ADDED = {f"added-{split}": split for split in SPLITS}
 NAMES = ("split", "shared", "words")
+_DEFAULTS = {"size": None, "sources": None, "names": "split", "variants": 1}
+"""What is no choice among generated tasks."""
 VARIANTS = "abcdefghijklmnopqrstuvwxyz"
 _ID = re.compile(r"(?P<split>[a-z]+)-(?P<source>[a-z]+)-(?P<index>[0-9]{3})(?P<variant>[b-z]?)")
 
@@ -93,7 +95,7 @@ def load(
     """The task set of ``split``: ``train``, ``validation`` or ``eval``.
 
     ``added-train`` and ``added-eval`` are the splits of the added real DSBench data, and a path is a folder
-    with such data; they take no options.
+    with such data; they take no options. ``mappa/DSBench-v0`` plays them; other cards set options.
 
     Args:
         split: the split, or the path of a folder.
@@ -109,8 +111,13 @@ def load(
         OptionError: an option is invalid.
     """
     if split in ADDED or (split != VALIDATION and not is_split(split)):
-        if size is not None or sources is not None or names != "split" or variants != 1:
-            raise OptionError(f"only generated tasks have size, sources, names and variants, not {split!r}.")
+        given = {"size": size, "sources": sources, "names": names, "variants": variants}
+        if undo := {key: default for key, default in _DEFAULTS.items() if given[key] != default}:
+            raise OptionError(
+                f"tasks={split!r} are real tasks: they cannot have {' and '.join(undo)}, which the card or "
+                "task_options sets for generated ones. mappa/DSBench-v0 plays them, for its card sets none; "
+                f"on any other, undo what it sets with task_options={undo}."
+            )
         from mappa_env.data.tabular import dsbench
 
         return dsbench.load(ADDED.get(split, split))

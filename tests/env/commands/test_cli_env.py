@@ -221,6 +221,8 @@ def test_input_that_ends_early_says_what_to_do(
         (["why", str(ROOT / "README.md")], "README.md is not a trace: none of its lines"),
         (["data", "add", "aim", "x"], "Did you mean 'aime'"),
         (["data", "add", "aime", "/nowhere.json"], "/nowhere.json"),
+        (["data", "verify", "aim"], "Did you mean 'aime'"),
+        (["data", "verify", "*"], "'*' takes no added data; choose from ('aime', 'amc', 'math', 'dsbench')"),
     ],
 )
 def test_errors_are_one_line_with_the_remedy(
@@ -301,6 +303,17 @@ def test_data_add_and_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for command in (["data", "verify"], ["doctor"]):
         assert main(command) == 1
         assert "has changed" in re.sub(r"[\s│]+", " ", capsys.readouterr().out)
+
+
+def test_what_was_not_added_is_not_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "verify"]) == 0  # there is nothing that could have changed
+    assert "nothing added yet" in capsys.readouterr().out
+    (tmp_path / "own.jsonl").write_text(json.dumps({"prompt": "What is 1 + 1?", "answer": 2}))
+    assert main(["data", "add", "amc", str(tmp_path / "own.jsonl")]) == 0
+    assert main(["data", "verify", "amc"]) == 0
+    capsys.readouterr()
+    assert main(["data", "verify", "math"]) == 1
+    assert capsys.readouterr().out == "math was not added: mappa-env data add math PATH\n"
 
 
 def test_doctor_calls_tasks_that_cannot_be_read_a_problem(

@@ -190,6 +190,28 @@ def test_added_data_serves_the_splits(folder: Path) -> None:
     assert [problems for _, problems in adding.verify("dsbench")] == [[], []]
 
 
+def test_cards_of_generated_tasks_say_how_they_play_real_ones(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adding.add("dsbench", folder)
+    for name in ("DSBenchSprint-v0", "DSBenchSingle-v0", "DSBenchManager-v0"):
+        for tasks in ("added-train", str(folder)):
+            with pytest.raises(
+                OptionError, match="they cannot have names and variants, which the card"
+            ) as found:
+                TeamEnv(card_of(name), tasks=tasks)
+            undo = re.search(r"mappa/DSBench-v0 plays them, .* task_options=(\{.*\})\.", str(found.value))
+            assert undo, found.value
+            options = json.loads(undo[1].replace("'", '"'))
+            env = TeamEnv(card_of(name), tasks=tasks, task_options=options, coach="off")
+            assert "titanic" in env.task_ids
+            env.close()
+    with pytest.raises(OptionError, match=r"cannot have size, .* task_options=\{'size': None\}"):
+        load_tasks("tabular", "added-train", {"size": 3})
+    assert cli.main(["play", "DSBenchSingle-v0", "--tasks", "added-train"]) == 2
+    assert "mappa/DSBench-v0" in capsys.readouterr().err
+
+
 def test_adding_prints_what_is_left_out_and_what_is_corrected(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -354,6 +376,38 @@ def test_a_class_may_be_called_like_a_missing_value(tmp_path: Path, label: str) 
     assert grade_submission(task, "\n".join([header, *cells]).encode()).score < 0.3
 
 
+@pytest.mark.parametrize("word", ["nan", "NA", "None", " NULL ", "+nan"])
+@pytest.mark.parametrize("file", ["train.csv", "test_answer.csv"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("titanic", "numbers"),
+        ("spaceship-titanic", "booleans"),
+        ("porto-seguro-safe-driver-prediction", "numbers"),
+        ("lmsys-chatbot-arena", "numbers"),
+    ],
+)
+def test_a_missing_value_beside_numbers_is_not_a_class(
+    tmp_path: Path, name: str, kind: str, file: str, word: str
+) -> None:
+    root = plain_release(tmp_path / "release", only=(name,))
+    path = root / "answers" / name / file if file == ANSWERS else root / "data_resplit" / name / file
+    target = 1 if file == ANSWERS else 2
+    rewrite(path, lambda rows: [rows[at].__setitem__(target, word) for at in (4, 9)])
+    with pytest.raises(DataError, match=re.escape(f"{file}, row 4, column ")) as caught:
+        dsbench.load(str(root))
+    assert f"{word!r} is a missing value, for all other labels are {kind}. Leave the cell" in str(
+        caught.value
+    )
+
+
+def test_nor_is_it_one_of_two_classes(tmp_path: Path) -> None:
+    rows: list[list[object]] = [[i, w, "nan" if w > 30 else 1] for i, w in enumerate(WAVE)]
+    competition(tmp_path, "cat-in-the-dat", ["id", "x", "target"], rows, "sample_submission.csv")
+    with pytest.raises(DataError, match="column 'target': 'nan' is a missing value"):
+        dsbench.load(str(tmp_path))
+
+
 # -- one broken thing at a time ---------------------------------------------------------------------------
 
 BIKE = "bike-sharing-demand"
@@ -373,6 +427,11 @@ def in_file(name: str, change: Callable[[list[list[str]]], object]) -> Break:
 
 def with_bytes(name: str, content: bytes) -> Break:
     return lambda data, answers: (answers if name == "test_answer.csv" else data / name).write_bytes(content)
+
+
+def with_index(path: Path, name: str = "") -> None:
+    """The table as pandas writes it with its index."""
+    rewrite(path, lambda rows: [row.insert(0, str(n - 1) if n else name) for n, row in enumerate(rows)])
 
 
 @pytest.mark.parametrize(("kind", "what"), [("/dev/zero", "a device"), ("nothing", "a link to nothing")])
@@ -472,6 +531,34 @@ BROKEN: list[tuple[Break, str | None]] = [
         "sampleSubmission.csv, row 2: the id 'x' is not in",
     ),
     (in_file(SAMPLE, lambda rows: rows.pop()), "is not in .*sampleSubmission.csv"),
+    (
+        in_file(SAMPLE, lambda rows: rows[0].__setitem__(0, "")),
+        r"sampleSubmission.csv, header: column 1 has no name\. .*index=False",
+    ),
+    (
+        in_file(SAMPLE, lambda rows: [row.append("" if row is rows[0] else "0") for row in rows]),
+        "sampleSubmission.csv, header: column 3 has no name",
+    ),
+    (
+        lambda data, answers: [with_index(path) for path in (*data.glob("*.csv"), answers)],
+        r"sampleSubmission.csv, header: column 1 has no name\. .*index=False",
+    ),
+    (
+        lambda data, answers: [with_index(path, "Unnamed: 0") for path in (*data.glob("*.csv"), answers)],
+        "test.csv has the target 'datetime': .*index=False",
+    ),
+    (lambda data, answers: [with_index(path) for path in (*data.glob("t*.csv"), answers)], None),
+    (
+        in_file(ANSWERS, lambda rows: rows.__setitem__(slice(None), [["", "a", "b"], *rows[1:]])),
+        "test_answer.csv has the columns .* The first has no name.*index=False",
+    ),
+    (
+        lambda data, answers: [
+            with_index(data / "train.csv"),
+            rewrite(data / "train.csv", lambda rows: [row.pop() for row in rows]),
+        ],
+        "train.csv has no column 'count'",
+    ),
     (in_file(SAMPLE, lambda rows: [row.pop() for row in rows]), "needs an id column and a target column"),
     (lambda data, answers: (data / SAMPLE).unlink(), "has no sample submission"),
     (
@@ -608,6 +695,45 @@ def test_one_bad_competition_leaves_the_others(
     assert cli.main(["data", "add", "dsbench", str(root)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert re.search(rf"{BIKE}: \S*{ANSWERS} and \S*train.csv, columns \['count'\]: .*a slip", said), said
+
+
+@pytest.mark.parametrize("header", ["id,answer", "SURVIVED,a", " PassengerId , Survived "])
+def test_answers_are_read_by_position_where_their_columns_have_other_names(
+    tmp_path: Path, header: str
+) -> None:
+    names = ("titanic", "playground-series-s4e2", "playground-series-s3e13", BIKE)
+    root = plain_release(tmp_path / "release", only=names)
+    for name in names:
+        path = root / "answers" / name / ANSWERS
+        rewrite(path, lambda rows: rows.__setitem__(0, header.split(",")))
+        rewrite(path, lambda rows: rows[3].__setitem__(1, "7"))
+    added = adding.add("dsbench", root)
+    assert sum(each.tasks for each in added) == len(names)
+    noted = [text for each in added for text in each.noted if "is nowhere in train.csv" in text]
+    assert len(noted) == len(names) - 1, noted  # a number needs no row of its own to be learned
+    assert all("row 3, column " in text and "the label '7'" in text for text in noted)
+    for split in ("train", "eval"):
+        tasks = load_tasks("dsbench", split)
+        for task in map(tasks.get, tasks.ids):
+            assert grade_submission(task, perfect(task)).score == 1.0
+
+
+@pytest.mark.parametrize("step", ["unlearned", "corrections", "get"])
+def test_what_goes_wrong_while_adding_leaves_out_one_competition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    root = plain_release(tmp_path / "release", only=("titanic", BIKE))
+    whole = getattr(dsbench.DSBenchTasks, step)
+
+    def fails(self: dsbench.DSBenchTasks, name: str) -> object:
+        if name == "titanic":
+            raise DataError("a slip")
+        return whole(self, name)
+
+    monkeypatch.setattr(dsbench.DSBenchTasks, step, fails)
+    train, _ = adding.add("dsbench", root)
+    assert train.tasks == 1
+    assert {each.where: each.reason for each in train.left_out}["titanic"] == "a slip"
 
 
 @pytest.mark.parametrize(
@@ -814,7 +940,7 @@ def test_the_real_texts_with_data_made_up_are_corrected_with_a_reason(tmp_path: 
     ("name", "label"),
     [
         ("titanic", "yes"),
-        ("titanic", "nan"),
+        ("playground-series-s4e2", "nan"),  # beside words it is a class
         ("spaceship-titanic", "1"),  # beside True and False it is a class of its own
         ("playground-series-s3e13", "Flu"),
     ],

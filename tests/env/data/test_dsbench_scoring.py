@@ -359,8 +359,6 @@ def test_the_command_prints_a_table_and_writes_json(
     folder.mkdir()
     (folder / f"{BIKE}.csv").write_text(answers(release, BIKE))
     (folder / "readme.csv").write_text("x\n")
-    assert cli.main(["score", "dsbench", str(folder)]) == 0
-    assert "no_data: dsbench (train, eval) is missing" in capsys.readouterr().out
     adding.add("dsbench", release)
     target = tmp_path / "scores.json"
     assert cli.main(["score", "dsbench", str(folder), "--each", "--json", str(target)]) == 0
@@ -374,6 +372,63 @@ def test_the_command_prints_a_table_and_writes_json(
     assert "is not a folder" in capsys.readouterr().err
     assert cli.main(["score", "dsbench", str(tmp_path / "store")]) == 2
     assert "neither <competition>/result.txt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("data", ["none added", "no release", "nothing usable", "a broken record"])
+def test_submissions_without_data_to_judge_them_by_get_no_total(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], data: str
+) -> None:
+    folder, target = tmp_path / "mine", tmp_path / "scores.json"
+    folder.mkdir()
+    (folder / f"{BIKE}.csv").write_text("datetime,count\n")
+    command = ["score", "dsbench", str(folder), "--json", str(target)]
+    said = "mappa-env data add dsbench PATH"
+    if data == "no release":
+        command += ["--data", str(folder)]
+    elif data == "nothing usable":
+        release = plain_release(tmp_path / "release", only=(BIKE,))
+        shutil.rmtree(release / "answers" / BIKE)
+        command += ["--data", str(release)]
+        said = f"has no usable competition (all). {BIKE}: "
+    elif data == "a broken record":
+        (tmp_path / "store" / "dsbench").mkdir(parents=True)
+        (tmp_path / "store" / "dsbench" / "train.added.json").write_text("{}")
+        said = "is not a record of added data"
+    assert cli.main(command) == 2
+    found = capsys.readouterr()
+    assert said in found.err
+    assert not found.out
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("lacks", ["data", "baseline"])
+def test_a_total_that_lacks_a_gain_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lacks: str
+) -> None:
+    """Nobody knows what the submission would have earned: that is no 0."""
+    release = plain_release(tmp_path / "release", only=(BIKE, "titanic"))
+    folder, target = tmp_path / "mine", tmp_path / "scores.json"
+    folder.mkdir()
+    for name in (BIKE, "titanic"):
+        (folder / f"{name}.csv").write_text(answers(release, name))
+    sample = release / "data_resplit" / "titanic" / "sample_submission.csv"
+    if lacks == "data":
+        sample.unlink()
+    else:
+        sample.write_text(sample.read_text().replace(",0", ",nan"))
+    command = ["score", "dsbench", str(folder), "--data", str(release), "--json", str(target), "--each"]
+    assert cli.main(command) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"≥ {1 / 74:.6f} │ ≥ {1 / 74:.6f} │" in said
+    assert ("│ ≥ 1/74 │ ≥ 1.4% │" if lacks == "data" else "│ 2/74 │ 2.7% │") in said
+    assert "mine: no total: the gain of 1 of 74 competitions is not known and counts 0: titanic " in said
+    assert f"mine: titanic: no_{lacks}: " in said
+    (report,) = json.loads(target.read_text())["reports"]
+    assert (report["rpg"], report["rpg_capped"], report["no_gain"]) == (None, None, ["titanic"])
+    found = report["completed"], report["completion_rate"], report["no_data"]
+    assert found == ((None, None, ["titanic"]) if lacks == "data" else (2, 2 / 74, []))
+    gains = {row["name"]: row["gain"] for row in report["rows"]}
+    assert (gains["titanic"], gains[BIKE], gains["cat-in-the-dat"]) == (None, 1, 0)
 
 
 @pytest.mark.skipif(not ARCHIVE.is_dir(), reason="DSBench's save_performance is missing")

@@ -174,6 +174,37 @@ def test_unusable_rows_are_left_out_with_place_and_reason(tmp_path):
         load_tasks("aime", str(path))
 
 
+SPELLINGS = [
+    *(("080", "80"), ("80.0", 80), ("1,000", "1000"), ("0.5", r"\frac12"), ("2/4", "0.5"), ("twelve", "12")),
+    *(("x+1", "1+x"), (r"\sqrt{12}", r"2\sqrt3"), ("1,2", "2,1"), ("(C)", "C"), ("12", "7+5")),
+    *(("80 or 81", "081 or 80 (both were accepted)"), ("2/4 or 3", "3 or 1/2")),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SPELLINGS)
+@pytest.mark.parametrize("name", ["amc", "math"])
+def test_one_answer_in_two_spellings_is_no_contradiction(tmp_path, name, one, other):
+    rows = [row(1, answer=answer, problem="What is 1 + 1?") for answer in (one, other, one)]
+    (added,) = add(name, write(tmp_path / "own.jsonl", rows))
+    assert added.tasks == 1
+    assert [each.reason.partition(" ")[0] for each in added.left_out] == ["repeats"] * 2
+    assert all(each.repeated for each in added.left_out)
+    tasks = load_tasks(name, "train")
+    assert tasks.get(tasks.ids[0]).truth["answer"] == one
+    assert len(load_tasks(name, str(tmp_path / "own.jsonl")).ids) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("80", "81"), ("x+1", "x+2"), ("80", "80 or 81"), ("81 or 82", "80 or 81"), ("6 m", "6 km"), ("A", "B")],
+)
+def test_two_answers_to_one_problem_contradict_each_other(tmp_path, one, other):
+    rows = [row(1, answer=one), row(1, answer=other), row(2)]
+    (added,) = add("amc", write(tmp_path / "own.jsonl", rows))
+    assert (added.tasks, [each.repeated for each in added.left_out]) == (1, [False, False])
+    assert f"but with the answer {other!r} instead of {one!r}" in str(added.left_out)
+
+
 def test_a_file_of_unusable_rows_changes_nothing(tmp_path, store):
     good = write(tmp_path / "good.jsonl", [row(1)])
     add("amc", good)

@@ -51,7 +51,7 @@ def by_pandas(tasks: dsbench.DSBenchTasks) -> float | None:
     "ids", [{}, {80: "1e3"}, {80: "0007"}, {80: "a 7"}, {80: "7.50"}, {80: "1e3", 81: "x"}]
 )
 @pytest.mark.parametrize(
-    "labels", [["0", "1"], ["1e0", "2e0"], ["NA", "Yes"], ["None", "1", "2"], ["01", "02"], ["True", "False"]]
+    "labels", [["0", "1"], ["1e0", "2e0"], ["NA", "Yes"], ["None", "1", "x"], ["01", "02"], ["True", "False"]]
 )
 def test_what_pandas_writes_is_understood(tmp_path: Path, ids: dict[int, str], labels: list[str]) -> None:
     assert by_pandas(release(tmp_path, ids, labels)) == 1.0

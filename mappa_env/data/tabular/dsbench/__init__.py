@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from mappa_env.data.store import SPLITS, Added, LeftOut, is_split, read_record, record, record_of, recorded
@@ -72,40 +72,41 @@ def _unchanged(records: Sequence[Added]) -> Callable[[str], None]:
     return check
 
 
-def _without_baseline(tasks: Iterable[Task]) -> Iterator[str]:
-    """The tasks whose sample submission cannot be scored, so that ``score dsbench`` has no baseline."""
-    for task in tasks:
-        known = competitions().get(task.id)
-        try:
-            sample_score(task if known is None else dataclasses.replace(task, metric=known.published))
-        except DataError as error:
-            yield f"{task.id}: {error}"
+def _without_baseline(task: Task) -> Iterator[str]:
+    """Why the sample submission of a task cannot be scored, so that ``score dsbench`` has no baseline."""
+    known = competitions().get(task.id)
+    try:
+        sample_score(task if known is None else dataclasses.replace(task, metric=known.published))
+    except DataError as error:
+        yield str(error)
 
 
 def add(path: str | Path) -> list[Added]:
     """Check a folder and record both splits with the digests of their files; nothing is copied.
 
-    Also fits the reference models, so that nothing of it can fail later. Raises DataMissingError, DataError.
+    Also fits the reference models, so that nothing of it can fail later. What is wrong with a competition
+    leaves out that one alone. Raises DataMissingError, and DataError if no competition is usable.
     """
     folder = Path(path).expanduser().resolve()
     release = Release(folder)
     tasks = DSBenchTasks(release, "all")
     left_out = dict(tasks.skipped)
+    corrected: dict[str, list[str]] = {}
+    noted: dict[str, list[str]] = {}
     for name in tasks.ids:
         try:
-            tasks.get(name).truth["reference"]
+            task = tasks.get(name)
+            task.truth["reference"]
+            corrected[name] = list(tasks.corrections(name))
+            noted[name] = [*tasks.unlearned(name), *_without_baseline(task)]
         except DataError as error:
             left_out[name] = str(error)
-    usable = [name for name in tasks.ids if name not in left_out]
-    if not usable:
+    if not noted:
         raise DataError(none_usable(release, "all", left_out))
-    corrected = list(tasks.corrections())
-    noted = [f"{name}: {text}" for name in usable for text in tasks.unlearned(name)]
-    noted += _without_baseline(map(tasks.get, usable))
     added = []
     for split in SPLITS:
         names = sorted(release.names(split), key=release.absent)  # those with a problem are listed first
-        ids = [name for name in usable if name in names]
+        ids = [name for name in noted if name in names]
         refused = {
             **{name: left_out[name] for name in names if name in left_out},
             **release.unreadable[split],
@@ -119,8 +120,8 @@ def add(path: str | Path) -> list[Added]:
                 tasks=len(ids),
                 left_out=[LeftOut(name, reason) for name, reason in refused.items()],
                 files=[file for name in ids for file in tasks.paths(name)],
-                corrected=[text for text in corrected if text.partition(":")[0] in ids],
-                noted=[text for text in noted if text.partition(":")[0] in ids],
+                corrected=[f"{name}: {text}" for name in ids for text in corrected[name]],
+                noted=[f"{name}: {text}" for name in ids for text in noted[name]],
             )
         )
     return added

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mappa_env.data.tabular.dsbench.layout import Layout, columns_for, header_of
+from mappa_env.data.tabular.dsbench.missing import check_missing
 from mappa_env.data.tabular.dsbench.release import Files
 from mappa_env.data.tabular.dsbench.round_trip import lost
 from mappa_env.errors import DataError
@@ -45,10 +46,13 @@ def check(files: Files, layout: Layout, metric: str) -> None:
     if layout.ids in header_of(files.test):
         _same_ids(files.test, [row[0] for row in _columns(files.test, [layout.ids])], files.answers, asked)
     known = metric_named(metric)
-    _check_values(files.answers, layout.targets, [row[1:] for row in answers], known)
-    _check_truth(files.answers, layout.targets, [row[1:] for row in answers], known)
     learned = enumerate(_columns(files.train, layout.targets), 1)
     filled = [(number, row) for number, row in learned if all(map(str.strip, row))]
+    if known.takes in ("label", "ranking", "score", "probability"):
+        asked_rows = [(number, row[1:]) for number, row in enumerate(answers, 1)]
+        check_missing(layout.targets, {files.answers: asked_rows, files.train: filled})
+    _check_values(files.answers, layout.targets, [row[1:] for row in answers], known)
+    _check_truth(files.answers, layout.targets, [row[1:] for row in answers], known)
     if len(filled) < 2:
         raise DataError(f"{files.train} has {len(filled)} rows with a target; a model needs two")
     learned_rows = [row for _, row in filled]
@@ -101,7 +105,8 @@ def unlearned(files: Files, layout: Layout, metric: str) -> Iterator[str]:
     if metric_named(metric).takes not in ("label", "ranking"):
         return
     learned = [row for row in _columns(files.train, layout.targets) if all(map(str.strip, row))]
-    answers = _cells(files.answers, columns_for(files.answers, layout.targets, layout.aliases))
+    wanted = (layout.ids, *layout.targets)
+    answers = _cells(files.answers, columns_for(files.answers, wanted, layout.aliases)[1:])
     for at, name in enumerate(layout.targets):
         labels = {canonical(row[at]) for row in learned}
         found = [(n, row[at]) for n, row in enumerate(answers, 1) if canonical(row[at]) not in labels]
@@ -172,13 +177,17 @@ def _columns(path: Path, names: Sequence[str]) -> list[list[str]]:
     """The rows of some columns as text; missing cells are empty."""
     import pandas as pd
 
-    header = list(pd.read_csv(path, nrows=0).columns)
-    at = [header.index(name) for name in names]
-    order = [sorted(at).index(each) for each in at]  # usecols keeps the order of the file
     parts: list[list[str]] = []
     try:
+        header = list(pd.read_csv(path, nrows=0).columns)
+        if absent := [name for name in names if name not in header]:
+            raise DataError(f"{path} has no column {absent[0]!r}, found {header}")
+        at = [header.index(name) for name in names]
+        order = [sorted(at).index(each) for each in at]  # usecols keeps the order of the file
         for chunk in pd.read_csv(path, usecols=at, dtype=str, keep_default_na=False, chunksize=_CHUNK):
             parts += chunk.iloc[:, order].fillna("").to_numpy().tolist()
+    except DataError:
+        raise
     except (ValueError, OSError) as error:
         raise DataError(f"{path} is not a CSV table: {' '.join(str(error).split())}") from None
     return parts

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from mappa_env.data.tabular.dsbench.release import Files
 from mappa_env.errors import DataError
 
+_INDEX = "If that is the index of a pandas table, write all tables without it: to_csv(..., index=False)."
+
 
 class Layout(NamedTuple):
     """``ids`` and ``targets`` as train.csv names them; ``aliases``: other names in the sample -> these."""
@@ -31,10 +33,15 @@ def layout_of(files: Files) -> Layout:
     train, test, sample = (header_of(path) for path in (files.train, files.test, files.sample))
     if len(sample) < 2:
         raise DataError(f"{files.sample} needs an id column and a target column, found {sample}")
+    if nameless := [number for number, name in enumerate(sample, 1) if not name.strip()]:
+        raise DataError(
+            f"{files.sample}, header: column {nameless[0]} has no name. {_INDEX} If it is an id or a target, "
+            "name it in all tables"
+        )
     ids, *targets = sample
     aliases: dict[str, str] = {}
     if absent := [name for name in targets if name not in train]:
-        only = [name for name in train if name not in test and name != ids]
+        only = [name for name in train if name.strip() and name not in test and name != ids]
         if len(targets) != 1 or len(only) != 1:
             raise DataError(f"{files.train} has no column {absent[0]!r}, which {files.sample.name} asks for")
         aliases = {targets[0]: only[0]}
@@ -47,7 +54,8 @@ def layout_of(files: Files) -> Layout:
     known = {_folded(name): name for name in (*targets, *aliases)}
     for name in test:
         if (target := known.get(_folded(name))) == name:
-            raise DataError(f"{files.test} has the target {name!r}: its values are the answers")
+            index = f". {_INDEX}" if ids.startswith("Unnamed: ") else ""  # as pandas reads it
+            raise DataError(f"{files.test} has the target {name!r}: its values are the answers{index}")
         if target is not None:
             raise DataError(
                 f"{files.test} has the column {name!r}, which is the target {target!r} but for case or "
@@ -89,7 +97,8 @@ def columns_for(path: Path, wanted: Sequence[str], aliases: Mapping[str, str]) -
         return [header.index(name) for name in wanted]
     if len(header) == len(wanted):
         return list(range(len(wanted)))
-    raise DataError(f"{path} has the columns {header}; the sample submission asks for {list(wanted)}")
+    index = "" if header[0].strip() else f". The first has no name. {_INDEX}"
+    raise DataError(f"{path} has the columns {header}; the sample submission asks for {list(wanted)}{index}")
 
 
 def renamed(path: Path, names: Sequence[str]) -> bytes:

@@ -27,17 +27,20 @@ from mappa_env.types import Task
 BEST, BASELINE, RESULT = "GT", "baseline", "result.txt"
 ARCHIVE = "save_performance"
 SUBMISSION = "submission.csv"
+NO_GAIN = ("no_data", "no_baseline")
+"""Status of rows with a submission whose gain nobody knows."""
 _MAX_RESULT, _SPARE = 1000, 2**20
 _TOLERANCE = 1e-9
 TaskOf = Callable[[str], Task]
-"""Gives the task of a competition; raises DataError or DataMissingError if its data is not there."""
+"""Gives the task of a competition. Raises DataError if it cannot be used, DataMissingError if none can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One competition. ``status``: ``ok``, ``missing``, or why it counts nothing in RPG, with a ``reason``.
 
-    ``completed``: DSBench counts it as completed. ``gain`` is its part of RPG.
+    ``no_data`` and ``no_baseline`` are no fault of the submission: nobody knows its gain. ``completed``:
+    DSBench counts it as completed. ``gain`` is its part of RPG.
     """
 
     name: str
@@ -59,7 +62,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A model's results over all 74 competitions. ``unknown``: names in its folder that are none of them."""
+    """A model's results over all 74 competitions. ``unknown``: names in its folder that are none of them.
+
+    A gain that nobody knows counts 0: RPG is at least this if ``no_gain`` names competitions, and so is the
+    number of completed ones if ``no_data`` does. Their JSON is null then.
+    """
 
     model: str
     rows: tuple[Row, ...]
@@ -80,17 +87,32 @@ class Report:
         """The number of competitions with a result."""
         return sum(row.completed for row in self.rows)
 
+    @property
+    def no_data(self) -> tuple[str, ...]:
+        """The competitions whose submission cannot be judged, because their data cannot be used."""
+        return tuple(row.name for row in self.rows if row.status == "no_data")
+
+    @property
+    def no_gain(self) -> tuple[str, ...]:
+        """The competitions whose submission has no gain, for lack of data or of a baseline."""
+        return tuple(row.name for row in self.rows if row.status in NO_GAIN)
+
     def as_json(self) -> dict[str, object]:
         """The report as plain values."""
         return {
             "model": self.model,
-            "rpg": self.rpg,
-            "rpg_capped": self.rpg_capped,
-            "completed": self.completed,
+            "rpg": None if self.no_gain else self.rpg,
+            "rpg_capped": None if self.no_gain else self.rpg_capped,
+            "completed": None if self.no_data else self.completed,
             "competitions": len(self.rows),
-            "completion_rate": self.completed / len(self.rows),
+            "completion_rate": None if self.no_data else self.completed / len(self.rows),
+            "no_data": list(self.no_data),
+            "no_gain": list(self.no_gain),
             "unknown": list(self.unknown),
-            "rows": [{**dataclasses.asdict(row), "gain": row.gain} for row in self.rows],
+            "rows": [
+                {**dataclasses.asdict(row), "gain": None if row.name in self.no_gain else row.gain}
+                for row in self.rows
+            ],
         }
 
 
@@ -99,7 +121,7 @@ def score_folder(folder: Path, task_of: TaskOf, tables: Path | None = None) -> l
 
     ``tables``: the folder with ``GT`` and ``baseline``, where it is not the archive itself or beside the
     model's table. Submissions need ``task_of``; without ``tables`` it also gives baseline and best score.
-    Raises DataMissingError, DataError.
+    Raises DataError, and DataMissingError, also where there are no tasks at all to judge submissions by.
     """
     _check_folder(folder)
     if tables is not None:
@@ -166,7 +188,7 @@ def _of_submissions(folder: Path, task_of: TaskOf, tables: Path | None) -> Repor
         try:
             task = dataclasses.replace(task_of(name), metric=each.published)
             rows.append(_graded(task, files[name], known[BASELINE], known[BEST]))
-        except (DataError, DataMissingError) as error:
+        except DataError as error:
             rows.append(Row(name, each.published, "no_data", reason=str(error)))
     return Report(folder.name, tuple(rows), _unknown(files))
 

@@ -75,21 +75,21 @@ class DSBenchTasks:
         _checked(files, layout, metric)
         self._release.text(name, layout.columns)
 
-    def corrections(self) -> Iterator[str]:
-        """What the release says wrongly about its tasks, and what counts instead."""
-        for name in self._ids:
-            _, layout, metric = self._parts(name)
-            family = Task(name, "", metric).family
-            for text in self._release.corrections(name, metric, family, layout.columns):
-                yield f"{name}: {text}"
-            for other, own in layout.aliases.items():
-                yield (
-                    f"{name}: the sample submission calls the target {other!r}, train.csv {own!r}: "
-                    "submissions may use either"
-                )
+    def corrections(self, name: str) -> Iterator[str]:
+        """What the release says wrongly about a competition, and what counts instead. Raises DataError."""
+        _, layout, metric = self._parts(name)
+        yield from self._release.corrections(name, metric, Task(name, "", metric).family, layout.columns)
+        for other, own in layout.aliases.items():
+            yield (
+                f"the sample submission calls the target {other!r}, train.csv {own!r}: "
+                "submissions may use either"
+            )
 
     def unlearned(self, name: str) -> Iterator[str]:
-        """The labels of a competition's answers that no row of train.csv has, with the first row."""
+        """The labels of a competition's answers that no row of train.csv has, with the first row.
+
+        Raises DataError.
+        """
         return unlearned(*self._parts(name))
 
     def paths(self, name: str) -> Iterable[Path]:
