@@ -164,12 +164,12 @@ def _play(
 ) -> None:
     """Play the ``jobs`` that are not ``played``, and add them. ``out`` is held by this process.
 
-    Raises EvaluationError if episodes could not be played, CoachStopped.
+    Raises EvaluationError if episodes could not be played, CoachStopped; all episodes that are over are kept.
     """
     from mappa_env.evaluation.abandoned import append_abandoned
     from mappa_env.evaluation.episodes import append
     from mappa_env.evaluation.ledgers import with_ledger
-    from mappa_env.evaluation.playing import Company, play_all
+    from mappa_env.evaluation.playing import Company, SandboxAway, play_all
 
     plan = dataclasses.replace(plan, options=with_ledger(plan.options, out))
     todo = list(pending(jobs, [each.job for each in played]))
@@ -196,9 +196,9 @@ def _play(
             threads=args.concurrency,
             record=traces,
         )
-    except CoachStopped as stopped:
+    except (CoachStopped, SandboxAway) as stopped:
         kept = f"{len(played)} of {len(jobs)} episodes are kept: to go on, run the command with --out {out}."
-        raise CoachStopped(f"{stopped} {kept}") from None
+        raise type(stopped)(f"{stopped} {kept}") from None
     finally:
         company.close()
     if failed:

@@ -67,7 +67,7 @@ class Calls(BaseModel):
     timeout_s: Positive = 120.0
     """Seconds for one call."""
     wait_for_server: bool = True
-    """Retry also where there is no connection: refused, or the host is unknown."""
+    """Retry also where there is no connection: refused, or the host is unknown or away."""
     base_s: Positive = 1.0
     """The wait before try n is drawn from 0 to base_s * 2**n seconds ..."""
     cap_s: Positive = 60.0
