@@ -192,6 +192,10 @@ def test_what_is_sent_is_the_conversation_with_a_seed_and_nothing_hidden(tmp_pat
         (["--model", "openai:m@ftp://x"], "base_url must look like"),
         (["--model", "openai:m@http://x/v1", "--agent", "coder=openai:m@http://x/v1"], "coder_0"),
         (["--agent", "coder_0=openai:m@http://x/v1"], "solver_0 has no model"),
+        (
+            ["--model", "constant:1", "--agent", "coder_0=constant:2", "--agent", " coder_0 =constant:3"],
+            "twice",
+        ),
         (["--model", "{name: 'openai:m@http://x/v1', budgets: 3}"], "budget"),
         (["--model", "openai:m@http://x/v1", "--samples", "2", "--temperature", "0"], "same episode"),
     ],
