@@ -62,7 +62,10 @@ class CoachError(MappaError, RuntimeError):
 
 
 class CoachStopped(MappaError, RuntimeError):
-    """The coach cannot continue: a wrong key, a changed model or a spent budget. Ends the run."""
+    """The coach cannot continue: a wrong key, a changed model or a spent budget. Ends the run.
+
+    So does a model that plays in an evaluation, and one whose server is away.
+    """
 
 
 class EvaluationError(MappaError, RuntimeError):

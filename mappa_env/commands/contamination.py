@@ -192,6 +192,7 @@ def _probed(
     from mappa_env.evaluation.contents import check_contents
     from mappa_env.evaluation.ledgers import ledger_of
     from mappa_env.evaluation.lock import locked
+    from mappa_env.evaluation.patience import ServerAway
     from mappa_env.registration import card_of
 
     settings = evaluation.settings
@@ -208,7 +209,7 @@ def _probed(
         try:
             chat.recall({name for names in evaluation.versions.values() for name in names})
             answered = probe(chat.speak, texts, threads=threads)
-        except (Passing, Rejected) as error:
+        except (Passing, Rejected, ServerAway) as error:
             raise EvaluationError(f"--probe of {env}: {error}") from None
         finally:
             chat.close()

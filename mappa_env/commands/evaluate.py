@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="AGENT=SPEC",
-        help="who plays this agent instead; may be repeated",
+        help="who plays this agent instead; once for each of several agents",
     )
     parser.add_argument("--base-url", metavar="URL", help="of the server, like http://localhost:8000/v1")
     parser.add_argument("--tasks", default=_DEFAULTS.tasks, metavar="SPLIT|PATH", help="default: %(default)s")
@@ -89,7 +89,10 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play what is not played yet. Returns 0, or 1 if episodes could not be played. Raises OptionError."""
+    """Play what is not played yet. Returns 0.
+
+    Raises EvaluationError if episodes could not be played, CoachStopped, OptionError: then the status is 2.
+    """
     from mappa_env.envs.team_env import TeamEnv
     from mappa_env.evaluation.contents import Contents, check_contents
     from mappa_env.evaluation.extent import expect
@@ -164,12 +167,12 @@ def _play(
 ) -> None:
     """Play the ``jobs`` that are not ``played``, and add them. ``out`` is held by this process.
 
-    Raises EvaluationError if episodes could not be played, CoachStopped.
+    Raises EvaluationError if episodes could not be played, CoachStopped; all episodes that are over are kept.
     """
     from mappa_env.evaluation.abandoned import append_abandoned
     from mappa_env.evaluation.episodes import append
     from mappa_env.evaluation.ledgers import with_ledger
-    from mappa_env.evaluation.playing import Company, play_all
+    from mappa_env.evaluation.playing import Company, SandboxAway, play_all
 
     plan = dataclasses.replace(plan, options=with_ledger(plan.options, out))
     todo = list(pending(jobs, [each.job for each in played]))
@@ -196,9 +199,9 @@ def _play(
             threads=args.concurrency,
             record=traces,
         )
-    except CoachStopped as stopped:
+    except (CoachStopped, SandboxAway) as stopped:
         kept = f"{len(played)} of {len(jobs)} episodes are kept: to go on, run the command with --out {out}."
-        raise CoachStopped(f"{stopped} {kept}") from None
+        raise type(stopped)(f"{stopped} {kept}") from None
     finally:
         company.close()
     if failed:
@@ -218,6 +221,8 @@ def models(args: argparse.Namespace) -> dict[str, Mapping[str, Any]]:
         agent, equals, spec = text.partition("=")
         if not equals or not spec:
             raise OptionError(f"--agent {text!r} must look like solver_0=<model>.")
+        if agent.strip() in (name for name, _, _ in asked):
+            raise OptionError(f"--agent {agent.strip()} is set twice: keep one.")
         asked.append((agent.strip(), f"--agent {agent.strip()}", spec))
     if not asked:
         raise OptionError("who plays? Set --model, or --agent for each agent.")

@@ -24,6 +24,7 @@ from mappa_env.evaluation.episodes import Tokens
 from mappa_env.evaluation.keys import refuse_keys
 from mappa_env.evaluation.pace import paced
 from mappa_env.evaluation.participant import Act, Said
+from mappa_env.evaluation.patience import Patience
 from mappa_env.types import Message
 
 TRUNCATED = "truncated"
@@ -120,6 +121,7 @@ class Chat:
             Budget(chosen.budget, asked.price, chosen.ledger),
             Breaker(chosen.breaker_failures, chosen.breaker_pause_s),
             chosen,
+            Patience(chosen),
         )
 
     def recall(self, versions: Collection[str]) -> None:
@@ -149,7 +151,8 @@ class Chat:
     def speak(self, messages: Sequence[Message], seed: int) -> Said:
         """Continue a conversation. A prompt that the model cannot take gives an empty action with a flaw.
 
-        Raises Passing at the deadline, Rejected for another fault of this request, CoachStopped for good.
+        Raises Passing at the deadline, Rejected for another fault of this request, CoachStopped for good and
+        if the server is away.
         """
         turn = Turn("", (), {}, self.settings.max_output_tokens, seed, tuple(messages))
         try:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mappa_env.errors import EvaluationError, StatsError
 from mappa_env.evaluation.episodes import Played
+from mappa_env.evaluation.figures import over_tasks
 from mappa_env.evaluation.years import number_of, year_of
 from mappa_env.statistics.intervals import Interval, mean_ci, share_ci
 from mappa_env.statistics.permutation import association_p
@@ -27,8 +28,9 @@ LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Before against after the cut-off. Intervals are over tasks. ``difference``: before minus after.
+    """Before against after the cut-off. ``difference``: before minus after.
 
+    Intervals are over tasks; one task has none, and a difference has none with one task on a side.
     ``untested``: why ``p`` is None.
     """
 
@@ -99,7 +101,7 @@ def contamination(
         tasks=len(dated),
         unknown=len(values) - len(dated),
         years={
-            year: _interval([v for v, y in zip(data, years, strict=True) if y == year], draws)
+            year: over_tasks(_interval([v for v, y in zip(data, years, strict=True) if y == year], draws))
             for year in sorted(set(years))
         },
         p=p,
@@ -123,6 +125,9 @@ def _gap(
         return None
     one, two = _interval(before, draws), _interval(after, draws)
     difference = _difference(before, after) if draws is None else _between(one, two)
+    if min(one.n, two.n) < 2:
+        difference = difference.unbounded
+    one, two = over_tasks(one), over_tasks(two)
     return Gap(cutoff, one, two, difference, *_p(data, [float(is_old) for is_old in old], strata))
 
 

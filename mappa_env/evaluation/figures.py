@@ -24,7 +24,8 @@ class Figures:
     """What an evaluation found in one environment.
 
     Intervals of 95 % are over tasks, not episodes: the episodes of one task are not independent (arXiv
-    2411.00640). Those of rates are ``share_ci``'s; others redraw tasks. ``success``: of an episode.
+    2411.00640). Those of rates are ``share_ci``'s; others redraw tasks. One task has none. ``success``: of an
+    episode.
     ``values``: ``pass@k``, ``maj@n``, and the outcome's own metrics.
     """
 
@@ -116,9 +117,9 @@ def _repeats(tasks: Sequence[Sequence[Played]]) -> dict[str, Interval]:
     found = {}
     for k in sorted({2**i for i in range(n.bit_length()) if 2**i <= n} | {n}):
         shares = [pass_at_k(n, sum(e.success for e in mine), k) for mine in tasks]
-        found[f"pass@{k}"] = share_ci(shares, n // k)
+        found[f"pass@{k}"] = over_tasks(share_ci(shares, n // k))
     if any(each.answer is not None for mine in tasks for each in mine):
-        found[f"maj@{n}"] = share_ci([_majority(mine) for mine in tasks])
+        found[f"maj@{n}"] = over_tasks(share_ci([_majority(mine) for mine in tasks]))
     return found
 
 
@@ -140,12 +141,17 @@ def _metrics(played: Sequence[Played]) -> dict[str, Interval]:
 def _mean(values: Sequence[float], tasks: Sequence[str]) -> Interval:
     """With the interval of a share, if all values are 0 or 1."""
     if not set(values) <= {0, 1}:
-        return mean_ci([float(value) for value in values], problems=tasks)
+        return over_tasks(mean_ci([float(value) for value in values], problems=tasks))
     by_task: defaultdict[str, list[float]] = defaultdict(list)
     for value, task in zip(values, tasks, strict=True):
         by_task[task].append(value)
     shares = [sum(mine) / len(mine) for mine in by_task.values()]
-    return share_ci(shares, min(len(mine) for mine in by_task.values()))
+    return over_tasks(share_ci(shares, min(len(mine) for mine in by_task.values())))
+
+
+def over_tasks(found: Interval) -> Interval:
+    """``found`` without ends if it is of one task, which says nothing about others."""
+    return found if found.n > 1 else found.unbounded
 
 
 def _average(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:

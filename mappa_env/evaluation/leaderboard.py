@@ -138,8 +138,9 @@ def page(found: Mapping[str, Sequence[Row]]) -> str:
 
 
 def percent(value: Interval) -> str:
-    """A rate and its interval in percent."""
-    return f"{100 * value.mean:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}]"
+    """A rate in percent, and its interval if it has one."""
+    ends = f" [{100 * value.low:.1f}, {100 * value.high:.1f}]" if value.bounded else ""
+    return f"{100 * value.mean:.1f}{ends}"
 
 
 def written(spent: Tokens) -> str:
@@ -148,12 +149,13 @@ def written(spent: Tokens) -> str:
 
 
 def shown(value: Interval | None, name: str) -> str:
-    """A figure and its interval; rates in percent."""
+    """A figure, and its interval if it has one; rates in percent."""
     if value is None:
         return "-"
     if name.startswith(("pass@", "maj@")):
         return percent(value)
-    return f"{value.mean:.3f} [{value.low:.3f}, {value.high:.3f}]"
+    ends = f" [{value.low:.3f}, {value.high:.3f}]" if value.bounded else ""
+    return f"{value.mean:.3f}{ends}"
 
 
 def _tables(found: Mapping[str, Sequence[Row]]) -> Iterator[Table]:

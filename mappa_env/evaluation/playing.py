@@ -30,8 +30,14 @@ from mappa_env.seeds import derived_seed
 
 TRIES = 3
 """How often an episode is played whose sandbox is unavailable."""
+IN_A_ROW = 8
+"""Episodes without a sandbox after which nothing more is played."""
 LAST_S = 1.0
 """Seconds that each thread gets after Ctrl-C to write down what its episode has taken."""
+
+
+class SandboxAway(EvaluationError):
+    """The sandbox was unavailable whenever an episode was played."""
 
 
 @dataclass(slots=True)
@@ -100,7 +106,8 @@ def play_all(  # noqa: PLR0913  (what an evaluation needs)
     took that have none; one at a time.
 
     Returns why episodes could not be played, one line each. Raises CoachStopped if a model will not answer
-    any more, and what an environment raises; episodes that are over are ``done`` before.
+    any more, SandboxAway after ``IN_A_ROW`` episodes without a sandbox, and what an environment raises;
+    episodes that are over are ``done`` before.
     """
     todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in jobs:
@@ -108,6 +115,8 @@ def play_all(  # noqa: PLR0913  (what an evaluation needs)
     lock, stop = threading.Lock(), threading.Event()
     failed: list[str] = []
     errors: list[BaseException] = []
+    away: list[Job] = []
+    """Those without a sandbox since the last episode that was played."""
 
     def count(each: Abandoned) -> None:
         with lock:
@@ -132,8 +141,12 @@ def play_all(  # noqa: PLR0913  (what an evaluation needs)
                 except (Passing, Rejected, EvaluationError) as error:
                     with lock:
                         failed.append(f"{job.env}, task {job.task_id}, sample {job.sample}: {error}")
+                        away.extend([job] if isinstance(error, SandboxAway) else [])
+                        if len(away) >= IN_A_ROW:
+                            raise SandboxAway(f"{IN_A_ROW} episodes in a row: {error}") from None
                     continue
                 with lock:
+                    away.clear()
                     done(played)
         except BaseException as error:  # noqa: BLE001  (raised below, in the caller's thread)
             errors.append(error)
@@ -167,9 +180,9 @@ def play(
     contents: Contents,
     lost: Callable[[Abandoned], None],
 ) -> Played:
-    """Play one episode. Raises Passing, Rejected, CoachStopped; EvaluationError if the sandbox stays away.
+    """Play one episode. Raises Passing, Rejected, CoachStopped, EvaluationError.
 
-    ``lost`` gets what was spent without a result.
+    SandboxAway: the sandbox stays away. ``lost`` gets what was spent without a result.
     """
     for _ in range(TRIES):
         spent: dict[str, Tokens] = {}
@@ -186,7 +199,7 @@ def play(
         finally:
             if any(each.calls for each in spent.values()):
                 lost(Abandoned(job.env, job.task_id, job.sample, why, spent))
-    raise EvaluationError(f"the sandbox was unavailable {TRIES} times: see 'mappa-env doctor'.")
+    raise SandboxAway(f"the sandbox was unavailable {TRIES} times: see 'mappa-env doctor'.")
 
 
 def _once(

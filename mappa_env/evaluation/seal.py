@@ -19,6 +19,8 @@ _ALWAYS = frozenset(
     {"tasks", "samples", "digest", "success", "success.mean", "score", "score.mean"},
 )
 """Figures that results of every version have."""
+_ENDS = frozenset({"low", "high"})
+"""Of an interval. Earlier versions gave ends to those of one task, too."""
 _NAMED = frozenset({"values", "topics", "rewards", "flaws", "tokens", "abandoned"})
 """Figures by names that the episodes give, such as those of agents: all versions find the same names."""
 
@@ -76,6 +78,8 @@ def _differences(
         if not named and path not in _ALWAYS and not (name in before and name in after):
             continue
         one, other = before.get(name), after.get(name)
+        if name in _ENDS and not named and other is None and name in after:
+            continue
         if isinstance(one, Mapping) and isinstance(other, Mapping):
             yield from _differences(one, other, f"{path}.", named=path in _NAMED)
         elif not _same(one, other):

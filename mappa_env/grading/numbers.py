@@ -1,6 +1,7 @@
 r"""Numbers as people write them: ``080``, ``1{,}234``, ``3/4``, ``2\frac{1}{2}``, ``12 cm``, ``10\%``.
 
-Only written numbers count. ``7 + 5`` and ``\sqrt{4}`` are expressions, which still have to be evaluated.
+Only written numbers count. ``7 + 5``, ``\sqrt{4}`` and ``-(-12)`` are expressions, which still have to be
+evaluated; ``-(12)`` has one sign, and is a number in brackets.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _GOES_ON = re.compile(r"([0-9]*)\.([0-9]+) ?(?:\.\.\.|…|\\[lc]?dots(?![A-Za-z]
 """A decimal with dots at its end."""
 TIMES = 3
 """How often a period must be there to be taken for one."""
+_SIGN = re.compile("[+-]")
+_SIGNED_PART = re.compile(r"\{ ?[+-]")
 _LETTER = re.compile(r"\\[A-Za-z]+|[A-Za-z€£¥²³" + OPEN + "]")
 _EXPONENT = re.compile(r" ?(?:\^ ?(?:\{ ?([23]) ?\}|([23]))|([²³]))$")
 
@@ -89,13 +92,15 @@ def read_number(text: str) -> Number | None:
     percent = text.endswith("%") or found_unit.name == "%"
     text, degrees = _without(text.removesuffix("%").rstrip(), "°")
     text, after = _without(text, f" ${DOLLAR}")
-    sign, before, text = _lead(text)
+    sign, signs, before, text = _lead(text)
     unit = joined(found_unit.name, before or (MONEY[DOLLAR] if DOLLAR in after else ""), "°" * bool(degrees))
     if unit is None:
         return None
     if text.startswith("(") and text.endswith(")") and "," not in text:
-        inner, text = _sign(text[1:-1].strip())
-        sign *= inner
+        inner, inside, text = _sign(text[1:-1].strip())
+        sign, signs = sign * inner, signs + inside
+    if signs + _signs_of_fraction(text) > 1:  # -(-12) is still to be evaluated
+        return None
     found = _value(text)
     if found is None:
         return None
@@ -106,12 +111,12 @@ def read_number(text: str) -> Number | None:
     return Number(sign * value * found_unit.scale, "" if unit == "%" else unit, percent, reducible, words)
 
 
-def _lead(text: str) -> tuple[int, str, str]:
-    """The sign before a number, the money before or after that, and the rest."""
+def _lead(text: str) -> tuple[int, int, str, str]:
+    """The sign before a number, how many there are, the money before or after it, and the rest."""
     found = _LEAD.match(text)
     lead = found[0] if found else ""
     money = next((MONEY[c] for c in lead if c in MONEY), "")
-    return (-1 if "-" in lead else 1), money, text[len(lead) :]
+    return (-1 if "-" in lead else 1), len(_SIGN.findall(lead)), money, text[len(lead) :]
 
 
 def _without(text: str, ends: str) -> tuple[str, str]:
@@ -196,10 +201,16 @@ def _int(text: str) -> int:
     return int(text.replace(",", "").replace(GROUP, "").replace(" ", ""))
 
 
-def _sign(text: str) -> tuple[int, str]:
+def _sign(text: str) -> tuple[int, int, str]:
+    """The sign at the start, how many there are, and the rest."""
     if text[:1] in ("+", "-"):
-        return (-1 if text[0] == "-" else 1), text[1:].lstrip()
-    return 1, text
+        return (-1 if text[0] == "-" else 1), 1, text[1:].lstrip()
+    return 1, 0, text
+
+
+def _signs_of_fraction(text: str) -> int:
+    """Signs at the top and the bottom of a fraction."""
+    return len(_SIGNED_PART.findall(text)) if r"\frac" in text else 0
 
 
 def _unit(text: str) -> tuple[str, Unit | None]:

@@ -26,6 +26,7 @@ _SMALL = frozenset({"a", "an", "of", "in", "to", "on", "at", "by"})
 _PERCENT = frozenset({"percent", "percentage", "pct", "per cent", "percents"})
 SCALES = {
     "dozen": 12,
+    "doz": 12,
     "score": 20,
     "gross": 144,
     "lakh": 10**5,

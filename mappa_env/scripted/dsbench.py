@@ -14,6 +14,7 @@ import numpy as np
 
 from mappa_env.grading.metrics import METRICS
 from mappa_env.scripted.base import Act, FaultPlan, Style
+from mappa_env.scripted.text_tables import COUNTED, LEVELS, only_texts
 from mappa_env.types import ActionRecord, Task
 
 _FILES = ("X_train.pkl", "y_train.pkl", "X_test.pkl")
@@ -97,6 +98,9 @@ def _engineer(task: Task, style: Style, fault: str | None, rng: np.random.Genera
     if (fault == "leaves_nan" and _tidy(task, "missing")) or (fault == "strings_left" and _tidy(task, "cat")):
         fault = "forgets_x_test"
     targets, ids = _targets(task), task.meta["id"]
+    texts = style == "full" and fault != "leaks_target" and only_texts(task)
+    if texts and fault == "leaves_nan":  # counts have none
+        fault = "forgets_x_test"
     single = len(targets) == 1
     target = repr(targets[0]) if single else repr(targets)
     wrong = repr(_mistaken(targets[0], task, rng)) if fault == "wrong_column" else target
@@ -107,18 +111,20 @@ def _engineer(task: Task, style: Style, fault: str | None, rng: np.random.Genera
     else:
         lines.append(f"y = a[{wrong}]")
     if style == "full" and fault != "leaks_target":
-        lines += [
-            f"keep = [c for c in b.columns if c in a.columns and c != {ids!r}]",
-            "keep = [c for c in keep if pd.api.types.is_numeric_dtype(a[c]) or a[c].nunique() <= 20]",
-            "a, b = a[keep], b[keep]",
-        ]
+        lines.append(f"keep = [c for c in b.columns if c in a.columns and c != {ids!r}]")
+        if not texts:
+            numeric_or_few = f"pd.api.types.is_numeric_dtype(a[c]) or a[c].nunique() <= {LEVELS}"
+            lines.append(f"keep = [c for c in keep if {numeric_or_few}]")
+        lines.append("a, b = a[keep], b[keep]")
     else:
         lines += [f"a = a.drop(columns=[{ids!r}])", f"b = b.drop(columns=[{ids!r}])"]
     if fault == "crash":
         lines.append("a = a.fill_missing()")
-    if fault != "strings_left":
+    if texts and fault != "strings_left":
+        lines += COUNTED
+    elif fault != "strings_left":
         lines += ["a = pd.get_dummies(a)", "b = pd.get_dummies(b).reindex(columns=a.columns, fill_value=0)"]
-    if fault != "leaves_nan":
+    if fault != "leaves_nan" and not texts:
         numeric = "numeric_only=True" if fault == "strings_left" else ""
         lines += [f"m = a.{fill}({numeric})", "a = a.fillna(m)", "b = b.fillna(m)"]
     if fault == "wrong_rows":
@@ -130,11 +136,13 @@ def _engineer(task: Task, style: Style, fault: str | None, rng: np.random.Genera
         lines += saves
     if style != "full":
         return [*lines, "print('Saved', a.shape, b.shape)"]
+    encoded = f"text columns one-hot encoded, missing values filled with the {fill}"
+    encoded = "words of the texts counted by hash, and lengths" if texts else encoded
     return [
         *lines,
         "print('---PREPROCESSING_SUMMARY---')",
         "print('X_train', a.shape, 'X_test', b.shape)",
-        f"print('text columns one-hot encoded, missing values filled with the {fill}')",
+        f"print('{encoded}')",
         "print('---END---')",
     ]
 

@@ -5,6 +5,7 @@ Bootstrap intervals are percentile intervals from a fixed seed, so the same data
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
@@ -19,12 +20,22 @@ _CHUNK = 2_000_000  # values resampled at once: bounds the memory at 16 MB
 
 
 class Interval(NamedTuple):
-    """A mean of ``n`` values and the ends of its confidence interval."""
+    """A mean of ``n`` values and the ends of its confidence interval, ``math.nan`` where they are unknown."""
 
     mean: float
     low: float
     high: float
     n: int
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the ends are known."""
+        return not math.isnan(self.low)
+
+    @property
+    def unbounded(self) -> Interval:
+        """The same mean without ends; in JSON they are null."""
+        return self._replace(low=math.nan, high=math.nan)
 
 
 def mean_ci(

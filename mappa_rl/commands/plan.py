@@ -115,6 +115,8 @@ def _assumed(words: list[str]) -> dict[str, float]:
     found = {}
     for word in words:
         key, _, value = word.partition("=")
+        if key in found:
+            raise ConfigError(f"--assume {key} is set twice: keep one.")
         try:
             found[key] = float(value)
         except ValueError:

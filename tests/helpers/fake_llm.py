@@ -65,8 +65,8 @@ class FakeServer:
 
 
 @contextmanager
-def serving(kind: str, **options: Any) -> Iterator[FakeServer]:
-    """``kind``: ``gemini`` or ``openai``."""
+def serving(kind: str, *, port: int = 0, **options: Any) -> Iterator[FakeServer]:
+    """``kind``: ``gemini`` or ``openai``. ``port``: 0 for any that is free."""
     fake = FakeServer(kind, **options)
 
     class Handler(BaseHTTPRequestHandler):
@@ -113,7 +113,7 @@ def serving(kind: str, **options: Any) -> Iterator[FakeServer]:
         def handle_error(self, request: Any, client_address: Any) -> None:
             """Clients that gave up are part of the play."""
 
-    with Server(("127.0.0.1", 0), Handler) as server:
+    with Server(("127.0.0.1", port), Handler) as server:
         fake.url = f"http://127.0.0.1:{server.server_address[1]}" + ("/v1" if kind == "openai" else "")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()

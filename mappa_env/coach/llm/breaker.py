@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from mappa_env.coach.llm.wire import Passing, Rejected, Unanswered
+from mappa_env.coach.llm.wire import Blocked, Passing, Rejected, Unanswered
 
 
 class Breaker:
@@ -30,7 +30,7 @@ class Breaker:
 
     @contextlib.contextmanager
     def call(self, until: float) -> Iterator[None]:
-        """Wait until one call is allowed, then wrap it. Raises Passing if that is not before ``until``.
+        """Wait until one call is allowed, then wrap it. Raises Blocked if that is not before ``until``.
 
         ``until`` is in monotonic seconds. Any answer counts as success, even without a verdict; Passing
         counts as failure; other exceptions count as neither.
@@ -61,7 +61,7 @@ class Breaker:
         with self._changed:
             while not self._open_to_try():
                 if time.monotonic() >= until:
-                    raise Passing(f"the circuit breaker is open after {self._failures} consecutive failures")
+                    raise Blocked(f"the circuit breaker is open after {self._failures} consecutive failures")
                 self._sleep(until)
             trial = not self.closed
             self._trying = self._trying or trial

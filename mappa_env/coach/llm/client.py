@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mappa_env.coach.llm.breaker import Breaker
 from mappa_env.coach.llm.buckets import Buckets
 from mappa_env.coach.llm.budget import Bill, Budget
+from mappa_env.coach.llm.retries import Retries
 from mappa_env.coach.llm.settings import Calls
 from mappa_env.coach.llm.wire import (
     Backend,
@@ -44,13 +45,21 @@ class Client:
 
     Before try n+1 it waits U(0, min(``cap_s``, ``base_s`` * 2**n)) ("full jitter", Brooker 2015), and at
     least as long as the server asks for. After CoachStopped it sends nothing more: every call raises it.
+    ``retries``: what is said and done about failures; by default they are said, and nothing else.
     """
 
     def __init__(
-        self, backend: Backend, buckets: Buckets, budget: Budget, breaker: Breaker, settings: Calls
+        self,
+        backend: Backend,
+        buckets: Buckets,
+        budget: Budget,
+        breaker: Breaker,
+        settings: Calls,
+        retries: Retries | None = None,
     ) -> None:
         self.breaker, self.budget = breaker, budget
         self._backend, self._buckets, self._settings = backend, buckets, settings
+        self._retries = retries or Retries()
         self._slots = threading.BoundedSemaphore(settings.concurrency)
         self._stopped = threading.Event()
         self._why = ""
@@ -79,6 +88,7 @@ class Client:
     def _ask(self, request: Request) -> Answer:
         end = time.monotonic() + self._settings.deadline_s
         waited, attempts = 0.0, 0
+        since: float | None = None
         last: Passing | None = None
         while True:
             before, asked = attempts, time.monotonic()
@@ -90,11 +100,14 @@ class Client:
                     attempts += 1
                     asked = time.monotonic()
                     reply = self._call(request, end, bill, reserved)
+                self._retries.answered()
                 return Answer(reply, attempts, time.monotonic() - asked, waited)
             except Unanswered as nothing:
+                self._retries.answered()
                 nothing.calls, nothing.latency_s = attempts, time.monotonic() - asked
                 raise
             except Rejected as no:
+                self._retries.answered()
                 no.calls = attempts
                 raise
             except Passing as failure:
@@ -103,11 +116,13 @@ class Client:
                 cut = isinstance(failure, Late) and end - asked < self._settings.timeout_s
                 last = last if (late or cut) and last is not None else failure
                 last.calls = attempts
-                if isinstance(failure, Unreachable) and not self._settings.wait_for_server:
-                    raise
+                over = late or (isinstance(failure, Unreachable) and not self._settings.wait_for_server)
                 pause = self._pause(max(attempts - 1, 0), failure.wait_s)
-            if late or time.monotonic() + pause >= end:
-                raise last
+                if not late:
+                    since = asked if since is None else since
+                    pause = self._retries.pause(last, since, pause)
+            if over or time.monotonic() + pause >= end:
+                raise self._retries.gave_up(last)
             self._sleep(pause)
             waited += pause
 

@@ -6,6 +6,7 @@ import email.utils
 import math
 import re
 import socket
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,6 +17,10 @@ from mappa_env.errors import CoachStopped
 PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 MAX_REPLY_BYTES = 4 << 20
 MAX_WAIT_S = 3600.0
+_CONNECTING = frozenset({"NewConnectionError", "ConnectTimeoutError", "ConnectError", "ConnectTimeout"})
+"""The HTTP libraries' errors while there is no connection yet."""
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
+"""OpenSSL's reasons where a server speaks HTTP on a port that was asked for HTTPS."""
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SHOWN = 300
 _MASKED = re.compile(r"\S*\*{3,}\S*")
@@ -76,11 +81,17 @@ def rejected(status: int, body: Any, where: str, secret: str) -> Rejected | None
 
 def disconnected(error: Exception, where: str, secret: str) -> Passing:
     """What a broken connection comes down to, without the HTTP library's words around it."""
-    cause = next((each for each in _chain(error) if _is_plain(each)), error)
+    chain = list(_chain(error))
+    cause = next((each for each in chain if _is_plain(each)), error)
     if isinstance(cause, ConnectionRefusedError):
         return Unreachable(f"{where}: connection refused")
     if isinstance(cause, socket.gaierror):
         return Unreachable(f"{where}: unknown host ({cause.strerror})")
+    if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "reason", None) in _NO_TLS:
+        return Unreachable(f"{where}: no secure connection ({hidden(str(cause), secret)})")
+    if any(type(each).__name__ in _CONNECTING for each in chain):
+        why = "in time" if isinstance(cause, TimeoutError) else f"({hidden(str(cause), secret)})"
+        return Unreachable(f"{where}: no connection {why}")
     if isinstance(cause, TimeoutError):
         return Late(f"{where}: no answer in time")
     return Passing(f"{where}: {type(cause).__name__}: {hidden(str(cause), secret)}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from mappa_env.coach.llm.address import problem_of
 from mappa_env.errors import OptionError, nearest
@@ -17,8 +17,20 @@ Count = Annotated[int, Field(ge=1)]
 MOST_TOKENS = 10_000_000
 """No model writes a longer answer."""
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
-_UNQUOTED = frozenset({"key_variable", "base_url"})
+_UNQUOTED = frozenset({"key_variable", "base_url", "extra"})
 """Options whose values may be secrets that somebody wrote into the wrong place."""
+
+_FIELDS = {
+    "model": "the model is named in its specification",
+    "messages": "the conversation is the card's",
+    "seed": "each request has a seed of its own",
+    "temperature": "set the option temperature",
+    "max_completion_tokens": "set the option max_output_tokens",
+    "max_tokens": "set the option max_output_tokens",
+    "n": "each request asks for one answer",
+    "stream": "answers are read as a whole",
+}
+"""Fields of every request, and what sets them."""
 
 
 def _variable(name: str) -> str:
@@ -67,7 +79,7 @@ class Calls(BaseModel):
     timeout_s: Positive = 120.0
     """Seconds for one call."""
     wait_for_server: bool = True
-    """Retry also where there is no connection: refused, or the host is unknown."""
+    """Retry also where there is no connection: refused, or the host is unknown or away."""
     base_s: Positive = 1.0
     """The wait before try n is drawn from 0 to base_s * 2**n seconds ..."""
     cap_s: Positive = 60.0
@@ -79,7 +91,18 @@ class Calls(BaseModel):
     key_variable: Annotated[str, AfterValidator(_variable)] = "OPENAI_API_KEY"
     """OpenAI-compatible only: the environment variable that holds the key."""
     extra: dict[str, Any] = {}
-    """OpenAI-compatible only: additional fields of the request."""
+    """OpenAI-compatible only: additional fields of the request, none that it has already."""
+
+    own_fields: ClassVar[Mapping[str, str]] = _FIELDS
+    """What ``extra`` must not name, and why."""
+
+    @field_validator("extra")
+    @classmethod
+    def _additional(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        for name in extra:
+            if why := cls.own_fields.get(name):
+                raise ValueError(f"may only add fields to the request, not replace {name!r}: {why}")
+        return extra
 
 
 class Settings(Calls):
@@ -108,6 +131,8 @@ class Settings(Calls):
     """Gemini only. Default: v1beta on the Developer API, v1beta1 on Vertex AI."""
     base_url: Annotated[str | None, AfterValidator(_address)] = None
     """Gemini only: another address of the service. OpenAI-compatible coaches have it in their name."""
+
+    own_fields: ClassVar[Mapping[str, str]] = _FIELDS | {"response_format": "the schema of verdicts is fixed"}
 
 
 _ONLY = {

@@ -92,7 +92,7 @@ class Passing(Exception):
 
 
 class Unreachable(Passing):
-    """There is no connection to the server: refused, or the host is unknown. Nothing was sent."""
+    """There is no connection to the server: refused, or its host is unknown or away. Nothing was sent."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, billed=False)
@@ -100,6 +100,10 @@ class Unreachable(Passing):
 
 class Late(Passing):
     """The answer did not come in time."""
+
+
+class Blocked(Passing):
+    """The circuit breaker let no call through in time."""
 
 
 class Rejected(Exception):

@@ -192,6 +192,10 @@ def test_what_is_sent_is_the_conversation_with_a_seed_and_nothing_hidden(tmp_pat
         (["--model", "openai:m@ftp://x"], "base_url must look like"),
         (["--model", "openai:m@http://x/v1", "--agent", "coder=openai:m@http://x/v1"], "coder_0"),
         (["--agent", "coder_0=openai:m@http://x/v1"], "solver_0 has no model"),
+        (
+            ["--model", "constant:1", "--agent", "coder_0=constant:2", "--agent", " coder_0 =constant:3"],
+            "twice",
+        ),
         (["--model", "{name: 'openai:m@http://x/v1', budgets: 3}"], "budget"),
         (["--model", "openai:m@http://x/v1", "--samples", "2", "--temperature", "0"], "same episode"),
     ],
@@ -202,6 +206,40 @@ def test_bad_input_is_refused_before_anything_is_asked(
     assert evaluate(tmp_path / "e", *arguments) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "e").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("model", "named in its specification"),
+        ("messages", "the card's"),
+        ("seed", "a seed of its own"),
+        ("temperature", "the option temperature"),
+        ("max_tokens", "the option max_output_tokens"),
+        ("max_completion_tokens", "the option max_output_tokens"),
+        ("n", "one answer"),
+        ("stream", "as a whole"),
+    ],
+)
+def test_extra_fields_replace_none_that_a_request_has(
+    name: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extra = {"top_p": 0.9, name: "hidden"}
+    spec = json.dumps({"name": "openai:m@http://127.0.0.1:9/v1", "extra": extra})
+    assert evaluate(tmp_path / "e", "--model", spec, "--dry-run") == 2
+    words = capsys.readouterr().err
+    assert f"extra: may only add fields to the request, not replace {name!r}" in words
+    assert remedy in words
+    assert "hidden" not in words
+
+
+def test_extra_fields_reach_the_server(tmp_path: Path) -> None:
+    extra = {"top_p": 0.9, "response_format": {"type": "text"}}
+    with serving("openai", otherwise=speaking(multiplier)) as fake:
+        spec = json.dumps({"name": f"openai:m@{fake.url}", "extra": extra})
+        assert evaluate(tmp_path / "e", "--model", spec, "--limit", "1") == 0
+    assert fake.calls[0].body.items() >= extra.items()
+    assert fake.calls[0].body["model"] == "m"
 
 
 def test_a_dry_run_asks_no_server_and_writes_nothing(

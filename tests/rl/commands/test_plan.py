@@ -81,6 +81,7 @@ def test_a_run_replaces_assumptions(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["demo", "--gpus", "1", "--staleness", "1"], "needs importance sampling"),
         (["demo", "--gpus", "1", "--assume", "x=1"], "there is no such figure"),
         (["demo", "--gpus", "1", "--assume", "sandbox_s=fast"], "must be FIGURE=NUMBER"),
+        (["demo", "--gpus", "1", "--assume", "sandbox_s=1", "--assume", "sandbox_s=2"], "is set twice"),
         (["demo", "--gpus", "1", "--gpu-price", "-1"], "--gpu-price -1 must be at least 0"),
         (["demo", "--gpus", "1", "--sandboxes", "0"], "--sandboxes 0 must be at least 1"),
         (["demo", "--gpus", "1", "--coach-rpm", "0"], "--coach-rpm must be above 0"),

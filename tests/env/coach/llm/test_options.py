@@ -26,6 +26,8 @@ from paths import REGISTRY
         ({"name": "gemini:gemini-3.8-flash", "key_variable": "X"}, "only 'openai'"),
         ({"name": "gemini:gemini-3.8-flash", "price": {"in": 1.0}}, "price"),
         ({"name": "gemini:gemini-3.8-flash", "samples": 0}, "samples"),
+        ({"name": "openai:m@http://h/v1", "extra": {"seed": 3}}, "extra: may only add fields"),
+        ({"name": "openai:m@http://h/v1", "extra": {"response_format": {}}}, "not replace 'response_format'"),
         ("gemini:", "gemini:<model>"),
         ("openai:m", "openai:<model>@<base_url>"),
         ("openai:m@localhost", "http://localhost:8000/v1"),
