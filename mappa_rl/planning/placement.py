@@ -125,13 +125,13 @@ def placements(
     """Placements of a recipe that its settings can express, on at most ``machines.gpus`` GPUs.
 
     Several nodes need Ray. ``policies.map`` and the engine stay as they are. ``staleness``: the most that is
-    tried. Policies train one after another, or all at once in crews. Whether memory suffices is not asked.
+    tried, up to 8 each and then in steps as ``handy`` has. Policies train one after another, or all at once in crews. Whether memory suffices is not asked.
     """
     ray = machines.nodes > 1 or config.cluster.name == "ray"
     servers = 1 if policies.lora else len(policies.names)
     stages = [0] if config.optim.dtype == "fp32" else []
     stages += [1, 2] if policies.lora or config.engine.name == "hf" else [1, 2, 3]
-    late = sorted({config.rollout.staleness, *range(staleness + 1)})
+    late = sorted({0, config.rollout.staleness, *handy(staleness)})
     modes = [(stage, offload) for stage in stages for offload in ((False, True) if stage else (False,))]
     for steps, (crews, learners) in product(late, _crews(policies, machines)):
         engines = _engines(config, policies, machines, crews, learners, servers, ray)
