@@ -18,9 +18,14 @@ from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import shape_of
 from mappa_rl.planning.figures import HARDWARE, Figure, found_figures
 from mappa_rl.planning.machines import Machines
+from mappa_rl.planning.numbers import check_range
 from mappa_rl.planning.workload import measured, workload
 from mappa_rl.telemetry.sinks import read_metrics
 
+GPU_GB = (0.001, 1e6)
+MOST_DOLLARS = 1e9
+MOST_STALENESS = 100
+"""What options may be. More steps between an action and its update than that, and nothing is learned."""
 HELP = "recommend where a recipe trains and generates on given GPUs, and predict its speed"
 
 
@@ -72,7 +77,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from mappa_rl.planning.plan import recommend
 
     config = load_config(args.recipe, args.overrides)
-    machines = Machines(args.gpus, args.nodes, int(args.gpu_memory_gb * 1e9), args.sandboxes, args.coach_rpm)
+    machines = Machines(args.gpus, args.nodes, _bytes(args.gpu_memory_gb), args.sandboxes, args.coach_rpm)
     prices = _prices(args)
     card = env_card(config.env.id)
     policies = PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
@@ -96,6 +101,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return 0
     show(plan, machines, figures, command, prices, config, console)
     return 0
+
+
+def _bytes(gigabytes: float) -> int:
+    check_range("--gpu-memory-gb ", gigabytes, *GPU_GB)
+    return int(gigabytes * 1e9)
 
 
 def _measured(folder: Path | None, asked: tuple[Figure, ...]) -> tuple[Figure, ...]:
@@ -128,18 +138,17 @@ def _assumed(words: list[str]) -> dict[str, float]:
 
 def _prices(args: argparse.Namespace) -> dict[str, float]:
     given = {"gpu": args.gpu_price, "verdict": args.verdict_price}
-    for name, price in given.items():
-        if price is not None and price < 0:
-            raise ConfigError(f"--{name}-price {price:g} must be at least 0.")
-    return {name: price for name, price in given.items() if price is not None}
+    prices = {name: price for name, price in given.items() if price is not None}
+    for name, price in prices.items():
+        check_range(f"--{name}-price ", price, 0, MOST_DOLLARS)
+    return prices
 
 
 def _staleness(config: Config, wanted: int | None) -> int:
     own = config.rollout.staleness
     if wanted is None:
         return own
-    if wanted < 0:
-        raise ConfigError(f"--staleness {wanted} must be at least 0.")
+    check_range("--staleness ", wanted, 0, MOST_STALENESS)
     if wanted and config.algo.importance_sampling == "none":
         raise ConfigError(
             f"--staleness {wanted} needs importance sampling: add algo.importance_sampling=tis, or leave the "

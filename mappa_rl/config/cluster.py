@@ -8,6 +8,9 @@ from pydantic import Field
 
 from mappa_rl.config.base import Count, Positive, Section
 
+Cpus = Annotated[float, Field(ge=0.0001, allow_inf_nan=False)]
+"""CPUs that Ray reserves. It counts in units of 0.0001, refuses less, and drops what is finer."""
+
 
 class Cluster(Section):
     """Where the processes of a run are (docs/cluster.md). All keys except ``name`` are for ray only."""
@@ -23,16 +26,16 @@ class Cluster(Section):
     in flight need; with a head of the run's own at most as many as this machine has CPUs for."""
     envs_per_worker: Count = 8
     """Environments that such a process plays side by side."""
-    env_cpus: Positive = 1.0
+    env_cpus: Cpus = 1.0
     """CPUs that Ray reserves for such a process."""
     env_node: str = ""
     """Custom resource of the nodes for environments: each such process takes one unit. Empty: any node."""
-    engine_cpus: Positive = 1.0
+    engine_cpus: Cpus = 1.0
     """CPUs that Ray reserves for an engine of vllm; with GPUs it also gets ``engine.tensor_parallel`` of
     them."""
     engine_node: str = ""
     """Custom resource of the nodes for engines of vllm: each takes one unit. Empty: any node."""
-    learner_cpus: Positive = 1.0
+    learner_cpus: Cpus = 1.0
     """CPUs that Ray reserves for each further process that trains (``run.processes``, ``placement.crews``);
     with GPUs also one of them."""
     learner_node: str = ""

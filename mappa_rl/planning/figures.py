@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mappa_env.errors import nearest
 from mappa_rl.errors import ConfigError
+from mappa_rl.planning.numbers import check_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,10 @@ class Figure:
     source: str
 
 
+RANGE = (1e-12, 1e24)
+"""What a figure may be, in its own unit."""
+FRACTIONS = ("of the peak", "of the bandwidth")
+"""Units of figures that are at most 1."""
 H100 = "NVIDIA's data sheet of the H100 SXM; other GPUs: --assume"
 ASSUMED = "assumed"
 HARDWARE = (
@@ -51,7 +56,7 @@ HARDWARE = (
 def found_figures(assumed: Mapping[str, float], *groups: Iterable[Figure]) -> dict[str, Figure]:
     """The figures of all groups by key, later groups first; ``assumed``: values that the user states.
 
-    Raises ConfigError for a key that no group has, and for a value that is not above 0.
+    Raises ConfigError for a key that no group has, and for a value out of range.
     """
     found = {figure.key: figure for group in groups for figure in group}
     for key, value in assumed.items():
@@ -60,7 +65,6 @@ def found_figures(assumed: Mapping[str, float], *groups: Iterable[Figure]) -> di
                 f"--assume {key}={value:g}: there is no such figure.{nearest(key, found)} Figures: "
                 f"{', '.join(found)}."
             )
-        if not value > 0:
-            raise ConfigError(f"--assume {key}={value:g} must be above 0.")
+        check_range(f"--assume {key}=", value, RANGE[0], 1.0 if found[key].unit in FRACTIONS else RANGE[1])
         found[key] = replace(found[key], value=value, source="given with --assume")
     return found

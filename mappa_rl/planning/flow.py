@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 
 from mappa_rl.planning.stage import Stage
 
-ROUNDS = 200
-"""Halvings of the interval that holds the rate: enough for every bit of a float."""
+ROUNDS = 100
+"""Halvings, at least, of the interval that holds the rate: more than any needs."""
+EXACT = 1e-14
+"""Of the rate, the error at which the search for it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +42,38 @@ def flow(stages: Sequence[Stage], in_flight: float) -> Flow:
         service = {stage.name: stage.visits * stage.service(met) for stage in stages}
         return Flow(rate, service, {stage.name: stage.visits * stage.queue(met) for stage in stages})
 
-    alone = at(0.0).action_s
+    alone = sum(stage.passing(0.0) for stage in stages)
     high = in_flight / alone if alone else inf
     if others:
         high = min(high, *(stage.most / others for stage in stages))
     if not isfinite(high):
         return at(0.0)
-    low = 0.0
+    return at(_rate(stages, in_flight, others, high))
+
+
+def _rate(stages: Sequence[Stage], in_flight: float, others: float, limit: float) -> float:
+    """The rate, at most ``limit``, by C. Ridders' method (1979): a few rounds, where halving takes fifty."""
+
+    def spare(rate: float) -> float:
+        """How much more could pass. It falls at least as fast as the rate rises, so it bounds the error."""
+        seconds = sum(stage.passing(others * rate) for stage in stages)
+        return in_flight / seconds - rate if seconds else limit
+
+    low, high = 0.0, limit
+    above, below = spare(low), spare(high)
     for _ in range(ROUNDS):
         middle = (low + high) / 2
-        if not low < middle < high:
+        there = spare(middle)
+        scale = sqrt(there * there - above * below)
+        if not (low < middle < high and scale) or high - low <= EXACT * high:
             break
-        if middle * at(middle).action_s < in_flight:
-            low = middle
-        else:
-            high = middle
-    return at(low)
+        guess = middle + (middle - low) * there / scale
+        left = spare(guess)
+        if abs(left) <= EXACT * guess:
+            return guess
+        for rate, more in sorted([(middle, there), (guess, left)]):
+            if more > 0 and rate > low:
+                low, above = rate, more
+            elif more <= 0 and rate < high:
+                high, below = rate, more
+    return low

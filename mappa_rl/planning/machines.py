@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mappa_rl.errors import ConfigError
+from mappa_rl.planning.numbers import check_range
+
+MOST_GPUS = 100_000
+"""The most that a plan is for; the search for it takes seconds."""
+MOST_SANDBOXES = 10**9
+VERDICTS = (1e-6, 1e9)
+"""Verdicts a minute that a coach's server may allow: fewest and most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +33,12 @@ class Machines:
     coach_rpm: float | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("gpus", self.gpus), ("nodes", self.nodes), ("sandboxes", self.sandboxes)):
-            if value is not None and value < 1:
-                raise ConfigError(f"--{name} {value} must be at least 1.")
-        for name, amount in (("gpu-memory-gb", self.gpu_memory), ("coach-rpm", self.coach_rpm)):
-            if amount is not None and not amount > 0:
-                raise ConfigError(f"--{name} must be above 0.")
+        check_range("--gpus ", self.gpus, 1, MOST_GPUS)
+        check_range("--nodes ", self.nodes, 1, MOST_GPUS)
+        if self.sandboxes is not None:
+            check_range("--sandboxes ", self.sandboxes, 1, MOST_SANDBOXES)
+        if self.coach_rpm is not None:
+            check_range("--coach-rpm ", self.coach_rpm, *VERDICTS)
         if self.gpus % self.nodes:
             raise ConfigError(
                 f"--gpus {self.gpus} counts the GPUs of all nodes, and does not divide among --nodes "

@@ -131,15 +131,15 @@ def placements(
     """Placements of a recipe that its settings can express, on at most ``machines.gpus`` GPUs.
 
     Several nodes need Ray. ``policies.map`` and the engine stay as they are. ``staleness``: the most that is
-    tried. ``widths``: GPUs over which an engine can spread the models. Policies train one after another, or
-    all at once in crews. Whether memory suffices is not asked.
+    tried; between 8 and that, in steps as ``handy`` has. ``widths``: GPUs over which an engine can spread the
+    models. Policies train one after another, or all at once in crews. Whether memory suffices is not asked.
     """
     ray = machines.nodes > 1 or config.cluster.name == "ray"
     servers = _servers(policies)
     widths = [width for width in widths if width <= machines.gpus_per_node]
     stages = [0] if config.optim.dtype == "fp32" else []
     stages += [1, 2] if policies.lora or config.engine.name == "hf" else [1, 2, 3]
-    late = sorted({config.rollout.staleness, *range(staleness + 1)})
+    late = sorted({0, config.rollout.staleness, staleness, *handy(staleness)})
     modes = [(stage, offload) for stage in stages for offload in ((False, True) if stage else (False,))]
     for steps, (crews, learners) in product(late, _crews(policies, machines)):
         engines = _engines(config, policies, machines, crews, learners, ray, widths)

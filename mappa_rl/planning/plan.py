@@ -12,29 +12,36 @@ from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import Shape
 from mappa_rl.planning.bottleneck import Bottleneck, first_bottleneck
 from mappa_rl.planning.hardware import Hardware
+from mappa_rl.planning.learner import Learner, Learners
 from mappa_rl.planning.machines import Machines
 from mappa_rl.planning.placement import WIDTHS, Placement, placements
 from mappa_rl.planning.setup import Setup
 from mappa_rl.planning.stage import Stage
 from mappa_rl.planning.step import Step, predict
-from mappa_rl.training.preflight.resources import Footprint, footprint, gigabytes
+from mappa_rl.training.preflight.resources import Footprint, gigabytes
 
 SAME = 0.999
 """Placements whose throughput is within this fraction of the best count as equal: the fewest GPUs win."""
 ENOUGH = 0.9
 """The smallest placement with this fraction of the best throughput is shown, too."""
 RUNNERS_UP = 3
+NO_ROOM = "the engine's memory: weights and one context do not fit"
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A placement, the config that it makes of the recipe, and what is predicted of it."""
+    """A placement, on which hardware, and what is predicted of it."""
 
     placement: Placement
-    overrides: tuple[str, ...]
+    hardware: Hardware
     need: Footprint
     setup: Setup
     step: Step
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """The settings in which it differs from the recipe."""
+        return tuple(self.placement.overrides(self.hardware.config, self.hardware.machines))
 
     @property
     def episodes_per_hour(self) -> float:
@@ -72,43 +79,22 @@ def recommend(
     shape = max(shapes, key=lambda each: each.parameters)
     widths = [width for width in WIDTHS if all(each.splits_over(width) for each in shapes)]
     hardware = Hardware(config, shape, policies, machines, figures)
+    learners = Learners(hardware)
     found: list[Candidate] = []
     refused: dict[str, int] = {}
-    needs: dict[tuple[object, ...], tuple[Config, Footprint] | str] = {}
-    least, tried = inf, 0
+    tried = 0
     for place in placements(config, policies, machines, staleness, widths):
         tried += 1
-        key = (
-            place.crews,
-            place.learners,
-            place.zero_stage,
-            place.offload,
-            place.shares,
-            place.staleness > 0,
-            place.ray,
-        )
-        if key not in needs:
-            needs[key] = _need(config, shape, policies, machines, place)
-        need = needs[key]
-        if isinstance(need, str):
-            refused[need] = refused.get(need, 0) + 1
-            continue
-        changed, takes = need
-        room = machines.gpu_memory - figures["learner_memory"]
-        reason = ""
-        if takes.peak > room:
-            least = min(least, takes.peak + figures["learner_memory"])
-            reason = "the learner's memory"
+        learner = learners.of(place)
+        if isinstance(learner, str):
+            refused[learner] = refused.get(learner, 0) + 1
         elif not hardware.requests(place):
-            reason = "the engine's memory: weights and one context do not fit"
-        if reason:
-            refused[reason] = refused.get(reason, 0) + 1
-            continue
-        setup = setup_of(hardware, place, changed)
-        overrides = tuple(place.overrides(config, machines))
-        found.append(Candidate(place, overrides, takes, setup, predict(setup)))
+            refused[NO_ROOM] = refused.get(NO_ROOM, 0) + 1
+        elif not learner.outdone:
+            setup = setup_of(hardware, place, learner)
+            found.append(Candidate(place, hardware, learner.need, setup, predict(setup)))
     if not found:
-        raise ConfigError(_nothing(config, machines, least, refused))
+        raise ConfigError(_nothing(config, machines, learners.least, refused))
     found.sort(key=lambda each: each.step.seconds)
     best = min(
         (each for each in found if found[0].step.seconds >= SAME * each.step.seconds),
@@ -122,9 +108,9 @@ def recommend(
     return Plan(best, first_bottleneck(best.setup), tuple(_others(found, best, config)), tried, refused)
 
 
-def setup_of(hardware: Hardware, place: Placement, config: Config) -> Setup:
-    """What the model of a step is given for a placement of ``config``, its overrides included."""
-    f, machines = hardware.figures, hardware.machines
+def setup_of(hardware: Hardware, place: Placement, learner: Learner) -> Setup:
+    """What the model of a step is given for a placement with its learner."""
+    f, machines, config = hardware.figures, hardware.machines, learner.config
     rollout, together = config.rollout, place.in_flight(hardware.config)
     slots = float(machines.sandboxes or together)
     if not config.is_async:
@@ -145,7 +131,7 @@ def setup_of(hardware: Hardware, place: Placement, config: Config) -> Setup:
         tuple(stages),
         rollout.episodes_per_step,
         f["actions"],
-        hardware.learn_s(place),
+        learner.seconds,
         hardware.sync_s(place),
         place.staleness,
         0 if config.is_async else rollout.lockstep_groups,
@@ -159,17 +145,6 @@ def coach_calls(config: Config) -> int:
     coach = config.env.coach
     given = {} if isinstance(coach, str) else coach
     return int(given.get("concurrency", Settings.model_fields["concurrency"].default))
-
-
-def _need(
-    config: Config, shape: Shape, policies: PolicyMap, machines: Machines, place: Placement
-) -> tuple[Config, Footprint] | str:
-    """The config of a placement with its memory, or why its settings do not go together."""
-    try:
-        changed = config.with_overrides(place.overrides(config, machines))
-    except ConfigError as error:
-        return str(error)
-    return changed, footprint(changed, shape, policies, gpu=machines.gpu_memory)
 
 
 def _others(found: list[Candidate], best: Candidate, config: Config) -> list[tuple[str, Candidate]]:

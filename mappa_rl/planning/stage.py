@@ -35,7 +35,8 @@ class Stage:
 
     def service(self, rate: float) -> float:
         """Seconds of an action's own when ``rate`` actions arrive in a second; ``inf`` from ``most`` on."""
-        return self.seconds / (1 - rate * self.growth) if rate < self.most else inf
+        alone = 1 - rate * self.growth
+        return self.seconds / alone if rate < self.capacity and alone > 0 else inf
 
     def queue(self, rate: float) -> float:
         """Seconds that it waits before, when ``rate`` actions arrive in a second; ``inf`` from ``most`` on.
@@ -43,10 +44,12 @@ class Stage:
         The places of a stage count as one that is as fast as all of them together (A. Seidmann et al., 1987),
         and arrivals as random.
         """
-        if rate >= self.most:
-            return inf
         busy = rate / self.capacity
-        return busy / (1 - busy) / self.capacity if busy else 0.0
+        return busy / (1 - busy) / self.capacity if busy < 1 and rate * self.growth < 1 else inf
+
+    def passing(self, rate: float) -> float:
+        """Seconds of an action there, its own and in the queue, over all visits."""
+        return self.visits * (self.service(rate) + self.queue(rate))
 
     def with_more(self, factor: float) -> Stage:
         """The stage with ``factor`` times its places."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf, sqrt
 from statistics import NormalDist
 
@@ -56,13 +58,18 @@ def predict(setup: Setup) -> Step:
 def _parts(setup: Setup) -> dict[str, float]:
     if setup.staleness:
         return _overlapped(setup)
-    played = _in_groups(setup) if setup.lockstep_groups else _at_once(setup)
-    return {**played, LEARNING: setup.learn_s, SYNC: setup.sync_s}
+    return {**_played(replace(setup, learn_s=0.0, sync_s=0.0)), LEARNING: setup.learn_s, SYNC: setup.sync_s}
+
+
+@lru_cache(maxsize=1024)
+def _played(setup: Setup) -> Mapping[str, float]:
+    """On policy, what the episodes take: the same for all placements that only learn in another way."""
+    return _in_groups(setup) if setup.lockstep_groups else _at_once(setup)
 
 
 def expected_maximum(count: float) -> float:
     """Of ``count`` draws from a standard normal distribution (G. Blom, 1958)."""
-    return NormalDist().inv_cdf((count - 0.375) / (count + 0.25)) if count > 1 else 0.0
+    return -NormalDist().inv_cdf(0.625 / (count + 0.25)) if count > 1 else 0.0
 
 
 def _at_once(setup: Setup) -> dict[str, float]:
