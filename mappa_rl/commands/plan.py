@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from rich.console import Console
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     config = load_config(args.recipe, args.overrides)
     machines = Machines(args.gpus, args.nodes, _bytes(args.gpu_memory_gb), args.sandboxes, args.coach_rpm)
-    prices = _prices(args)
+    prices = _prices(args, asks_a_model(config))
     card = env_card(config.env.id)
     policies = PolicyMap.from_spec(config.policies.map, card.team.names, config.policies.frozen)
     kinds = sorted({config.model.kind, *config.policies.models.values()})
@@ -93,9 +94,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         {key: figure.value for key, figure in figures.items()},
         staleness=_staleness(config, args.staleness),
     )
-    command = " ".join(
-        ["mappa-rl train", args.recipe, *map(_quoted, [*args.overrides, *plan.best.overrides])]
-    )
+    command = shlex.join(["mappa-rl", "train", args.recipe, *args.overrides, *plan.best.overrides])
     if args.json:
         console.print_json(json_text(facts(plan, figures, command, prices)))
         return 0
@@ -136,11 +135,16 @@ def _assumed(words: list[str]) -> dict[str, float]:
     return found
 
 
-def _prices(args: argparse.Namespace) -> dict[str, float]:
+def _prices(args: argparse.Namespace, judged_by_a_model: bool) -> dict[str, float]:
     given = {"gpu": args.gpu_price, "verdict": args.verdict_price}
     prices = {name: price for name, price in given.items() if price is not None}
     for name, price in prices.items():
         check_range(f"--{name}-price ", price, 0, MOST_DOLLARS)
+    if prices.get("verdict") and not judged_by_a_model:
+        raise ConfigError(
+            f"--verdict-price {prices['verdict']:g}: the coach of {args.recipe} asks no model, so its "
+            "verdicts cost nothing. Leave it out, or name a model in env.coach."
+        )
     return prices
 
 
@@ -155,7 +159,3 @@ def _staleness(config: Config, wanted: int | None) -> int:
             "option out."
         )
     return max(own, wanted)
-
-
-def _quoted(word: str) -> str:
-    return f"'{word}'" if any(sign in word for sign in "[]{} ") else word

@@ -84,7 +84,22 @@ def test_a_run_replaces_assumptions(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["demo", "--gpus", "1", "--assume", "sandbox_s=1", "--assume", "sandbox_s=2"], "is set twice"),
         (["demo", "--gpus", "1", "--gpu-price", "-1"], "--gpu-price -1 must be at least 0"),
         (["demo", "--gpus", "1", "--sandboxes", "0"], "--sandboxes 0 must be at least 1"),
-        (["demo", "--gpus", "1", "--coach-rpm", "0"], "--coach-rpm must be above 0"),
+        (["demo", "--gpus", "1", "--coach-rpm", "0"], "--coach-rpm 0 must be at least 1e-06"),
+        (["demo", "--gpus", "1000000000"], "--gpus 1000000000 must be at most 100,000"),
+        (["mathchat", "--gpus", "8", "--staleness", "101"], "--staleness 101 must be at most 100"),
+        (
+            ["mathchat", "--gpus", "8", "--gpu-memory-gb", "inf"],
+            "--gpu-memory-gb inf must be a finite number",
+        ),
+        (
+            ["mathchat", "--gpus", "8", "--gpu-memory-gb", "nan"],
+            "--gpu-memory-gb nan must be a finite number",
+        ),
+        (["mathchat", "--gpus", "8", "--gpu-price", "nan"], "--gpu-price nan must be a finite number"),
+        (["mathchat", "--gpus", "8", "--coach-rpm", "inf"], "--coach-rpm inf must be a finite number"),
+        (["mathchat", "--gpus", "8", "--assume", "sandbox_s=inf"], "sandbox_s=inf must be a finite number"),
+        (["mathchat", "--gpus", "8", "--assume", "gpu_flops=1e-300"], "gpu_flops=1e-300 must be at least"),
+        (["demo", "--gpus", "1", "--verdict-price", "0.01"], "the coach of demo asks no model"),
     ],
 )
 def test_wrong_input_is_named_with_its_remedy(
@@ -92,3 +107,27 @@ def test_wrong_input_is_named_with_its_remedy(
 ) -> None:
     assert main(["plan", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_command_can_be_copied_whatever_it_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe, coach = tmp_path / "my demo.yaml", "env.coach={'name': 'rubric'}"
+    recipe.write_text(load_config("demo").dump())
+    assert main(["plan", str(recipe), "--gpus", "1", "--json", coach]) == 0
+    words = shlex.split(json.loads(capsys.readouterr().out)["command"])
+    assert words[:4] == ["mappa-rl", "train", str(recipe), coach]
+
+
+def test_thousands_of_gpus_and_much_staleness_only_add_numbers_to_try(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def tried(*words: str) -> int:
+        assert main(["plan", "mathchat", "--json", *words]) == 0
+        found = json.loads(capsys.readouterr().out)["tried"]
+        assert isinstance(found, int)
+        return found
+
+    few = tried("--gpus", "64", "--nodes", "8")
+    assert tried("--gpus", "4096", "--nodes", "512") < 20 * few
+    assert tried("--gpus", "64", "--nodes", "8", "--staleness", "50") < 25 * few
