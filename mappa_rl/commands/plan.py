@@ -23,8 +23,8 @@ from mappa_rl.planning.numbers import check_range
 from mappa_rl.planning.workload import measured, workload
 from mappa_rl.telemetry.sinks import read_metrics
 
-GPU_GB = (0.001, 1e6)
-MOST_DOLLARS = 1e9
+GPU_GB = (0.001, 10**6)
+MOST_DOLLARS = 10**9
 MOST_STALENESS = 100
 """What options may be. More steps between an action and its update than that, and nothing is learned."""
 HELP = "recommend where a recipe trains and generates on given GPUs, and predict its speed"

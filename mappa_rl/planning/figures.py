@@ -65,6 +65,6 @@ def found_figures(assumed: Mapping[str, float], *groups: Iterable[Figure]) -> di
                 f"--assume {key}={value:g}: there is no such figure.{nearest(key, found)} Figures: "
                 f"{', '.join(found)}."
             )
-        check_range(f"--assume {key}=", value, RANGE[0], 1.0 if found[key].unit in FRACTIONS else RANGE[1])
+        check_range(f"--assume {key}=", value, RANGE[0], 1 if found[key].unit in FRACTIONS else RANGE[1])
         found[key] = replace(found[key], value=value, source="given with --assume")
     return found

@@ -10,7 +10,7 @@ from mappa_rl.planning.numbers import check_range
 MOST_GPUS = 100_000
 """The most that a plan is for; the search for it takes seconds."""
 MOST_SANDBOXES = 10**9
-VERDICTS = (1e-6, 1e9)
+VERDICTS = (1e-6, 10**9)
 """Verdicts a minute that a coach's server may allow: fewest and most."""
 
 

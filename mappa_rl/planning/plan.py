@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
@@ -26,6 +27,13 @@ ENOUGH = 0.9
 """The smallest placement with this fraction of the best throughput is shown, too."""
 RUNNERS_UP = 3
 NO_ROOM = "the engine's memory: weights and one context do not fit"
+
+
+class Found(NamedTuple):
+    """A placement that is possible, and the predicted seconds of its step: of thousands no more is kept."""
+
+    seconds: float
+    placement: Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,7 @@ def recommend(
     widths = [width for width in WIDTHS if all(each.splits_over(width) for each in shapes)]
     hardware = Hardware(config, shape, policies, machines, figures)
     learners = Learners(hardware)
-    found: list[Candidate] = []
+    found: list[Found] = []
     refused: dict[str, int] = {}
     tried = 0
     for place in placements(config, policies, machines, staleness, widths):
@@ -91,21 +99,29 @@ def recommend(
         elif not hardware.requests(place):
             refused[NO_ROOM] = refused.get(NO_ROOM, 0) + 1
         elif not learner.outdone:
-            setup = setup_of(hardware, place, learner)
-            found.append(Candidate(place, hardware, learner.need, setup, predict(setup)))
+            found.append(Found(predict(setup_of(hardware, place, learner)).seconds, place))
     if not found:
         raise ConfigError(_nothing(config, machines, learners.least, refused))
-    found.sort(key=lambda each: each.step.seconds)
+    found.sort(key=lambda each: each.seconds)
     best = min(
-        (each for each in found if found[0].step.seconds >= SAME * each.step.seconds),
+        (each for each in found if found[0].seconds >= SAME * each.seconds),
         key=lambda each: (
             each.placement.gpus,
             each.placement.offload,
             each.placement.zero_stage,
-            each.step.seconds,
+            each.seconds,
         ),
     )
-    return Plan(best, first_bottleneck(best.setup), tuple(_others(found, best, config)), tried, refused)
+
+    def whole(place: Placement) -> Candidate:
+        learner = learners.of(place)
+        assert isinstance(learner, Learner)  # it was found
+        setup = setup_of(hardware, place, learner)
+        return Candidate(place, hardware, learner.need, setup, predict(setup))
+
+    chosen = whole(best.placement)
+    others = tuple((label, whole(each.placement)) for label, each in _others(found, best, config))
+    return Plan(chosen, first_bottleneck(chosen.setup), others, tried, refused)
 
 
 def setup_of(hardware: Hardware, place: Placement, learner: Learner) -> Setup:
@@ -147,19 +163,18 @@ def coach_calls(config: Config) -> int:
     return int(given.get("concurrency", Settings.model_fields["concurrency"].default))
 
 
-def _others(found: list[Candidate], best: Candidate, config: Config) -> list[tuple[str, Candidate]]:
+def _others(found: list[Found], best: Found, config: Config) -> list[tuple[str, Found]]:
     """The smallest that is nearly as fast, the best without more staleness, and the next best."""
-    fastest = best.step.seconds
-    chosen: list[tuple[str, Candidate]] = []
-    enough = [each for each in found if fastest >= ENOUGH * each.step.seconds]
-    small = min(enough, key=lambda each: (each.placement.gpus, each.step.seconds))
+    fastest = best.seconds
+    chosen: list[tuple[str, Found]] = []
+    enough = [each for each in found if fastest >= ENOUGH * each.seconds]
+    small = min(enough, key=lambda each: (each.placement.gpus, each.seconds))
     if small.placement.gpus < best.placement.gpus:
         chosen.append((f"fewest GPUs for {ENOUGH:.0%} of it", small))
     own = config.rollout.staleness
-    if best.placement.staleness != own:
-        chosen.append(
-            ("best with the recipe's staleness", next(e for e in found if e.placement.staleness == own))
-        )
+    alike = next((each for each in found if each.placement.staleness == own), None)
+    if alike is not None and best.placement.staleness != own:
+        chosen.append(("best with the recipe's staleness", alike))
     shown = {_layout(each) for _, each in chosen} | {_layout(best)}
     for each in found:
         if len(chosen) >= RUNNERS_UP + 2 or sum(label == "next" for label, _ in chosen) >= RUNNERS_UP:
@@ -170,7 +185,7 @@ def _others(found: list[Candidate], best: Candidate, config: Config) -> list[tup
     return chosen
 
 
-def _layout(each: Candidate) -> tuple[int, ...]:
+def _layout(each: Found) -> tuple[int, ...]:
     place = each.placement
     return place.crews, place.learners, place.tensor_parallel, place.replicas, place.staleness
 
