@@ -43,6 +43,18 @@ def test_the_rate_exceeds_no_limit(stages: list[Stage], in_flight: int) -> None:
     assert all(others * rate <= stage.most * (1 + 1e-9) for stage in stages)
 
 
+@given(SEVERAL, st.integers(1, 5000))
+def test_the_rate_is_the_one_that_halving_finds(stages: list[Stage], in_flight: int) -> None:
+    others = 1 - 1 / in_flight
+    low, high = 0.0, in_flight / sum(stage.passing(0.0) for stage in stages)
+    high = min(high, *(stage.most / others for stage in stages)) if others else high
+    for _ in range(200):
+        middle = (low + high) / 2
+        passing = sum(stage.passing(others * middle) for stage in stages)
+        low, high = (middle, high) if middle * passing < in_flight else (low, middle)
+    assert isclose(flow(stages, in_flight).rate, low, rel_tol=1e-12)
+
+
 @given(SEVERAL, st.integers(1, 5000), st.floats(1, 64), st.data())
 def test_more_places_and_more_episodes_never_slow_the_flow(
     stages: list[Stage], in_flight: int, factor: float, data: st.DataObject

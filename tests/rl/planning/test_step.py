@@ -121,3 +121,4 @@ def test_the_expected_maximum_of_normal_draws() -> None:
     assert expected_maximum(1) == 0.0
     assert expected_maximum(2) == pytest.approx(0.564, abs=0.03)
     assert expected_maximum(100) == pytest.approx(2.508, abs=0.01)
+    assert 10 < expected_maximum(1e24) < 11
