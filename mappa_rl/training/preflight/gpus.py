@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mappa_rl.config import Config, Engine
-from mappa_rl.engines.make import unplaced
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.training.preflight.gpu import learning_gpus, local_gpus, needed_gpus
 from mappa_rl.training.preflight.problem import Problem
@@ -86,6 +85,8 @@ def remedies(config: Config, policies: PolicyMap) -> str:
 
 def _found(config: Config, policies: PolicyMap, count: int) -> Iterator[str]:
     """``count``: GPUs of this machine; 0: the run is for another one, whose GPUs nobody has counted."""
+    from mappa_rl.engines.make import unplaced
+
     each = config.run.processes
     taken = learning_gpus(config, policies)
     crews = taken // each
