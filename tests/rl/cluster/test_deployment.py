@@ -56,6 +56,7 @@ echo "srun cpus=$SRUN_CPUS_PER_TASK $*" >> {said}
 {"sleep 30" if answers else "exit 3"}""",
         "ray": f"test -e {place}/up || {{ touch {place}/up; exit 1; }}" if answers else "exit 1",
         "mappa-rl": f"""
+until (($(grep -c ^srun {said}) == 2)); do sleep 0.1; done  # the script waits for no other node
 echo "run key=$OPENAI_API_KEY $*" >> {said}
 for word; do [[ $word == out=* ]] && mkdir -p "${{word#out=}}" && touch "${{word#out=}}/config.yaml"; done
 true""",
