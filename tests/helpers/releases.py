@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mappa_env.types import Task
+
 ROWS = 60
 WAVE = [(i * 37) % ROWS for i in range(ROWS)]
 WORDS = ("red green blue", "one two three", "sun moon", "cat dog bird", "salt")
+
+ANSWERS = "test_answer.csv"
+BIKE = "bike-sharing-demand"
+WINNERS = ["id", "length", "winner_model_a", "winner_model_b", "winner_tie"]
 
 Row = Callable[[int, int], list[object]]
 
@@ -18,7 +24,7 @@ def _picked(i: int, w: int) -> list[object]:
 
 KINDS: dict[str, tuple[list[str], Row]] = {
     "titanic": (["PassengerId", "Age", "Survived"], lambda i, w: [i, w, int(w > 30)]),
-    "bike-sharing-demand": (
+    BIKE: (
         ["datetime", "temp", "count"],
         lambda i, w: [f"2011-01-20 {i}:00", w, w * 3],
     ),
@@ -27,7 +33,7 @@ KINDS: dict[str, tuple[list[str], Row]] = {
     "playground-series-s3e13": (["id", "fever", "prognosis"], lambda i, w: [i, w, f"Illness_{w // 12}"]),
     "tweet-sentiment-extraction": (["textID", "text", "selected_text"], _picked),
     "lmsys-chatbot-arena": (
-        ["id", "length", "winner_model_a", "winner_model_b", "winner_tie"],
+        WINNERS,
         lambda i, w: [i, w, int(w < 20), int(20 <= w < 40), int(w >= 40)],
     ),
     "us-patent-phrase-to-phrase-matching": (
@@ -80,3 +86,15 @@ def competition(
 def table(path: Path, header: Sequence[object], rows: Sequence[Sequence[object]]) -> None:
     """Write a CSV file."""
     path.write_text("\n".join(",".join(map(str, row)) for row in [header, *rows]) + "\n")
+
+
+def rewrite(path: Path, change: Callable[[list[list[str]]], object]) -> None:
+    """Change the rows of a table, its header first."""
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    change(rows)
+    path.write_text("\n".join(",".join(row) for row in rows) + "\n")
+
+
+def perfect(task: Task) -> bytes:
+    """The submission that repeats the answers."""
+    return str(task.truth["answers_csv"]).encode()
