@@ -18,8 +18,8 @@ from mappa_env.cli import main
 from mappa_env.coach.llm import retries
 from mappa_env.coach.llm.completions import Completions
 from mappa_env.coach.llm.settings import Calls
-from mappa_env.coach.llm.wire import Unreachable
-from mappa_env.evaluation import patience, playing
+from mappa_env.coach.llm.wire import Passing, Unreachable
+from mappa_env.evaluation import chat, patience, playing
 
 ENV = "mappa/MathChat-v0"
 
@@ -79,9 +79,18 @@ def test_a_server_that_is_starting_has_a_while(
     }
     codes: list[int] = []
     asked = ("--model", json.dumps(spec), "--limit", "3")
+    tried = threading.Event()
+
+    class Watched(patience.Patience):
+        def pause(self, failure: Passing, since: float, pause_s: float) -> float:
+            tried.set()
+            return super().pause(failure, since, pause_s)
+
+    monkeypatch.setattr(chat, "Patience", Watched)
     thread = threading.Thread(target=lambda: codes.append(evaluate(tmp_path / "e", *asked)), daemon=True)
     thread.start()
-    time.sleep(3)
+    assert tried.wait(60)
+    time.sleep(1)  # longer than the short START_S
     with serving("openai", otherwise=speaking(multiplier), port=port):
         thread.join(60)
     assert codes == [0]
