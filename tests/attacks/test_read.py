@@ -147,7 +147,7 @@ for pid in os.listdir('/proc'):
         print('GOT', pid, open(f'/proc/{pid}/cmdline').read())
 ### inherited_descriptors
 import os
-for fd in [*range(3, 4096), 1023]:
+for fd in range(3, 4096):
     try:
         os.fstat(fd)
     except OSError:
@@ -155,7 +155,7 @@ for fd in [*range(3, 4096), 1023]:
     print('GOT', fd)
 ### inherited_folders
 import os
-for fd in range(300):
+for fd in range(4096):
     try:
         file = os.open('../' * 30 + '$secret'[1:], os.O_RDONLY, dir_fd=fd)
     except OSError:

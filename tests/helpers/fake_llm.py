@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -106,9 +106,19 @@ def serving(kind: str, *, port: int = 0, **options: Any) -> Iterator[FakeServer]
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing."""
 
+    connected: set[socket.socket] = set()
+
     class Server(ThreadingHTTPServer):
         daemon_threads = True
         request_queue_size = 256
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            connected.add(request)
+            super().process_request(request, client_address)
+
+        def shutdown_request(self, request: Any) -> None:
+            connected.discard(request)
+            super().shutdown_request(request)
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             """Clients that gave up are part of the play."""
@@ -121,6 +131,9 @@ def serving(kind: str, *, port: int = 0, **options: Any) -> Iterator[FakeServer]
             yield fake
         finally:
             server.shutdown()
+            for each in list(connected):  # else a thread waits for the next request of each client
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
 
 
 def _call(kind: str, path: str, headers: dict[str, str], body: dict[str, Any]) -> Call:

@@ -34,11 +34,16 @@ def fake(request: pytest.FixtureRequest) -> Iterator[FakeServer]:
 
 
 @pytest.fixture
-def make(fake: FakeServer, card: Card) -> Make:
+def make(fake: FakeServer, card: Card) -> Iterator[Make]:
+    made: list[LLMCoach] = []
+
     def make(**options: Any) -> LLMCoach:
         spec = {"name": name_of(fake), **address(fake), **QUICK, **options}
         coach = make_coach(spec, card)
         assert isinstance(coach, LLMCoach)
+        made.append(coach)
         return coach
 
-    return make
+    yield make
+    for coach in made:
+        coach.close()
