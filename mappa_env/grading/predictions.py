@@ -19,6 +19,7 @@ from mappa_env.grading.tabular import columns_of
 from mappa_env.types import Task
 
 FILE = "submission.csv"
+_LONGEST_CELL = 131_072  # csv's own limit, but others in the process may have set another
 _MAX_SHOWN = 60
 
 
@@ -128,7 +129,7 @@ def read(task: Task, data: bytes, answers: AnswerTable) -> NDArray[Any]:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    """The non-empty rows. The file size limits the length of a row; csv limits the length of a cell."""
+    """The non-empty rows. Raises RefusedError for a cell of over ``_LONGEST_CELL`` characters."""
     reader = csv.reader(io.StringIO(text, newline=""))
     while True:
         try:
@@ -137,6 +138,8 @@ def _rows(text: str) -> Iterator[list[str]]:
             return
         except csv.Error as error:
             raise RefusedError("unreadable", f"{FILE} line {reader.line_num}: {error}") from None
+        if any(len(cell) > _LONGEST_CELL for cell in row):
+            raise RefusedError("unreadable", f"{FILE} line {reader.line_num}: a cell is too long")
         if row:
             yield row
 

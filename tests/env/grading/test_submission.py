@@ -118,6 +118,15 @@ def test_bytes_that_are_no_table(data: bytes, status: str) -> None:
     assert grade_submission(VALUES, data).status == status
 
 
+def test_the_longest_cell_is_the_same_whatever_limit_others_set_for_csv() -> None:
+    data = b'"' + b"x" * 200_000
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        assert grade_submission(VALUES, data).status == "unreadable"
+    finally:
+        csv.field_size_limit(before)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=400), st.integers(0, 2000), st.integers(0, 60))
 def test_no_bytes_crash_the_grader_or_earn_points(noise: bytes, at: int, cut: int) -> None:

@@ -13,6 +13,7 @@ from mappa_env.data.tabular.dsbench.layout import Layout, columns_for, header_of
 from mappa_env.data.tabular.dsbench.missing import check_missing
 from mappa_env.data.tabular.dsbench.release import Files
 from mappa_env.data.tabular.dsbench.round_trip import lost
+from mappa_env.data.tabular.dsbench.row_widths import row_widths
 from mappa_env.errors import DataError
 from mappa_env.grading.metrics import MAX_ABS, Metric, metric_named
 from mappa_env.grading.spelling import Keys, Labels, canonical
@@ -25,7 +26,6 @@ _NUMERIC = ("score", "probability", "number", "nonnegative")
 _TWO_CLASSES = ("roc_auc", "mean_roc_auc", "log_loss", "f1")
 _ONE_VALUE = ("r2", "pearson", "spearman", "mean_spearman", "normalized_gini", "qwk")
 _ROUNDING = 1e-9
-_LARGEST_CELL = 2**31 - 1
 
 
 def check(files: Files, layout: Layout, metric: str) -> None:
@@ -159,18 +159,12 @@ def _check_finite(path: Path, numbers: Any) -> None:
 
 def _check_widths(path: Path) -> None:
     """No row is short: pandas would fill it, and nobody would know which cells are missing."""
-    before = csv.field_size_limit(_LARGEST_CELL)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.reader(stream)
-            width = len(next(rows, []))
-            for number, row in enumerate(filter(None, rows), 1):
-                if len(row) < width:
-                    raise DataError(f"{path}, row {number}: {len(row)} cells, but the header has {width}")
-    except csv.Error as error:
-        raise DataError(f"{path} is not a CSV table: {error}") from None
-    finally:
-        csv.field_size_limit(before)
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        widths = row_widths(stream)
+        header = next(widths, 0)
+        for number, width in enumerate(widths, 1):
+            if width < header:
+                raise DataError(f"{path}, row {number}: {width} cells, but the header has {header}")
 
 
 def _columns(path: Path, names: Sequence[str]) -> list[list[str]]:
