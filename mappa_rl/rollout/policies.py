@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mappa_rl.crews.side_by_side import side_by_side
 from mappa_rl.engines.base import Engine
 from mappa_rl.errors import PolicyError
 from mappa_rl.models.chat import ChatTokenizer
@@ -14,6 +16,8 @@ from mappa_rl.models.policy_map import PolicyMap
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from mappa_rl.engines.weights.base import SyncStats
 
 
 @dataclass(slots=True)
@@ -35,6 +39,8 @@ class Policies(Mapping[str, Policy]):
         self._slept = False
         self.around_sync: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
         """A block, by the policy's name, in which the weights of a trainable policy are read."""
+        self.crews: Mapping[str, int] = dict.fromkeys(policy_map.trainable, 0)
+        """Trainable policy -> number of the crew that trains it; 0 is this process's own."""
         if set(self._members) != set(policy_map.names) or len(members) != len(self._members):
             raise PolicyError(
                 f"The map needs the policies {sorted(policy_map.names)}, "
@@ -57,22 +63,27 @@ class Policies(Mapping[str, Policy]):
     def sync(self, version: int | None = None, *, everything: bool = False) -> dict[str, float]:
         """Give the engines the weights of the policies that are trained, and of all after ``wake``.
 
-        ``everything``: of all in any case. Returns ``sync/seconds``, ``sync/bytes`` and ``sync/transfers``,
-        where anything had to be sent.
+        ``everything``: of all in any case. The policies of one crew send one after another, and all crews at
+        once. Returns ``sync/seconds``, wall time, ``sync/bytes`` and ``sync/transfers``, where anything had to
+        be sent.
         """
-        total = None
-        for name in self.map.names if everything or self._slept else self.map.trainable:
+        started = time.perf_counter()
+
+        def send(name: str) -> SyncStats | None:
             policy = self._members[name]
             with self.around_sync(name) if name in self.map.trainable else nullcontext():
                 policy.engine.load_weights(policy.model, version)
-            stats = policy.engine.last_sync
-            if stats is not None:
-                total = stats if total is None else total + stats
+            return policy.engine.last_sync
+
+        names = self.map.names if everything or self._slept else self.map.trainable
+        sent = side_by_side({name: self.crews.get(name, 0) for name in names}, send)
         self._slept = False
-        if total is None:
+        found = [stats for stats in sent.values() if stats is not None]
+        if not found:
             return {}
+        total = sum(found[1:], found[0])
         return {
-            "sync/seconds": total.seconds,
+            "sync/seconds": time.perf_counter() - started,
             "sync/bytes": float(total.bytes),
             "sync/transfers": float(total.transfers),
         }

@@ -92,7 +92,7 @@ def assemble(config: Config, start: Path, *, plays: bool = True) -> Parts:
         members = Members.of(config, start, policy_map, policy_map.names)
         for crew in crews.values():
             crew.ready()
-        policies = _policies(config, policy_map, start, members.models, plays, members.reading)
+        policies = _policies(config, policy_map, start, members.models, plays, members.reading, roster)
         started.pop_all()
     learners, references = dict[str, AnyLearner](), dict[str, AnyReference]()
     for name, number in roster.items():
@@ -128,10 +128,11 @@ def _policies(
     models: Mapping[str, Any],
     plays: bool = True,
     share: Callable[[str], AbstractContextManager[None]] | None = None,
+    roster: Mapping[str, int] | None = None,
 ) -> Policies:
     """The policies with their engines, which have the weights of ``models`` then.
 
-    ``share``: see ``Policies.around_sync``.
+    ``share``, ``roster``: see ``Policies.around_sync`` and ``Policies.crews``.
     """
     folders, chats = start_folders(config, policy_map, start), dict[Path, ChatTokenizer]()
     for name, folder in folders.items():
@@ -143,6 +144,8 @@ def _policies(
     policies = Policies.from_models(policy_map, models, own, engines)
     if share is not None:
         policies.around_sync = share
+    if roster is not None:
+        policies.crews = roster
     try:
         if plays:
             policies.sync(0, everything=True)

@@ -118,6 +118,7 @@ def learn(
     gathered = training_samples(parts.policies.map, recorded.rollouts)
     chosen = {policy: choose(samples, algo, config.rollout) for policy, samples in gathered.items()}
     learners = {policy: parts.learners[policy] for policy in chosen}
+    crew_of = {policy: parts.policies.crews[policy] for policy in chosen}
 
     def score(policy: str) -> _Scored:
         samples, _ = chosen[policy]
@@ -126,7 +127,7 @@ def learn(
         critic = isinstance(parts.algorithm, CriticAlgorithm)
         return _Scored(reference, weighted, learners[policy].values(weighted.samples) if critic else None)
 
-    scored = side_by_side(learners, score)
+    scored = side_by_side(crew_of, score)
     batches: dict[str, Batch] = {}
     values: dict[str, dict[str, float]] = {}
     for policy, (samples, filter_stats) in chosen.items():
@@ -143,7 +144,7 @@ def learn(
             **advantage_stats(advantages, found.weights),
         }
     steps = side_by_side(
-        learners,
+        crew_of,
         lambda policy: learners[policy].step(batches[policy], objective, corrected_actions.get(policy)),
     )
     return {

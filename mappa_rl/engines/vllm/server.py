@@ -65,7 +65,7 @@ class VLLMServer:
         self._adapters: dict[int, Any] = {}
         self._deaths, self._version = 0, 0
         self._failed: EngineError | None = None
-        self._syncing, self._keeping = threading.Lock(), threading.Lock()
+        self._syncing, self._keeping, self._waking = threading.Lock(), threading.Lock(), threading.Lock()
         self._updating, self._paused, self._closed = False, False, False
         self._asleep: set[str] = set()
         self._loop = asyncio.new_event_loop()
@@ -223,10 +223,11 @@ class VLLMServer:
         self._wake(WEIGHTS)
 
     def _wake(self, tag: str) -> None:
-        if tag in self._asleep:
-            free_cached()
-            self._retried(lambda llm: llm.wake_up(tags=[tag]))
-            self._asleep.discard(tag)
+        with self._waking:  # adapters may come at once
+            if tag in self._asleep:
+                free_cached()
+                self._retried(lambda llm: llm.wake_up(tags=[tag]))
+                self._asleep.discard(tag)
 
     def join(self, user: User) -> None:
         """Register ``user``: the server runs until its last user leaves."""

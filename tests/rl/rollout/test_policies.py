@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from engine_helpers import make_request
 from mappa_rl.config import Lora, Model
 from mappa_rl.engines.hf.engine import copied_engines
-from mappa_rl.errors import ContextError, PolicyError
+from mappa_rl.errors import ContextError, EngineError, PolicyError
 from mappa_rl.learner.samples import check_fidelity, training_samples
 from mappa_rl.models.chat import ChatTokenizer
 from mappa_rl.models.policy_map import PolicyMap
@@ -239,6 +240,36 @@ def test_other_processes_take_part_while_a_trained_policy_s_weights_are_read(cha
     policies.wake()  # then every engine needs its weights
     policies.sync(2)
     assert seen == [*trained[:3], "load coder_0", *trained[3:]]
+
+
+def test_policies_of_several_crews_send_at_once_and_those_of_one_in_turn(chat, model, monkeypatch):
+    policies = policies_of(PolicyMap.from_spec("separate", TEAM), model, chat)
+    policies.crews = {"solver_0": 0, "coder_0": 1, "verifier_0": 1}
+    own, crews, seen = threading.get_ident(), threading.Barrier(2, timeout=10), []
+
+    def load(name):
+        seen.append((name, threading.get_ident()))
+        if name != "verifier_0":
+            crews.wait()  # breaks unless the first of both crews are here
+
+    for name, policy in policies.items():
+        monkeypatch.setattr(policy.engine, "load_weights", lambda *_, name=name: load(name))
+    policies.sync(1)
+    threads = dict(seen)
+    assert threads["solver_0"] == own != threads["coder_0"] == threads["verifier_0"]
+    assert [name for name, _ in seen if name != "solver_0"] == ["coder_0", "verifier_0"]
+
+
+def test_a_policy_of_another_crew_that_cannot_send_is_an_error(chat, model, monkeypatch):
+    policies = policies_of(PolicyMap.from_spec("separate", TEAM), model, chat)
+    policies.crews = {name: number for number, name in enumerate(TEAM)}
+
+    def fail(*_):
+        raise EngineError("no room")
+
+    monkeypatch.setattr(policies["coder_0"].engine, "load_weights", fail)
+    with pytest.raises(EngineError, match="no room"):
+        policies.sync(1)
 
 
 def test_lost_and_doubled_turns_are_errors(chat, model):
