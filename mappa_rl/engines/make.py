@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from mappa_rl.config import Config
 from mappa_rl.config import Engine as Section
 from mappa_rl.engines.base import Engine
@@ -93,6 +95,7 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
     bases = list(dict.fromkeys(folders.values()))
     shared = {folder: f"adapters-{number}" if number else "adapters" for number, folder in enumerate(bases)}
     owner = {name: shared[folder] if lora else name for name, folder in folders.items()}
+    direct = sent_directly(config, lora)
     places = {owner[name]: folder for name, folder in folders.items()}
 
     members = {server: [name for name, each in owner.items() if each == server] for server in places}
@@ -112,6 +115,7 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
             len(members[server]) if lora else 0,
             _log(config, f"{server}-{replica}" if replica else server),
             replica,
+            direct,
         )
         for server, replica in started
     }
@@ -136,6 +140,11 @@ def _vllm_engines(config: Config, folders: Mapping[str, Path], lora: bool) -> di
         for name, engine in future.result().items():
             found.setdefault(name, []).append(engine)
     return {name: _joined(same) for name, same in found.items()}
+
+
+def sent_directly(config: Config, lora: bool) -> bool:
+    """Whether a cluster's engines get weights from this process's GPU: whole ones, and all have GPUs."""
+    return config.cluster.name == "ray" and not lora and not on_cpu() and torch.cuda.is_available()
 
 
 def sharing(own: Sequence[int], all_devices: Collection[Sequence[int]]) -> int:
@@ -167,7 +176,7 @@ def _joined(same: Sequence[Engine]) -> Engine:
     first = same[0]
     if len(same) == 1:
         return first
-    return ReplicatedEngine(same, first.shared if isinstance(first, RayEngine) else None)
+    return ReplicatedEngine(same, first.shared if isinstance(first, RayEngine) and not first.direct else None)
 
 
 def _log(config: Config, name: str) -> EngineLog:

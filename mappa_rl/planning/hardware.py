@@ -144,10 +144,10 @@ class Hardware:
         )
 
     def sync_s(self, place: Placement) -> float:
-        """Seconds until all engines have the weights of all trained policies, one after another.
+        """Seconds until all engines have the weights of all trained policies, which one process sends.
 
-        Ray's engines take them through main memory, and on another node through the network. So does the
-        first crew, which sends them, with those of the other crews.
+        Ray's engines take them from GPU to GPU, on another node through the network; adapters, and those of
+        other crews on their way to the first one, which sends them, go through main memory.
         """
         f, size = self.figures, self.engine_width * self._trained * len(self.policies.trainable)
         way = f["network_bandwidth"] if place.ray and self.machines.nodes > 1 else f["host_bandwidth"]
@@ -155,7 +155,9 @@ class Hardware:
         if place.engine == "hf":
             copied = self.config.is_async or place.staleness
             return gathered + (size / f["gpu_bandwidth"] if copied else 0.0)
-        if place.ray:
+        if place.ray and self.policies.lora:
             sent = place.replicas * size * (1 / way + 1 / f["host_bandwidth"])
             return gathered + size / f["host_bandwidth"] + sent
+        if place.ray and self.machines.nodes > 1:
+            return gathered + place.replicas * size / f["network_bandwidth"]
         return gathered + place.replicas * size / f["gpu_bandwidth" if place.shares else "link_bandwidth"]

@@ -64,8 +64,8 @@ class Policies(Mapping[str, Policy]):
         """Give the engines the weights of the policies that are trained, and of all after ``wake``.
 
         ``everything``: of all in any case. The policies of one crew send one after another, and all crews at
-        once. Returns ``sync/seconds``, wall time, ``sync/bytes`` and ``sync/transfers``, where anything had to
-        be sent.
+        once. Returns ``sync/seconds``, wall time, ``sync/bytes`` and ``sync/transfers``, where anything had
+        to be sent.
         """
         started = time.perf_counter()
 

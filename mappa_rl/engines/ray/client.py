@@ -1,7 +1,7 @@
 """An engine of a policy whose vLLM server is in a Ray actor.
 
-Weights travel through Ray's object store, also where both sides have GPUs: they take the way through main
-memory, which vLLM's NCCL transfer would spare.
+Whole weights travel from GPU to GPU (``VLLMOptions.direct``); adapters, and what is in main memory, through
+Ray's object store.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 
+from torch import nn
+
+from mappa_rl.distributed import gathered
 from mappa_rl.engines.base import Generation, Request, room_for
 from mappa_rl.engines.ray.parcel import Shared, Source
 from mappa_rl.engines.ray.server import RayServer
-from mappa_rl.engines.weights.base import SyncStats
+from mappa_rl.engines.weights.base import SyncStats, named_weights
 from mappa_rl.errors import EngineError
 from mappa_rl.futures import failed
 
@@ -48,6 +51,11 @@ class RayEngine:
         """See ``Engine.abort``; requests of other policies on the same server continue."""
         self._server.abort(self.name)
 
+    @property
+    def direct(self) -> bool:
+        """See ``VLLMOptions.direct``."""
+        return self._server.options.direct
+
     def shared(self, source: Source) -> AbstractContextManager[Shared]:
         """``source`` for all replicas of this engine, to be packed only once."""
         return nullcontext(Shared(source, self._server.options))
@@ -56,6 +64,12 @@ class RayEngine:
         """Send the weights and compare checksums; for running requests see the server's ``VLLMEngine``."""
         started = time.perf_counter()
         version = self.version + 1 if version is None else version
+        if self.direct:
+            assert not isinstance(source, Shared)
+            with gathered(source) if isinstance(source, nn.Module) else nullcontext():
+                self.last_sync = self._server.sync(named_weights(source), version)
+            self.version = version
+            return
         shared = source if isinstance(source, Shared) else Shared(source, self._server.options)
         stats = self._server.load(self.name, shared.parcel, version)
         seconds = time.perf_counter() - started

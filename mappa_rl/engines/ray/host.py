@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 from mappa_rl.cluster.actors import here
@@ -21,11 +22,13 @@ class EngineHost:
     """A vLLM server and the engines of the policies on it, by name. An asynchronous actor.
 
     A new one is empty until ``start``, and so is one that replaces a process that died: it refuses all calls
-    with ``ActorLost``, so nobody gets an answer from weights of the past.
+    with ``ActorLost``, so nobody gets an answer from weights of the past. So does one whose vLLM has died
+    where the weights are ``direct``: it is empty again.
     """
 
     def __init__(self) -> None:
         self._engines: dict[str, VLLMEngine] | None = None
+        self._server: VLLMServer | None = None
         self._starting = asyncio.Lock()
         self._aborts = Counter[str]()
         self._requests = 0
@@ -45,7 +48,7 @@ class EngineHost:
         async with self._starting:
             if self._engines is not None:
                 return
-            engines = await asyncio.to_thread(_started, settings, names)
+            server, engines = await asyncio.to_thread(_started, settings, names)
             try:
                 for name, (parcel, version) in updates.items():
                     await _deliver(parcel, engines[name], version)
@@ -53,7 +56,7 @@ class EngineHost:
                 for engine in engines.values():
                     await asyncio.to_thread(engine.close)
                 raise
-            self._engines = engines
+            self._server, self._engines = server, engines
 
     async def generate(self, name: str, request: Request, aborts: int) -> Generation:
         """Continue ``request``, sent after so many ``aborts`` of its engine; one that comes late ends."""
@@ -62,7 +65,8 @@ class EngineHost:
             return Generation((), (), "abort", engine.version)
         self._requests += 1
         try:
-            return await asyncio.wrap_future(engine.submit(request))
+            async with self._noticing():
+                return await asyncio.wrap_future(engine.submit(request))
         finally:
             self._requests -= 1
 
@@ -70,13 +74,35 @@ class EngineHost:
         """See ``Engine.abort``; ``aborts`` counts it."""
         engine = self._engine(name)
         self._aborts[name] = max(aborts, self._aborts[name])
-        await asyncio.to_thread(engine.abort)
+        async with self._noticing():
+            await asyncio.to_thread(engine.abort)
 
     async def load(self, name: str, parcel: Parcel, version: int) -> SyncStats | None:
         """See ``Engine.load_weights``."""
         engine = self._engine(name)
         await _deliver(parcel, engine, version)
         return engine.last_sync
+
+    async def begin_update(self, version: int) -> None:
+        """See ``VLLMServer.begin_update``: the leading process sends weights now."""
+        async with self._noticing():
+            await asyncio.to_thread(self._running().begin_update, version)
+
+    async def receive(self, method: str, options: Mapping[str, Any]) -> Any:
+        """Call a method of the server's receiver, or of its workers, and return what they do."""
+        receiver = self._running().receiver
+        async with self._noticing():
+            if method == "finish_weight_update":
+                return await asyncio.to_thread(receiver.finish_weight_update, **options)
+            return await asyncio.wrap_future(receiver.ask(method, **options))
+
+    async def end_update(self) -> None:
+        """See ``VLLMServer.end_update``."""
+        server = self._running()
+        async with self._noticing():
+            await asyncio.to_thread(server.end_update)
+        for engine in (self._engines or {}).values():
+            engine.version = server.version
 
     async def sleep(self, name: str) -> None:
         """See ``Engine.sleep``."""
@@ -100,15 +126,36 @@ class EngineHost:
             raise EngineError("This engine is closed; make another.")
         return self._engines[name]
 
+    def _running(self) -> VLLMServer:
+        if self._engines is None or self._server is None:
+            raise ActorLost("the engine was lost with its process.")
+        return self._server
 
-def _started(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, VLLMEngine]:
+    @asynccontextmanager
+    async def _noticing(self) -> AsyncIterator[None]:
+        """A block with a call of vLLM. If vLLM has died for good, empties this actor and raises ActorLost."""
+        server = self._server
+        try:
+            yield
+        except Exception as error:
+            if server is None or not server.lost_with(error):
+                raise
+            if self._server is server:
+                self._engines, self._server = None, None
+                async with self._starting:  # the next one needs the memory
+                    await asyncio.to_thread(server.bury)
+            raise ActorLost(f"the engine was lost with vLLM's process: {error}") from None
+
+
+def _started(settings: Mapping[str, Any], names: Sequence[str]) -> tuple[VLLMServer, dict[str, VLLMEngine]]:
     options = VLLMOptions(**settings)
     if not options.folder.is_dir():
         raise EngineError(
             f"The model's folder {options.folder} is missing on the node {here()['address']}: with "
             "cluster=ray models and the run's folder must be on a file system that all nodes share."
         )
-    return engines_on(VLLMServer(options), names)
+    server = VLLMServer(options)
+    return server, engines_on(server, names)
 
 
 async def _deliver(parcel: Parcel, engine: VLLMEngine, version: int) -> None:

@@ -14,9 +14,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from mappa_rl.cluster.actors import answer, placed
+from torch import Tensor
+
+from mappa_rl.cluster.actors import answer, here, placed
 from mappa_rl.cluster.session import connect, import_ray
 from mappa_rl.engines.base import Generation, Request
+from mappa_rl.engines.ray.direct import Direct
 from mappa_rl.engines.ray.host import EngineHost
 from mappa_rl.engines.ray.parcel import Parcel
 from mappa_rl.engines.vllm.log import EngineLog
@@ -41,7 +44,8 @@ class RayServer:
 
     When the actor dies, Ray starts another, on any node. It gets each policy's last weights before it answers
     requests, and the running requests are asked again. The parcels of the last weights stay in the object
-    store for that. The actor ends when the last policy leaves.
+    store for that, and those that were sent straight to it (``options.direct``) in main memory here. The
+    actor ends when the last policy leaves.
     """
 
     def __init__(self, options: VLLMOptions, names: Sequence[str], host: type[Any] = EngineHost) -> None:
@@ -56,6 +60,7 @@ class RayServer:
         self._open.set()
         self._wanted = _wanted(options)
         self._actor = self._create(host)
+        self._direct = Direct(options.sender(here()["address"]), self.name) if options.direct else None
         try:
             self._start(self._names, {})
         except BaseException:
@@ -77,6 +82,22 @@ class RayServer:
         """Give a policy new weights."""
         return self._begin(self._load(name, parcel, version)).result()
 
+    def sync(self, weights: Mapping[str, Tensor], version: int) -> SyncStats:
+        """Send new weights straight to the engine, with ``options.direct``. Raises ``EngineError``."""
+        assert self._direct is not None, "weights come as parcels"
+        while True:
+            life = self._begin(self._opened()).result()
+            try:
+                stats = self._direct.send(weights, version)
+            except ActorLost as error:
+                self._begin(self._revive(life, error)).result()
+                continue
+            except BaseException as error:  # also an interrupt: the engine waits for the rest
+                self._begin(self._fail(error)).result()
+                raise
+            self._deaths = 0
+            return stats
+
     def call(self, method: str, name: str) -> None:
         """Call a method of the host for a policy, which returns nothing."""
         self._begin(self._call(method, name)).result()
@@ -92,16 +113,24 @@ class RayServer:
         self._begin(self._leave(name, last)).result()
         if last:
             self._loop.call_soon_threadsafe(self._loop.stop)
+            if self._direct is not None:
+                self._direct.close()
 
     async def _serve(self, name: str, request: Request, aborts: int) -> Generation:
         while True:
             await self._open.wait()
             if aborts != self._aborts[name]:
-                return Generation((), (), "abort", self._last[name][1] if name in self._last else 0)
+                return Generation((), (), "abort", self._version(name))
             found = await self._try("generate", name, request, aborts)
             if found is not None:
                 generation: Generation = found[1]
                 return generation
+
+    def _version(self, name: str) -> int:
+        """Of the weights that the policy got last."""
+        if self._direct is not None:
+            return self._direct.version
+        return self._last[name][1] if name in self._last else 0
 
     async def _abort(self, name: str) -> None:
         self._aborts[name] += 1
@@ -134,10 +163,8 @@ class RayServer:
 
     async def _try(self, method: str, *arguments: Any) -> tuple[int, Any] | None:
         """The actor's life and what the call returns; None if it died, and another has started."""
-        await self._open.wait()
-        if self._failed is not None:
-            raise self._failed
-        life, reference = self._life, getattr(self._actor, method).remote(*arguments)
+        life = await self._opened()
+        reference = getattr(self._actor, method).remote(*arguments)
         try:
             found = await self._answer(reference)
         except ActorLost as error:
@@ -148,6 +175,19 @@ class RayServer:
             raise
         self._deaths = 0
         return life, found
+
+    async def _opened(self) -> int:
+        """The actor's life, once it takes calls. Raises what the engine failed with."""
+        await self._open.wait()
+        if self._failed is not None:
+            raise self._failed
+        return self._life
+
+    async def _fail(self, error: BaseException) -> None:
+        """Answer nobody any more: a partial update would mix old and new weights."""
+        self._failed = EngineError(f"An update of {self.name}'s weights failed, so it was stopped: {error}")
+        import_ray().kill(self._actor)
+        self._open.set()
 
     async def _answer(self, reference: Any) -> Any:
         """See ``answer``; other calls go on meanwhile."""
@@ -232,6 +272,8 @@ class RayServer:
                     ) from None
                 time.sleep(_POLL_S)
         answer(self._actor.start.remote(_settings(self.options), names, updates), self.name)
+        if self._direct is not None:
+            self._direct.connect(self._actor)
 
     def _begin(self, coroutine: Coroutine[Any, Any, _T]) -> Future[_T]:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -252,4 +294,5 @@ def _settings(options: VLLMOptions) -> dict[str, Any]:
         "adapters": options.adapters,
         "log": EngineLog(None if log is None else log.resolve()),
         "replica": options.replica,
+        "direct": options.direct,
     }

@@ -57,6 +57,7 @@ class VLLMOptions:
         sharing: Engines that divide ``engine.memory_fraction`` of a GPU among themselves.
         adapters: LoRA adapters that the engine serves; 0: it serves whole weights.
         log: Where the engine's processes write.
+        direct: Of an engine in an actor: its weights come from the leading process's GPU to its own.
         replica: Which of ``engine.replicas`` it is, from 0: it takes its part of ``engine.devices``.
         halted: Once set, ``start`` gives up and ends the processes that it began.
     """
@@ -67,6 +68,7 @@ class VLLMOptions:
     adapters: int = 0
     log: EngineLog = field(default_factory=EngineLog)
     replica: int = 0
+    direct: bool = False
     halted: threading.Event = field(default_factory=threading.Event, compare=False)
 
     @property
@@ -102,11 +104,12 @@ class VLLMOptions:
     def backend(self) -> str:
         """How weights reach the engine: ``shm`` from main memory, ``ipc`` on the same GPU, else ``nccl``.
 
-        They are in main memory on CPUs, and on a cluster, whose nodes get them through the network.
+        They are in main memory on CPUs. On a cluster they are ``direct``, or come there through Ray.
         """
-        if on_cpu() or self.config.cluster.name == "ray":
+        remote = self.config.cluster.name == "ray"
+        if on_cpu() or (remote and not self.direct):
             return "shm"
-        return "nccl" if self.devices or self.engine.tensor_parallel > 1 else "ipc"
+        return "nccl" if remote or self.devices or self.engine.tensor_parallel > 1 else "ipc"
 
     @property
     def in_place(self) -> bool:
@@ -114,11 +117,11 @@ class VLLMOptions:
         alone = self.engine.tensor_parallel == 1 and not self.adapters
         return on_cpu() and self.torch_dtype == torch.float32 and alone
 
-    def sender(self) -> Sender:
-        """Make the sender of the learner's weights for this engine."""
+    def sender(self, address: str = "127.0.0.1") -> Sender:
+        """Make the sender of the learner's weights for this engine; ``address``: of this machine."""
         if self.backend == "shm":
             return SharedMemorySender(self.torch_dtype)
-        return DeviceSender(self.backend, self.torch_dtype, self.engine.tensor_parallel)
+        return DeviceSender(self.backend, self.torch_dtype, self.engine.tensor_parallel, address)
 
     def start(self) -> Any:
         """Start a vLLM ``AsyncLLM``. Raises ``EngineError`` (``EngineMemoryError``), also once ``halted``.

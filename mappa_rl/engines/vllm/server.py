@@ -52,6 +52,9 @@ class VLLMServer:
     ``restarts`` counts the engine processes that died and were started again. A restart loads the weights of
     the last ``sync`` and the adapters of ``add_adapter``, and repeats the running requests. The server ends
     when its last user leaves.
+
+    With ``options.direct``, another process sends the weights, through ``receiver`` between ``begin_update``
+    and ``end_update``. Then there is no restart: an engine that dies is ``lost``, and all calls fail.
     """
 
     def __init__(self, options: VLLMOptions) -> None:
@@ -63,7 +66,7 @@ class VLLMServer:
         self._users: list[User] = []
         self._aborts: Counter[int] = Counter()
         self._adapters: dict[int, Any] = {}
-        self._deaths, self._version = 0, 0
+        self._deaths, self.version = 0, 0
         self._failed: EngineError | None = None
         self._syncing, self._keeping, self._waking = threading.Lock(), threading.Lock(), threading.Lock()
         self._updating, self._paused, self._closed = False, False, False
@@ -71,10 +74,13 @@ class VLLMServer:
         self._loop = asyncio.new_event_loop()
         self._open, self._reviving = asyncio.Event(), asyncio.Lock()
         self._open.set()
-        self._sender: Sender = options.sender()
+        self._sender: Sender | None = None if options.direct else options.sender()
         self._llm: Any = options.start()
+        self.lost = False
+        self.receiver = VLLMReceiver(lambda: self._llm, self._loop)
         threading.Thread(target=self._loop.run_forever, name="vllm-engine", daemon=True).start()
-        self._sender.connect(VLLMReceiver(lambda: self._llm, self._loop))
+        if self._sender is not None:
+            self._sender.connect(self.receiver)
 
     # Requests
 
@@ -96,7 +102,7 @@ class VLLMServer:
                 raise self._failed
             lora, version = user.adapter()
             if aborts != self._aborts[id(user)]:
-                return Generation((), (), "abort", self._version if version is None else version)
+                return Generation((), (), "abort", self.version if version is None else version)
             llm, name = self._llm, f"r{next(self._numbers)}"
             self._running[name] = user
             try:
@@ -130,7 +136,7 @@ class VLLMServer:
         done = output.outputs[0]
         if version is None:
             spans = done.weight_versions
-            label = spans[0].version if spans else str(self._version)
+            label = spans[0].version if spans else str(self.version)
             version = int(label) if label.isdecimal() else 0  # "default" until the first update
         logprobs = tuple(done.logprobs.logprobs) if done.logprobs else ()
         stopped: Any = {"stop": "eos", "length": "length"}.get(done.finish_reason, "abort")
@@ -147,16 +153,15 @@ class VLLMServer:
 
     def sync(self, weights: Mapping[str, Tensor], version: int) -> SyncStats:
         """Replace all weights. Requests under way continue with the new ones; their cache is recomputed."""
+        assert self._sender is not None, "another process sends the weights"
         with self._syncing:
             while True:
                 llm = self._llm
                 try:
-                    self._call(self._begin())
-                    self._version = version
+                    self.begin_update(version)
                     stats = push(weights, self._sender)
-                    self._wake(CACHE)
                     with self._keeping:  # the copy for a restart delays no request
-                        self._call(self._end())
+                        self.end_update()
                         self._sender.keep(weights)
                 except self.options.dead_error:
                     self._call(self._revive(llm))
@@ -165,6 +170,16 @@ class VLLMServer:
                     self._call(self._fail(error))
                     raise
                 return stats
+
+    def begin_update(self, version: int) -> None:
+        """Hold all requests until ``end_update``; the weights that come meanwhile have this ``version``."""
+        self._call(self._begin())
+        self.version = version
+
+    def end_update(self) -> None:
+        """Let the requests continue with the new weights."""
+        self._wake(CACHE)
+        self._call(self._end())
 
     async def _begin(self) -> None:
         if self._failed is not None:
@@ -177,7 +192,7 @@ class VLLMServer:
 
     async def _end(self) -> None:
         await asyncio.gather(  # one wait for both
-            self._llm.update_weight_version(str(self._version)),
+            self._llm.update_weight_version(str(self.version)),
             self._llm.reset_prefix_cache(reset_running_requests=True),
         )
         if self._paused:
@@ -244,8 +259,33 @@ class VLLMServer:
         if not self._users:
             self._closed = True
             self._call(self._stop())
-            self._sender.close()
+            if self._sender is not None:
+                self._sender.close()
             self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def lost_with(self, error: Exception) -> bool:
+        """Whether vLLM has died for good, as a call that raised ``error`` may have found."""
+        if self._sender is None and isinstance(error, self.options.dead_error):
+            self._loop.call_soon_threadsafe(self._lose)
+            return True
+        return self.lost
+
+    def _lose(self) -> None:
+        if not self.lost:
+            self.lost = True
+            self._failed = EngineError("The vLLM engine's process died, and its weights are elsewhere.")
+            self._open.set()
+
+    def bury(self) -> None:
+        """End what is left of vLLM once it is ``lost``, when all calls have failed."""
+        self._closed = True
+        self._call(self._bury())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    async def _bury(self) -> None:
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others, timeout=CLOSING_S)
+        await self._stop()
 
     async def _stop(self) -> None:
         if self._llm.output_handler is not None:
@@ -267,6 +307,8 @@ class VLLMServer:
 
     async def _revive(self, dead: Any) -> None:
         """Replace the engine ``dead`` unless that is done. Raises ``EngineError`` after ``RESTARTS``."""
+        if self._sender is None:
+            self._lose()
         async with self._reviving:
             while self._llm is dead and self._failed is None:
                 self._open.clear()
@@ -311,11 +353,12 @@ class VLLMServer:
 
     def _restore(self) -> None:
         """Connect the sender to a fresh engine and send the last weights again."""
-        self._sender.connect(VLLMReceiver(lambda: self._llm, self._loop))
+        assert self._sender is not None
+        self._sender.connect(self.receiver)
         with self._keeping:
             if self._sender.kept:
                 push(self._sender.kept, self._sender)
-                self._call(self._llm.update_weight_version(str(self._version)))
+                self._call(self._llm.update_weight_version(str(self.version)))
 
     def _call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -106,6 +106,10 @@ class Sender(Protocol):
         """The copy that ``keep`` made, independent of the learner's tensors."""
         ...
 
+    def abort(self) -> None:
+        """Give up a ``send`` that waits, on another thread, for workers that are gone."""
+        ...
+
     def close(self) -> None:
         """Free the buffers; ``kept`` is empty afterwards."""
         ...

@@ -16,12 +16,12 @@ from mappa_rl.engines.weights.digest import digest
 class DeviceSender:
     """Uses the senders of vLLM between processes with GPUs: ``ipc`` on one GPU, ``nccl`` between several.
 
-    ``world`` is the number of the engine's workers. Keeps the last weights in main memory, for a restart of
-    the engine.
+    ``world`` is the number of the engine's workers; ``address``: of this machine, where they meet this
+    process for NCCL. Keeps the last weights in main memory, for a restart of the engine.
     """
 
-    def __init__(self, backend: str, dtype: torch.dtype, world: int) -> None:
-        self._backend, self._dtype, self._world = backend, dtype, world
+    def __init__(self, backend: str, dtype: torch.dtype, world: int, address: str = "127.0.0.1") -> None:
+        self._backend, self._dtype, self._world, self._address = backend, dtype, world, address
         self._receiver: Receiver | None = None
         self._engine: Any = None
         self._kept: dict[str, Tensor] = {}
@@ -79,7 +79,7 @@ class DeviceSender:
         return nccl_engine.NCCLTrainerWeightTransferEngine.trainer_init(
             nccl_engine.NCCLTrainerInitInfo(
                 rank=0,
-                master_address="127.0.0.1",
+                master_address=self._address,
                 master_port=get_open_port(),
                 world_size=self._world + 1,
                 packed=True,
@@ -88,6 +88,10 @@ class DeviceSender:
             client=receiver,
             source=source,
         )
+
+    def abort(self) -> None:
+        """See ``Sender.abort``: vLLM aborts NCCL's communicator, which ends what waits for it."""
+        self._drop()
 
     def _drop(self) -> None:
         if self._engine is not None:

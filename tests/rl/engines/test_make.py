@@ -15,7 +15,7 @@ import torch
 from engine_helpers import MAX_LEN, make_model, vllm_config
 from mappa_rl.config import load_config
 from mappa_rl.engines.hf.engine import HFEngine
-from mappa_rl.engines.make import check_engine, make_engines
+from mappa_rl.engines.make import check_engine, make_engines, sent_directly
 from mappa_rl.engines.vllm.options import VLLMOptions, engine_environment
 from mappa_rl.engines.vllm.owner import is_running
 from mappa_rl.errors import ConfigError, EngineError
@@ -73,6 +73,24 @@ def test_adapters_on_a_gpu_need_half_precision(monkeypatch: pytest.MonkeyPatch, 
     check_engine(vllm_config(*config, "engine.dtype=bf16"))
     with pytest.raises(EngineError, match=r"would be fp32\. Use engine\.dtype=bf16"):
         check_engine(vllm_config(*config))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "lora", "cpu", "own_gpu", "direct"),
+    [
+        ("ray", False, False, True, True),
+        ("local", False, False, True, False),
+        ("ray", True, False, True, False),  # adapters are files
+        ("ray", False, True, True, False),
+        ("ray", False, False, False, False),  # a process that trains nothing may have no GPU
+    ],
+)
+def test_whole_weights_go_from_gpu_to_gpu_where_both_sides_have_one(
+    cluster: str, lora: bool, cpu: bool, own_gpu: bool, direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mappa_rl.engines.make.on_cpu", lambda: cpu)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: own_gpu)
+    assert sent_directly(vllm_config(f"cluster.name={cluster}"), lora) == direct
 
 
 def test_engines_do_not_learn_what_a_launcher_tells_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """How many cells the rows of a CSV have, for cells of any length.
 
-The csv module has one limit of a cell for the whole process, so raising it here would change what others read.
+The csv module has one limit of a cell for the whole process, so raising it would change what others read.
 """
 
 from __future__ import annotations

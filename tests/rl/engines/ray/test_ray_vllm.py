@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from engine_helpers import (
@@ -93,6 +94,42 @@ def test_replicas_get_the_weights_and_one_that_is_killed_gets_them_again(tmp_pat
         assert (tmp_path / "run" / "logs" / "engine-solver-1.log").read_text().count("vLLM starts on") == 1
         with pytest.raises(EngineError, match="without sleep mode"):
             engine.sleep()
+    finally:
+        engine.close()
+
+
+def test_weights_go_straight_to_an_actor_whose_vllm_or_process_dies(tmp_path: Path) -> None:
+    """The STAND-IN for NCCL is the shared memory of this machine, with the same calls of vLLM."""
+    from mappa_rl.engines.hf.engine import HFEngine
+    from mappa_rl.engines.ray.client import RayEngine
+    from mappa_rl.engines.ray.server import RayServer
+    from mappa_rl.engines.vllm.options import VLLMOptions
+
+    make_model().save_pretrained(tmp_path)
+    server = RayServer(VLLMOptions(tmp_path, vllm_config(*CLUSTER), direct=True), ["solver"])
+    engine, greedy = RayEngine(server, "solver"), make_requests(4, temperature=0.0)
+    try:
+        long = [engine.submit(make_request((2, 3, 4 + k), k, 900)) for k in range(4)]
+        time.sleep(0.3)
+        newer = make_model(1)
+        engine.load_weights(newer, version=5)
+        assert {future.result(WAIT_S).version for future in long} == {0}, "continued with the new weights"
+        sent = {name: digest(tensor) for name, tensor in named_weights(newer).items()}
+        assert engine.last_sync is not None
+        assert engine.last_sync.checksum == combined(sent)
+        for model, version in ((newer, 5), (make_model(2), 6)):
+            if version == 6:
+                engine.load_weights(model)
+            wanted = HFEngine(model).generate(greedy)
+            actor = process_of(server)
+            (core,) = (p for p in psutil.Process(actor).children() if "EngineCore" in "".join(p.cmdline()))
+            for victim in (core.pid, actor):
+                done = engine.generate(greedy)
+                assert [g.ids for g in done] == [g.ids for g in wanted]
+                assert {g.version for g in done} == {version}
+                os.kill(victim, signal.SIGKILL)
+            assert [g.ids for g in engine.generate(greedy)] == [g.ids for g in wanted]
+        assert process_of(server) != actor
     finally:
         engine.close()
 
