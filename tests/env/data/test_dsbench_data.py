@@ -502,3 +502,11 @@ def test_the_real_texts_with_data_made_up_are_corrected_with_a_reason(tmp_path: 
     assert (len(release.names("train")), len(release.names("eval"))) == (67, 8)  # oct-2021 is not DSBench's
     left_out = {each.where: each.reason for added in recorded("dsbench") for each in added.left_out}
     assert "does not exist" in left_out["tabular-playground-series-oct-2021"]
+
+
+@pytest.mark.parametrize("option", [["--split", "eval"], ["--drop-overlap"]])
+def test_an_option_for_problems_is_refused_before_anything_is_read(
+    tmp_path: Path, option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["data", "add", "dsbench", str(tmp_path / "nowhere"), *option]) != 0
+    assert "a release of dsbench is added whole" in capsys.readouterr().err
