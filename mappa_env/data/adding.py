@@ -37,8 +37,8 @@ def add(name: str, path: str | Path, *, split: str | None = None, drop_overlap: 
     if name == "dsbench":
         if split is not None or drop_overlap:
             raise OptionError(
-                f"{f'split={split!r}' if split else 'drop_overlap'} is for problems ({', '.join(PROBLEMS)}): a "
-                "release of dsbench is added whole, without it."
+                f"{f'split={split!r}' if split else 'drop_overlap'} is for problems, {', '.join(PROBLEMS)}: "
+                "a release of dsbench is added whole, without it."
             )
         return dsbench.add(source)
     if name == "math" and split is None and all((source / folder).is_dir() for folder in FOLDERS.values()):
