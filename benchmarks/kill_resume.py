@@ -6,9 +6,10 @@ weight sync, writing a checkpoint), each uniform over the phase's calls and thei
 uninterrupted run; the process (a fork of this one, which made the imports) sends itself SIGKILL. Weights and
 metrics, except times, are compared with those of the uninterrupted run, byte by byte. The same --seed draws
 the same moments. With --signals the process sends itself SIGTERM and SIGINT in turn: then its last complete
-step must be saved, and it must end within 30 s.
+step must be saved, and it must end within 30 s. With --real it is the recipe smollm2_lora, small, with the
+engine hf, which repeats itself to the bit: SmolLM2-135M-Instruct, an adapter for each agent (``make llm``).
 
-    python benchmarks/kill_resume.py [--quick] [--json PATH] [--kills N] [--seed N] [--signals]
+    python benchmarks/kill_resume.py [--quick] [--json PATH] [--kills N] [--seed N] [--signals] [--real]
 """
 
 from __future__ import annotations
@@ -43,13 +44,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=20, metavar="N", help="number of kills (default: 20)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the moments (default: 0)")
     parser.add_argument("--signals", action="store_true", help="SIGTERM and SIGINT instead of SIGKILL")
+    parser.add_argument("--real", action="store_true", help="a real model: 3 minutes a kill, on two cores")
     args = parser.parse_args(argv)
     killing = fakes.load("killing")
+    of = killing.SMOLLM2 if args.real else killing.DEMO
     phases = [killing.PHASES[-1]] if args.quick else [killing.PHASES[i % 4] for i in range(args.kills)]
     rng, rows = random.Random(args.seed), []
     with tempfile.TemporaryDirectory(prefix="mappa-kill-") as folder:
         whole, out = Path(folder) / "whole", Path(folder) / "killed"
-        times = killing.run_whole(whole, runner=killing.forked)
+        times = killing.run_whole(whole, runner=killing.forked, of=of)
         expected = killing.outcome(whole)
         start = [f"warmstart.path={whole / 'warmstart'}"]
         for phase in phases:
@@ -57,11 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             saved, ended_s = True, 0.0
             if args.signals:
                 number = (signal.SIGTERM, signal.SIGINT)[len(rows) % 2]
-                ended_s = killing.run_stopped(out, moment, number, start, killing.forked)
+                ended_s = killing.run_stopped(out, moment, number, start, killing.forked, of)
                 logged, newest = killing.saved_steps(out)
                 saved = newest >= logged and ended_s < LIMIT_S
             else:
-                killing.run_killed(out, moment, start, killing.forked)
+                killing.run_killed(out, moment, start, killing.forked, of)
             if code := killing.forked(out, {"resume": True}):
                 sys.exit(f"the resumed run ended with {code}")
             found = killing.outcome(out)

@@ -1,9 +1,9 @@
 """Small runs that kill themselves at a chosen moment, and what an interrupted run must leave.
 
-``python killing.py OUT PLAN`` carries a run out. PLAN is JSON: ``overrides``; and either ``times``, a file
-for the seconds that every call of every phase took, or ``phase``, ``call`` (from 0) and ``after_s``: the
-moment, counted from the beginning of that call, at which the process sends itself ``signal``, by default
-SIGKILL; or ``resume``.
+``python killing.py OUT PLAN`` carries a run out. PLAN is JSON: ``recipe`` and ``overrides``; and either
+``times``, a file for the seconds that every call of every phase took, or ``phase``, ``call`` (from 0) and
+``after_s``: the moment, counted from the beginning of that call, at which the process sends itself
+``signal``, by default SIGKILL; or ``resume``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,37 @@ SMALL = [
     f"run.steps={STEPS}",
     "run.checkpoint_every=2",
 ]
+REAL = [
+    "engine.name=hf",  # repeats itself to the bit
+    "engine.dtype=learner",
+    "optim.autocast=false",
+    "algo.importance_sampling=none",
+    "warmstart.episodes=32",
+    "warmstart.until=0",
+    "warmstart.steps=4",
+    "warmstart.warmup_steps=1",
+    "rollout.episodes_per_step=8",
+    "rollout.max_new_tokens=24",
+    "algo.overlong_buffer=8",
+    "eval.episodes=4",
+    "eval.calibration_temperatures=[]",
+    "run.tensorboard=false",
+    f"run.steps={STEPS}",
+    "run.checkpoint_every=2",
+]
 ASYNC = ["rollout.staleness=1", "algo.importance_sampling=tis"]
+
+
+class Run(NamedTuple):
+    """What is killed: a recipe, and what makes it small."""
+
+    recipe: str
+    overrides: Sequence[str]
+
+
+DEMO = Run("demo", SMALL)
+SMOLLM2 = Run("smollm2_lora", REAL)
+"""A real model, which ``make llm`` prepares: its adapters learn, each for its agent."""
 
 
 class Moment(NamedTuple):
@@ -80,18 +110,30 @@ def forked(out: Path, plan: dict[str, Any]) -> int:
 Runner = Callable[[Path, dict[str, Any]], int]
 
 
-def run_whole(out: Path, overrides: Sequence[str] = (), runner: Runner = spawned) -> dict[str, list[float]]:
+def run_whole(
+    out: Path, overrides: Sequence[str] = (), runner: Runner = spawned, of: Run = DEMO
+) -> dict[str, list[float]]:
     """An uninterrupted run; seconds of every call, by phase."""
     times = out.with_name(f"{out.name}-times.json")
-    code = runner(out, {"overrides": [*SMALL, *overrides], "times": str(times)})
+    code = runner(out, {**_plan(of, overrides), "times": str(times)})
     assert code == 0, f"the run ended with {code}"
     found: dict[str, list[float]] = json.loads(times.read_text())
     return found
 
 
-def run_killed(out: Path, moment: Moment, overrides: Sequence[str] = (), runner: Runner = spawned) -> None:
-    code = runner(out, {"overrides": [*SMALL, *overrides], **moment._asdict()})
+def run_killed(
+    out: Path,
+    moment: Moment,
+    overrides: Sequence[str] = (),
+    runner: Runner = spawned,
+    of: Run = DEMO,
+) -> None:
+    code = runner(out, {**_plan(of, overrides), **moment._asdict()})
     assert code == -signal.SIGKILL, f"the run ended with {code} before {moment}"
+
+
+def _plan(of: Run, overrides: Sequence[str]) -> dict[str, Any]:
+    return {"recipe": of.recipe, "overrides": [*of.overrides, *overrides]}
 
 
 def resume(out: Path) -> None:
@@ -116,10 +158,13 @@ def outcome(out: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, bytes]
     final = out / "checkpoints" / f"step-{STEPS:06}" / "policies"
     weights = {
         policy.name: {
-            name: value.tobytes() for name, value in load_file(policy / "model" / "model.safetensors").items()
+            f"{path.relative_to(policy)}: {name}": value.tobytes()
+            for path in sorted(policy.rglob("*.safetensors"))
+            for name, value in load_file(path).items()
         }
         for policy in sorted(final.iterdir())
     }
+    assert all(weights.values()), f"no weights in {final}"
     return rows, weights
 
 
@@ -129,10 +174,11 @@ def run_stopped(
     number: signal.Signals,
     overrides: Sequence[str] = (),
     runner: Runner = spawned,
+    of: Run = DEMO,
 ) -> float:
     """A signal that a run can hear: it saves itself and ends. Returns the seconds from signal to end."""
     heard = out.with_name(f"{out.name}-heard")
-    plan = {"overrides": [*SMALL, *overrides], **moment._asdict(), "signal": number, "heard": str(heard)}
+    plan = {**_plan(of, overrides), **moment._asdict(), "signal": number, "heard": str(heard)}
     code = runner(out, plan)
     ended = time.time()
     assert code == 128 + number, f"the run ended with {code} after {number.name} at {moment}"
@@ -186,7 +232,7 @@ def carry_out(out: Path, plan: dict[str, Any]) -> None:
         train(load_config(out / "config.yaml"), out, resume=True)
         return
     times: dict[str, list[float]] = {phase: [] for phase in PHASES}
-    config = load_config("demo", [f"out={out}", *plan["overrides"]])
+    config = load_config(plan["recipe"], [f"out={out}", *plan["overrides"]])
     kind: Any = batches.AsyncBatches if config.is_async else batches.OnPolicyBatches
     hooks: list[tuple[Any, str, str]] = [
         (kind, "take", "rollout"),
