@@ -29,7 +29,11 @@ def answer(reference: Any, what: str, timeout_s: float | None = None) -> Any:
         raise
     except ray.exceptions.GetTimeoutError:
         raise ClusterError(f"{what} gave no answer within {timeout_s:g} s.") from None
-    except (ray.exceptions.RayActorError, ray.exceptions.RaySystemError) as error:
+    except (
+        ray.exceptions.RayActorError,
+        ray.exceptions.RaySystemError,
+        ray.exceptions.ObjectLostError,
+    ) as error:
         raise ActorLost(f"{what} is lost{_last_seen(error)}: {_first_line(error)}") from None
 
 

@@ -158,6 +158,7 @@ class Hardware:
         if place.ray and self.policies.lora:
             sent = place.replicas * size * (1 / way + 1 / f["host_bandwidth"])
             return gathered + size / f["host_bandwidth"] + sent
-        if place.ray and self.machines.nodes > 1:
-            return gathered + place.replicas * size / f["network_bandwidth"]
-        return gathered + place.replicas * size / f["gpu_bandwidth" if place.shares else "link_bandwidth"]
+        link = "network_bandwidth" if place.ray and self.machines.nodes > 1 else "link_bandwidth"
+        sent = 1 / f["gpu_bandwidth" if place.shares else link]
+        kept = 0 if self.policies.lora else 1 / f["host_bandwidth"]  # for an engine that starts again
+        return gathered + place.replicas * size * (sent + kept)

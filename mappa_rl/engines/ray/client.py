@@ -18,6 +18,7 @@ from mappa_rl.distributed import gathered
 from mappa_rl.engines.base import Generation, Request, room_for
 from mappa_rl.engines.ray.parcel import Shared, Source
 from mappa_rl.engines.ray.server import RayServer
+from mappa_rl.engines.vllm.engine import check_shapes, shapes_of
 from mappa_rl.engines.weights.base import SyncStats, named_weights
 from mappa_rl.errors import EngineError
 from mappa_rl.futures import failed
@@ -31,6 +32,7 @@ class RayEngine:
         self.max_len = server.options.max_len
         self.version = 0
         self.last_sync: SyncStats | None = None
+        self._shapes = shapes_of(server.options.folder) if self.direct else {}
 
     def generate(self, requests: Sequence[Request]) -> list[Generation]:
         """See ``Engine.generate``. ``max_tokens`` is cut to the room that the context leaves."""
@@ -67,7 +69,9 @@ class RayEngine:
         if self.direct:
             assert not isinstance(source, Shared)
             with gathered(source) if isinstance(source, nn.Module) else nullcontext():
-                self.last_sync = self._server.sync(named_weights(source), version)
+                weights = named_weights(source)
+                check_shapes(weights, self._shapes, self._server.options.folder)
+                self.last_sync = self._server.sync(weights, version)
             self.version = version
             return
         shared = source if isinstance(source, Shared) else Shared(source, self._server.options)

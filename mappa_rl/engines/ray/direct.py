@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from functools import partial
+from concurrent.futures import Future
 from typing import Any
 
 from torch import Tensor
 
 from mappa_rl.cluster.actors import answer
 from mappa_rl.engines.weights.base import Sender, SyncStats, push
-from mappa_rl.errors import ActorLost
-from mappa_rl.futures import in_background
 
 
 class RayReceiver:
-    """Implements ``base.Receiver`` by calls of an engine's ``actor``.
-
-    ``lost`` raises ``ActorLost`` once a call has found that the actor died, and is pending until then.
-    """
+    """Implements ``base.Receiver`` by calls of an engine's ``actor``. They raise ``ActorLost`` if it dies."""
 
     def __init__(self, actor: Any, what: str) -> None:
         self._actor, self._what = actor, what
-        self.lost: Future[None] = Future()
-        self._telling = threading.Lock()
 
     def ask(self, method: str, **options: Any) -> Future[Any]:
         """See ``Receiver.ask``. Waits for the answer: calls of an actor may overtake one another."""
@@ -38,13 +30,7 @@ class RayReceiver:
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the actor and wait for what it returns. Raises what it raises, and ActorLost."""
-        try:
-            return answer(getattr(self._actor, method).remote(*arguments), self._what)
-        except ActorLost as error:
-            with self._telling:
-                if not self.lost.done():
-                    self.lost.set_exception(error)
-            raise
+        return answer(getattr(self._actor, method).remote(*arguments), self._what)
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
         """See ``Receiver.init_weight_transfer_engine``."""
@@ -66,52 +52,42 @@ class RayReceiver:
 class Direct:
     """Sends weights with ``sender`` to the engine in an actor, and again to the one that replaces it.
 
-    Its methods wait. They raise ``ActorLost`` within seconds of the actor's death, also where the sender
-    waits for a peer that is gone.
+    Its methods wait, one for the other. They raise ``ActorLost`` when the actor dies, or vLLM in it.
     """
 
     def __init__(self, sender: Sender, what: str) -> None:
         self._sender, self._what = sender, what
         self._receiver: RayReceiver | None = None
-        self._connecting, self._keeping = threading.Lock(), threading.Lock()
+        self._turn = threading.Lock()
         self.version = 0
         """Of the weights that were sent last."""
 
+    @property
+    def has_sent(self) -> bool:
+        """Whether a fresh engine gets weights with ``connect``."""
+        return bool(self._sender.kept)
+
     def connect(self, actor: Any) -> None:
         """Use a fresh engine from now on. It gets the weights that were sent last, if any were."""
-        receiver = RayReceiver(actor, self._what)
-        with self._connecting:
-            self._receiver = receiver
-        self._unless_lost(receiver, partial(self._sender.connect, receiver))
-        with self._keeping:
-            if self._sender.kept:
+        with self._turn:
+            receiver = self._receiver = RayReceiver(actor, self._what)
+            self._sender.connect(receiver)
+            if self.has_sent:
                 receiver.call("begin_update", self.version)
-                self._unless_lost(receiver, partial(push, self._sender.kept, self._sender))
+                push(self._sender.kept, self._sender)
                 receiver.call("end_update")
 
     def send(self, weights: Mapping[str, Tensor], version: int) -> SyncStats:
         """Replace all weights. Requests under way continue with the new ones."""
-        receiver = self._receiver
-        assert receiver is not None, "connect comes first"
-        receiver.call("begin_update", version)
-        stats: SyncStats = self._unless_lost(receiver, partial(push, weights, self._sender))
-        with self._keeping:  # a fresh engine waits for the copy, and no request does
-            receiver.call("end_update")
-            self._sender.keep(weights)
+        with self._turn:
+            assert self._receiver is not None, "connect comes first"
+            self._receiver.call("begin_update", version)
+            stats = push(weights, self._sender)
+            self._receiver.call("end_update")
+            self._sender.keep(weights)  # no request waits for it
             self.version = version
-        return stats
+            return stats
 
     def close(self) -> None:
         """Free the sender's buffers."""
         self._sender.close()
-
-    def _unless_lost(self, receiver: RayReceiver, call: Any) -> Any:
-        """What ``call`` returns, on a thread that is left alone if the actor dies meanwhile."""
-        calling = in_background(call)
-        wait([calling, receiver.lost], return_when=FIRST_COMPLETED)
-        if receiver.lost.done():
-            with self._connecting:
-                if self._receiver is receiver:  # else it sends to the next engine already
-                    self._sender.abort()
-            receiver.lost.result()
-        return calling.result()

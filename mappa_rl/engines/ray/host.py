@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mappa_rl.cluster.actors import here
@@ -23,12 +23,13 @@ class EngineHost:
 
     A new one is empty until ``start``, and so is one that replaces a process that died: it refuses all calls
     with ``ActorLost``, so nobody gets an answer from weights of the past. So does one whose vLLM has died
-    where the weights are ``direct``: it is empty again.
+    where the weights are ``direct``: it waits for its end.
     """
 
     def __init__(self) -> None:
         self._engines: dict[str, VLLMEngine] | None = None
         self._server: VLLMServer | None = None
+        self._waits = False
         self._starting = asyncio.Lock()
         self._aborts = Counter[str]()
         self._requests = 0
@@ -38,12 +39,17 @@ class EngineHost:
         return {**here(), "of": " ".join(self._engines or ()), "requests": self._requests}
 
     async def start(
-        self, settings: Mapping[str, Any], names: Sequence[str], updates: Mapping[str, tuple[Parcel, int]]
+        self,
+        settings: Mapping[str, Any],
+        names: Sequence[str],
+        updates: Mapping[str, tuple[Parcel, int]],
+        waits: bool = False,
     ) -> None:
         """Start vLLM, unless it runs, with the engines ``names``, which then load ``updates`` with versions.
 
-        ``settings`` are those of ``VLLMOptions``. The model's folder and the log are on a file system that
-        all nodes share. Raises ``EngineError``.
+        ``waits``: it answers no request before the first ``end_update``. ``settings`` are those of
+        ``VLLMOptions``. The model's folder and the log are on a file system that all nodes share. Raises
+        ``EngineError``.
         """
         async with self._starting:
             if self._engines is not None:
@@ -56,16 +62,18 @@ class EngineHost:
                 for engine in engines.values():
                     await asyncio.to_thread(engine.close)
                 raise
-            self._server, self._engines = server, engines
+            self._server, self._engines, self._waits = server, engines, waits
 
     async def generate(self, name: str, request: Request, aborts: int) -> Generation:
         """Continue ``request``, sent after so many ``aborts`` of its engine; one that comes late ends."""
         engine = self._engine(name)
+        if self._waits:
+            raise ActorLost("the weights that the engine had were lost with its process.")
         if aborts < self._aborts[name]:
             return Generation((), (), "abort", engine.version)
         self._requests += 1
         try:
-            async with self._noticing():
+            with self._noticing():
                 return await asyncio.wrap_future(engine.submit(request))
         finally:
             self._requests -= 1
@@ -74,7 +82,7 @@ class EngineHost:
         """See ``Engine.abort``; ``aborts`` counts it."""
         engine = self._engine(name)
         self._aborts[name] = max(aborts, self._aborts[name])
-        async with self._noticing():
+        with self._noticing():
             await asyncio.to_thread(engine.abort)
 
     async def load(self, name: str, parcel: Parcel, version: int) -> SyncStats | None:
@@ -85,13 +93,13 @@ class EngineHost:
 
     async def begin_update(self, version: int) -> None:
         """See ``VLLMServer.begin_update``: the leading process sends weights now."""
-        async with self._noticing():
+        with self._noticing():
             await asyncio.to_thread(self._running().begin_update, version)
 
     async def receive(self, method: str, options: Mapping[str, Any]) -> Any:
         """Call a method of the server's receiver, or of its workers, and return what they do."""
         receiver = self._running().receiver
-        async with self._noticing():
+        with self._noticing():
             if method == "finish_weight_update":
                 return await asyncio.to_thread(receiver.finish_weight_update, **options)
             return await asyncio.wrap_future(receiver.ask(method, **options))
@@ -99,8 +107,9 @@ class EngineHost:
     async def end_update(self) -> None:
         """See ``VLLMServer.end_update``."""
         server = self._running()
-        async with self._noticing():
+        with self._noticing():
             await asyncio.to_thread(server.end_update)
+        self._waits = False
         for engine in (self._engines or {}).values():
             engine.version = server.version
 
@@ -131,8 +140,8 @@ class EngineHost:
             raise ActorLost("the engine was lost with its process.")
         return self._server
 
-    @asynccontextmanager
-    async def _noticing(self) -> AsyncIterator[None]:
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
         """A block with a call of vLLM. If vLLM has died for good, empties this actor and raises ActorLost."""
         server = self._server
         try:
@@ -142,8 +151,6 @@ class EngineHost:
                 raise
             if self._server is server:
                 self._engines, self._server = None, None
-                async with self._starting:  # the next one needs the memory
-                    await asyncio.to_thread(server.bury)
             raise ActorLost(f"the engine was lost with vLLM's process: {error}") from None
 
 

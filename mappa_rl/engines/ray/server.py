@@ -55,6 +55,7 @@ class RayServer:
         self._last: dict[str, tuple[Parcel, int]] = {}
         self._deaths, self._life = 0, 0
         self._failed: EngineError | None = None
+        self._ended = False
         self._loop = asyncio.new_event_loop()
         self._open, self._reviving = asyncio.Event(), asyncio.Lock()
         self._open.set()
@@ -85,7 +86,7 @@ class RayServer:
     def sync(self, weights: Mapping[str, Tensor], version: int) -> SyncStats:
         """Send new weights straight to the engine, with ``options.direct``. Raises ``EngineError``."""
         assert self._direct is not None, "weights come as parcels"
-        while True:
+        for _ in range(RESTARTS + 1):
             life = self._begin(self._opened()).result()
             try:
                 stats = self._direct.send(weights, version)
@@ -97,6 +98,11 @@ class RayServer:
                 raise
             self._deaths = 0
             return stats
+        failure = EngineError(
+            f"{self.name} died {RESTARTS + 1} times in a row during an update of its weights."
+        )
+        self._begin(self._fail(failure)).result()
+        raise failure
 
     def call(self, method: str, name: str) -> None:
         """Call a method of the host for a policy, which returns nothing."""
@@ -112,6 +118,7 @@ class RayServer:
             self.options.halted.set()  # a start that is under way
         self._begin(self._leave(name, last)).result()
         if last:
+            self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             if self._direct is not None:
                 self._direct.close()
@@ -222,6 +229,8 @@ class RayServer:
         pause = BACKOFF_S * 2**self._deaths
         self._deaths += 1
         _log.warning("%s; it starts again in %g s.", error, pause)
+        if self._direct is not None:  # it may be alive and out of reach, or still receive weights
+            import_ray().kill(self._actor, no_restart=False)
         await asyncio.sleep(pause)
         try:
             await asyncio.to_thread(self._start, list(self._names), dict(self._last))
@@ -271,11 +280,21 @@ class RayServer:
                         f"{self.name} did not come back within cluster.placement_s={wait_s:g}: {error}"
                     ) from None
                 time.sleep(_POLL_S)
-        answer(self._actor.start.remote(_settings(self.options), names, updates), self.name)
-        if self._direct is not None:
+        waits = self._direct is not None and self._direct.has_sent
+        answer(self._actor.start.remote(_settings(self.options), names, updates, waits), self.name)
+        if self._direct is None:
+            return
+        try:
             self._direct.connect(self._actor)
+        except (ClusterError, EngineError):
+            raise
+        except Exception as error:  # NCCL's, vLLM's and torch's have no common base
+            raise EngineError(f"{self.name} did not get its weights again: {error}") from error
 
     def _begin(self, coroutine: Coroutine[Any, Any, _T]) -> Future[_T]:
+        if self._ended:
+            coroutine.close()
+            raise EngineError("This engine is closed; make another.")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
 

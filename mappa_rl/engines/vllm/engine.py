@@ -43,7 +43,7 @@ class VLLMEngine:
         self.max_len = server.options.max_len
         self.version = 0
         self.last_sync: SyncStats | None = None
-        self._shapes: dict[str, tuple[int, ...]] = _shapes_of(server.options.folder)
+        self._shapes = shapes_of(server.options.folder)
 
     def generate(self, requests: Sequence[Request]) -> list[Generation]:
         """See ``Engine.generate``. ``max_tokens`` is cut to the room that the context leaves."""
@@ -69,19 +69,9 @@ class VLLMEngine:
         version = self.version + 1 if version is None else version
         with gathered(source) if isinstance(source, nn.Module) else nullcontext():
             weights = named_weights(source)
-            self._check(weights)
+            check_shapes(weights, self._shapes, self._server.options.folder)
             self.last_sync = self._server.sync(weights, version)
         self.version = version
-
-    def _check(self, weights: Mapping[str, Tensor]) -> None:
-        found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-        wrong = sorted(name for name in {*found, *self._shapes} if found.get(name) != self._shapes.get(name))
-        if wrong:
-            raise EngineError(
-                f"These weights do not fit the engine's model in {self._server.options.folder}: {wrong[0]} "
-                f"is {found.get(wrong[0], 'missing')}, the folder has "
-                f"{self._shapes.get(wrong[0], 'no such name')} ({len(wrong)} differ)."
-            )
 
     def adapter(self) -> tuple[Any, int | None]:
         """See ``server.User``."""
@@ -157,7 +147,19 @@ class AdapterEngine(VLLMEngine):
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _shapes_of(folder: Path) -> dict[str, tuple[int, ...]]:
+def check_shapes(weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]], folder: Path) -> None:
+    """Raise EngineError unless names and shapes are those of the model's ``folder``, its ``shapes``."""
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    wrong = sorted(name for name in {*found, *shapes} if found.get(name) != shapes.get(name))
+    if wrong:
+        raise EngineError(
+            f"These weights do not fit the engine's model in {folder}: {wrong[0]} "
+            f"is {found.get(wrong[0], 'missing')}, the folder has "
+            f"{shapes.get(wrong[0], 'no such name')} ({len(wrong)} differ)."
+        )
+
+
+def shapes_of(folder: Path) -> dict[str, tuple[int, ...]]:
     """Shapes of the weights in a Hugging Face folder, by name."""
     from safetensors import safe_open
 

@@ -17,8 +17,9 @@ from torch import Tensor
 from mappa_rl.distributed import free_cached
 from mappa_rl.engines.base import Generation, Request
 from mappa_rl.engines.vllm.options import VLLMOptions, import_vllm
+from mappa_rl.engines.vllm.receiver import VLLMReceiver
+from mappa_rl.engines.vllm.watched import unless_dead
 from mappa_rl.engines.weights.base import Sender, SyncStats, push
-from mappa_rl.engines.weights.receiver import VLLMReceiver
 from mappa_rl.errors import EngineError
 
 RESTARTS = 3
@@ -187,16 +188,17 @@ class VLLMServer:
         self._updating = True
         self._open.clear()
         if self._running:
-            await self._llm.pause_generation(mode="keep", clear_cache=False)
+            await unless_dead(self._llm, self._llm.pause_generation(mode="keep", clear_cache=False))
             self._paused = True
 
     async def _end(self) -> None:
-        await asyncio.gather(  # one wait for both
+        both = asyncio.gather(  # one wait for both
             self._llm.update_weight_version(str(self.version)),
             self._llm.reset_prefix_cache(reset_running_requests=True),
         )
+        await unless_dead(self._llm, both)
         if self._paused:
-            await self._llm.resume_generation()
+            await unless_dead(self._llm, self._llm.resume_generation())
         self._paused = self._updating = False
         self._deaths = 0
         self._open.set()
@@ -265,7 +267,8 @@ class VLLMServer:
 
     def lost_with(self, error: Exception) -> bool:
         """Whether vLLM has died for good, as a call that raised ``error`` may have found."""
-        if self._sender is None and isinstance(error, self.options.dead_error):
+        dead = isinstance(error, self.options.dead_error) or self._llm.errored
+        if self._sender is None and dead:
             self._loop.call_soon_threadsafe(self._lose)
             return True
         return self.lost
@@ -275,17 +278,6 @@ class VLLMServer:
             self.lost = True
             self._failed = EngineError("The vLLM engine's process died, and its weights are elsewhere.")
             self._open.set()
-
-    def bury(self) -> None:
-        """End what is left of vLLM once it is ``lost``, when all calls have failed."""
-        self._closed = True
-        self._call(self._bury())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
-    async def _bury(self) -> None:
-        if others := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(others, timeout=CLOSING_S)
-        await self._stop()
 
     async def _stop(self) -> None:
         if self._llm.output_handler is not None:
@@ -301,7 +293,7 @@ class VLLMServer:
                 raise self._failed
             llm = self._llm
             try:
-                return await ask(llm)
+                return await unless_dead(llm, ask(llm))
             except self.options.dead_error:
                 await self._revive(llm)
 
@@ -328,8 +320,8 @@ class VLLMServer:
                     self._asleep = set()
                     self.restarts += 1
                     await asyncio.to_thread(self._restore)
-                    for request in self._adapters.values():
-                        await self._llm.add_lora(request)
+                    for request in list(self._adapters.values()):
+                        await unless_dead(self._llm, self._llm.add_lora(request))
                     dead = None
                 except self.options.dead_error:
                     continue
@@ -358,7 +350,7 @@ class VLLMServer:
         with self._keeping:
             if self._sender.kept:
                 push(self._sender.kept, self._sender)
-                self._call(self._llm.update_weight_version(str(self.version)))
+                self._call(unless_dead(self._llm, self._llm.update_weight_version(str(self.version))))
 
     def _call(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -21,6 +21,7 @@ from mappa_rl.errors import EngineError
 
 MOST_TRANSFERS = 16
 SMALLEST_BUCKET = 16 * 2**20  # bytes; below, a transfer costs more than its bytes
+LARGEST_BUCKET = 2**30  # bytes; between GPUs both sides hold some
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Sender(Protocol):
         ...
 
     def send(self, weights: Mapping[str, Tensor]) -> Sent:
-        """Send all weights."""
+        """Send all weights. Raises what the receiver raises, also where its workers are waited for."""
         ...
 
     def keep(self, weights: Mapping[str, Tensor]) -> None:
@@ -104,10 +105,6 @@ class Sender(Protocol):
     @property
     def kept(self) -> Mapping[str, Tensor]:
         """The copy that ``keep`` made, independent of the learner's tensors."""
-        ...
-
-    def abort(self) -> None:
-        """Give up a ``send`` that waits, on another thread, for workers that are gone."""
         ...
 
     def close(self) -> None:
@@ -142,6 +139,14 @@ def named_weights(source: nn.Module | Mapping[str, Tensor]) -> dict[str, Tensor]
             found[name] = tensor.detach()
             seen.add(place)
     return found
+
+
+def gpu_bucket(total: int) -> int:
+    """Bytes of a transfer between GPUs, of ``total``. A tensor that is larger travels whole.
+
+    A bucket ends before the tensor that would not fit, so half of the transfers may be half empty.
+    """
+    return max(SMALLEST_BUCKET, min(LARGEST_BUCKET, -(-total // (MOST_TRANSFERS // 2 - 1))))
 
 
 def buckets(sizes: Mapping[str, int]) -> list[list[str]]:

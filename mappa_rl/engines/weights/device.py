@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mappa_rl.engines.weights.base import MOST_TRANSFERS, SMALLEST_BUCKET, Receiver, Sent
+from mappa_rl.engines.weights.base import Receiver, Sent, gpu_bucket
 from mappa_rl.engines.weights.digest import digest
+from mappa_rl.errors import EngineError
+from mappa_rl.futures import in_background
 
 
 class DeviceSender:
@@ -18,12 +24,17 @@ class DeviceSender:
 
     ``world`` is the number of the engine's workers; ``address``: of this machine, where they meet this
     process for NCCL. Keeps the last weights in main memory, for a restart of the engine.
+
+    vLLM's senders wait for the workers, also for those that are gone. So they run on a thread, and when the
+    receiver fails, the communicator is aborted, which ends them; only a thread that still meets the workers
+    for NCCL stays until vLLM gives up, after minutes.
     """
 
     def __init__(self, backend: str, dtype: torch.dtype, world: int, address: str = "127.0.0.1") -> None:
         self._backend, self._dtype, self._world, self._address = backend, dtype, world, address
         self._receiver: Receiver | None = None
         self._engine: Any = None
+        self._changing = threading.Lock()
         self._kept: dict[str, Tensor] = {}
 
     def connect(self, receiver: Receiver) -> None:
@@ -40,16 +51,22 @@ class DeviceSender:
         """See ``Sender.send``."""
         assert self._receiver is not None, "connect comes first"
         sizes = {name: tensor.numel() * self._dtype.itemsize for name, tensor in weights.items()}
-        total, widest = sum(sizes.values()), max(sizes.values())
-        # A chunk ends before the tensor that would not fit, so half of the transfers may be half empty.
-        bucket = max(SMALLEST_BUCKET, -(-total // (MOST_TRANSFERS // 2 - 1)), widest)
+        total = sum(sizes.values())
+        bucket = max(gpu_bucket(total), *sizes.values())
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()  # vLLM reads the weights on streams of its own
         started = time.perf_counter()
-        counted = _Counting(self._receiver)
-        source = _Source(weights, self._dtype)
-        if self._engine is None:
-            self._engine = self._open(counted, source, bucket)
-        self._engine.client, self._engine.source = counted, source
-        self._engine.send_weights()
+        counted, source = _Counting(self._receiver), _Source(weights, self._dtype)
+        sending = in_background(partial(self._transfer, counted, source, bucket))
+        try:
+            wait([sending, counted.failed], return_when=FIRST_COMPLETED)
+            if counted.failed.done():
+                counted.failed.result()
+            sending.result()
+        except BaseException:
+            source.halted.set()
+            self._drop()
+            raise
         seconds = time.perf_counter() - started
         transfers = counted.updates if self._backend == "ipc" else -(-total // bucket)
         received = self._receiver.ask("received_digests").result()
@@ -65,6 +82,18 @@ class DeviceSender:
             self._kept[name].copy_(tensor, non_blocking=True)
         if pinned:
             torch.cuda.synchronize()
+
+    def _transfer(self, receiver: Receiver, source: _Source, bucket: int) -> None:
+        engine = self._engine
+        if engine is None:
+            engine = self._open(receiver, source, bucket)
+            with self._changing:
+                if source.halted.is_set():
+                    engine.shutdown()
+                    return
+                self._engine = engine
+        engine.client, engine.source = receiver, source
+        engine.send_weights()
 
     def _open(self, receiver: Receiver, source: _Source, bucket: int) -> Any:
         from vllm.distributed.weight_transfer import ipc_engine, nccl_engine
@@ -89,14 +118,11 @@ class DeviceSender:
             source=source,
         )
 
-    def abort(self) -> None:
-        """See ``Sender.abort``: vLLM aborts NCCL's communicator, which ends what waits for it."""
-        self._drop()
-
     def _drop(self) -> None:
-        if self._engine is not None:
-            self._engine.shutdown()
-            self._engine = None
+        with self._changing:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.shutdown()
 
     def close(self) -> None:
         """See ``Sender.close``."""
@@ -116,24 +142,51 @@ class _Source:
 
     def __init__(self, weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
         self._weights, self._dtype = weights, dtype
+        self.halted = threading.Event()
+        """Nobody waits for the weights any more, and the communicator is being freed."""
 
     def metadata(self) -> list[_Meta]:
         return [_Meta(name, self._dtype, tuple(tensor.shape)) for name, tensor in self._weights.items()]
 
     def __iter__(self) -> Iterator[tuple[str, Tensor]]:
         for name, tensor in self._weights.items():
+            if self.halted.is_set():
+                raise EngineError("This update of weights was given up.")
             yield name, tensor.to("cuda", self._dtype)
 
 
 class _Counting:
-    """A receiver that counts the updates that it passes on."""
+    """A receiver that counts the updates that it passes on; ``failed`` raises its first error."""
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver, self.updates = receiver, 0
+        self.failed: Future[None] = Future()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._receiver, name)
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        with self._noting():
+            self._receiver.init_weight_transfer_engine(init_info)
+
+    def start_weight_update(self) -> None:
+        with self._noting():
+            self._receiver.start_weight_update()
 
     def update_weights(self, update_info: Any) -> None:
         self.updates += 1
-        self._receiver.update_weights(update_info)
+        with self._noting():
+            self._receiver.update_weights(update_info)
+
+    def finish_weight_update(self, weight_version: str | None = None) -> None:
+        with self._noting():
+            self._receiver.finish_weight_update(weight_version)
+
+    def ask(self, method: str, **options: Any) -> Future[Any]:
+        return self._receiver.ask(method, **options)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if not self.failed.done():
+                self.failed.set_exception(error)
+            raise

@@ -129,9 +129,6 @@ class SharedMemorySender:
         finally:
             segment.unlink()
 
-    def abort(self) -> None:
-        """See ``Sender.abort``: it waits for nothing but the receiver's answers, which fail by themselves."""
-
     def close(self) -> None:
         """Remove the segment. May be called twice."""
         self._views, self._offsets, self._in_place = {}, {}, False

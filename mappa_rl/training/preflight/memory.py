@@ -26,7 +26,7 @@ from mappa_rl.config import Config
 from mappa_rl.crews.roster import crews_of
 from mappa_rl.distributed import REDUCE_BUCKET
 from mappa_rl.engines.hf.queue import HF_MAX_BATCH
-from mappa_rl.engines.weights.base import MOST_TRANSFERS
+from mappa_rl.engines.weights.base import MOST_TRANSFERS, gpu_bucket
 from mappa_rl.learner.packing import LOGITS_CHUNK
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import Shape, adapter_parameters
@@ -128,13 +128,22 @@ def estimate(
         logits=logits(config, shape, w, adapters, device),
         fragments=fragments(config, shape, w, adapters) if device == "cpu" else 0,
         generation=0 if engine_bytes is None else engine_bytes or generation(config, shape, w),
-        transfer=sent // (MOST_TRANSFERS // 2 - 1),
+        transfer=_transfer(config, sent, len({*roster.values()}), device),
         start=weights + reference + masters + moved,
         merging=w * shape.parameters if adapters and learning else 0,
         host=(optimizer if optim.offload else 0)
         + (sent * sum(config.engine_of(name).replicas for name in policies.names) if device == "cuda" else 0),
         apart=bool(engine_bytes) and not config.engine.sleep,
     )
+
+
+def _transfer(config: Config, sent: int, crews: int, device: str) -> int:
+    """What the transfers of ``sent`` bytes to the engines hold; all ``crews`` send at once."""
+    if device == "cpu" or not sent:
+        return sent // (MOST_TRANSFERS // 2 - 1)
+    engine = config.engine
+    nccl = engine.devices or engine.tensor_parallel > 1 or config.cluster.name == "ray"
+    return gpu_bucket(sent) * (2 if nccl else 1) * max(1, crews)  # vLLM has two of NCCL's on their way
 
 
 def _buffers(stage: int, parameters: int, trained: int, processes: int, learning: int) -> int:

@@ -1,20 +1,17 @@
-"""Weights sent straight to an engine's actor: real actors of Ray, with FAKES of vLLM and of its sender.
-
-The fake sender waits for its peer as NCCL does: without an abort it would wait forever for one that died.
-"""
+"""Weights sent straight to an engine's actor: real actors of Ray, with FAKES of vLLM and of its sender."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine_helpers import make_request, vllm_config
@@ -27,47 +24,42 @@ from mappa_rl.engines.replicas import ReplicatedEngine
 from mappa_rl.engines.vllm.options import VLLMOptions
 from mappa_rl.engines.weights.base import Receiver, Sent
 from mappa_rl.engines.weights.digest import digest
-from mappa_rl.errors import ActorLost, EngineError
+from mappa_rl.errors import EngineError
+from mappa_rl.futures import in_background
 from ray_cluster import alone
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 WAIT_S = 60.0
-DEADLY, DAMAGED = 666.0, 13.0
-"""A weight that ends the process which receives it, and one that arrives as another."""
+DEADLY, DAMAGED, LARGE = 666.0, 13.0, 14.0
+"""Weights: one ends the process that receives it, one arrives as another, one has no room."""
 
 
 class FakeSender:
-    """Sends by ``update_weights``, and returns when a "peer" confirms it. See ``base.Sender``."""
+    """Sends by ``update_weights``. Like ``DeviceSender``, it does not wait for the dead."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Tensor] = {}
-        self.connected, self.aborted = 0, threading.Event()
+        self.connected, self.failures = 0, 0
         self._receiver: Receiver | None = None
 
     def connect(self, receiver: Receiver) -> None:
         self._receiver = receiver
         self.connected += 1
-        receiver.init_weight_transfer_engine({"peer": os.getpid()})
 
     def send(self, weights: Mapping[str, Tensor]) -> Sent:
         assert self._receiver is not None
-        self.aborted.clear()
         self._receiver.start_weight_update()
-        try:
-            self._receiver.update_weights({name: float(tensor[0]) for name, tensor in weights.items()})
-        except ActorLost:
-            assert self.aborted.wait(WAIT_S), "nobody aborted what waits for a peer that is gone"
-            raise
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("NCCL error: unhandled system error")
+        self._receiver.update_weights({name: float(tensor[0]) for name, tensor in weights.items()})
         self._receiver.finish_weight_update()
         received = self._receiver.ask("received_digests").result()
         return Sent(4, 1, 0.0, {name: digest(tensor) for name, tensor in weights.items()}, received)
 
     def keep(self, weights: Mapping[str, Tensor]) -> None:
         self.kept = {name: tensor.clone() for name, tensor in weights.items()}
-
-    def abort(self) -> None:
-        self.aborted.set()
 
     def close(self) -> None:
         self.kept = {}
@@ -77,10 +69,10 @@ def host_class() -> type[Any]:
     """Made in a function, so that it travels to the actor by value."""
 
     class Host:
-        """Samples the one weight that it has; answers no request during an update."""
+        """Samples the one weight that it has."""
 
         def __init__(self) -> None:
-            self.started = False
+            self.started = self.waits = False
             self.weight, self.version = 0.0, 0
             self.calls: list[str] = []
 
@@ -90,18 +82,21 @@ def host_class() -> type[Any]:
             return here()
 
         async def start(
-            self, settings: Mapping[str, Any], names: Sequence[str], updates: Mapping[str, Any]
+            self,
+            settings: Mapping[str, Any],
+            names: Sequence[str],
+            updates: Mapping[str, Any],
+            waits: bool,
         ) -> None:
             assert settings["direct"]
             assert not updates
-            self.started = True
+            self.started, self.waits = True, waits
 
         async def seen(self) -> list[str]:
             return self.calls
 
         async def begin_update(self, version: int) -> None:
             self._check()
-            self.updating = True
             self.next = version
             self.calls.append("begin")
 
@@ -114,17 +109,20 @@ def host_class() -> type[Any]:
                 value = options["update_info"]["w"]
                 if value == 666.0:
                     os._exit(1)
+                if value == 14.0:
+                    raise RuntimeError("CUDA out of memory")
                 self.weight = 0.0 if value == 13.0 else value
             if method == "received_digests":
                 return [{"w": digest(torch.tensor([self.weight]))}]
             return None
 
         async def end_update(self) -> None:
-            self.updating, self.version = False, self.next
+            self.waits, self.version = False, self.next
             self.calls.append("end")
 
         async def generate(self, name: str, request: Request, aborts: int) -> Generation:
             self._check()
+            assert not self.waits, "it has no weights yet"
             return Generation((os.getpid(),), (self.weight,), "length", self.version)
 
         async def abort(self, name: str, aborts: int) -> None:
@@ -167,9 +165,19 @@ def senders(monkeypatch: pytest.MonkeyPatch) -> list[FakeSender]:
     return made
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("model")
+    save_file(weights(0.0), folder / "model.safetensors")
+    FOLDERS.append(folder)
+
+
+FOLDERS: list[Path] = []
+
+
 def make_server() -> RayServer:
     config = vllm_config("cluster=ray", "cluster.engine_cpus=0.25")
-    return RayServer(VLLMOptions(Path("model"), config, direct=True), ["solver"], host_class())
+    return RayServer(VLLMOptions(FOLDERS[-1], config, direct=True), ["solver"], host_class())
 
 
 def weights(value: float) -> dict[str, Tensor]:
@@ -192,7 +200,7 @@ def test_weights_arrive_and_come_again_to_the_actor_that_replaces_one_that_died(
     assert engine.last_sync.bytes == 4
     calls = answer(server._actor.seen.remote(), "engine")
     update = ["start_weight_update", "update_weights", "finish_weight_update", "received_digests"]
-    assert calls == ["init_weight_transfer_engine", "begin", *update, "end"]
+    assert calls == ["begin", *update, "end"]
     for kill in (True, False):  # the second time, an update finds it
         os.kill(int(answer(server._actor.where.remote(), "engine")["pid"]), signal.SIGKILL)
         if kill:
@@ -205,29 +213,65 @@ def test_weights_arrive_and_come_again_to_the_actor_that_replaces_one_that_died(
     assert not sender.kept
 
 
-def test_a_death_in_the_middle_of_an_update_is_noticed_though_the_sender_waits(
+def test_an_update_that_always_ends_the_process_is_given_up_though_requests_are_answered_between(
     senders: list[FakeSender], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RESTARTS", 1)
-    server = make_server()
-    engine = RayEngine(server, "solver")
+    monkeypatch.setattr(module, "RESTARTS", 2)
+    engine = RayEngine(make_server(), "solver")
     engine.load_weights(weights(1.5))
-    began = time.monotonic()
-    with pytest.raises(EngineError, match=r"engine-solver died 2 times in a row"):
+    over, seen = threading.Event(), set[tuple[float, int]]()
+
+    def ask() -> None:
+        while not over.is_set():
+            try:
+                seen.add(sampled(engine))
+            except EngineError:
+                return
+
+    asking = in_background(ask)
+    with pytest.raises(EngineError, match=r"engine-solver died 3 times in a row"):
         engine.load_weights(weights(DEADLY))
-    assert time.monotonic() - began < 30
-    assert senders[0].aborted.is_set()
-    with pytest.raises(EngineError, match="died 2 times"):
+    over.set()
+    asking.result(WAIT_S)
+    assert seen == {(1.5, 1)}
+    with pytest.raises(EngineError, match="died 3 times"):
         sampled(engine)
     engine.close()
 
 
-def test_weights_that_arrive_damaged_stop_the_engine(senders: list[FakeSender]) -> None:
+@pytest.mark.parametrize(
+    ("value", "message"), [(DAMAGED, "differ from those sent"), (LARGE, "CUDA out of memory")]
+)
+def test_an_update_that_fails_stops_the_engine(senders: list[FakeSender], value: float, message: str) -> None:
     engine = RayEngine(make_server(), "solver")
-    with pytest.raises(EngineError, match="differ from those sent"):
-        engine.load_weights(weights(DAMAGED))
-    with pytest.raises(EngineError, match="update of engine-solver's weights failed"):
+    with pytest.raises(Exception, match=message):
+        engine.load_weights(weights(value))
+    with pytest.raises(EngineError, match=f"update of engine-solver's weights failed.*{message}"):
         sampled(engine)
+    engine.close()
+
+
+def test_no_request_is_answered_by_a_fresh_actor_that_did_not_get_the_last_weights(
+    senders: list[FakeSender],
+) -> None:
+    server = make_server()
+    engine = RayEngine(server, "solver")
+    engine.load_weights(weights(1.5), version=7)
+    senders[0].failures = 2
+    os.kill(int(answer(server._actor.where.remote(), "engine")["pid"]), signal.SIGKILL)
+    assert sampled(engine) == (1.5, 7)
+    assert senders[0].connected == 4, "two tries failed"
+    engine.close()
+    with pytest.raises(EngineError, match="closed"):
+        engine.load_weights(weights(1.5))
+
+
+def test_weights_of_another_model_are_refused_before_they_are_sent(senders: list[FakeSender]) -> None:
+    engine = RayEngine(make_server(), "solver")
+    with pytest.raises(EngineError, match="do not fit the engine's model"):
+        engine.load_weights({"w": torch.zeros(2)})
+    engine.load_weights(weights(1.5))
+    assert sampled(engine) == (1.5, 1)
     engine.close()
 
 

@@ -48,8 +48,13 @@ def host_class() -> type[Any]:
             return here()
 
         async def start(
-            self, settings: Mapping[str, Any], names: Sequence[str], updates: Mapping[str, Any]
+            self,
+            settings: Mapping[str, Any],
+            names: Sequence[str],
+            updates: Mapping[str, Any],
+            waits: bool,
         ) -> None:
+            assert not waits
             self.weights = {name: (0.0, 0) for name in names}
             for name, (parcel, version) in updates.items():
                 await self.load(name, parcel, version)

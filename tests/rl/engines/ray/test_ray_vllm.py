@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,16 +99,39 @@ def test_replicas_get_the_weights_and_one_that_is_killed_gets_them_again(tmp_pat
         engine.close()
 
 
-def test_weights_go_straight_to_an_actor_whose_vllm_or_process_dies(tmp_path: Path) -> None:
-    """The STAND-IN for NCCL is the shared memory of this machine, with the same calls of vLLM."""
-    from mappa_rl.engines.hf.engine import HFEngine
+def cores(actor: int) -> list[psutil.Process]:
+    """vLLM's own processes."""
+    return [p for p in psutil.Process(actor).children() if "EngineCore" in "".join(p.cmdline())]
+
+
+def straight(folder: Path) -> tuple[Any, Any]:
+    """A server that gets weights as by NCCL, and its engine.
+
+    The STAND-IN for NCCL is the shared memory of this machine, with the same calls of vLLM.
+    """
     from mappa_rl.engines.ray.client import RayEngine
     from mappa_rl.engines.ray.server import RayServer
     from mappa_rl.engines.vllm.options import VLLMOptions
 
-    make_model().save_pretrained(tmp_path)
-    server = RayServer(VLLMOptions(tmp_path, vllm_config(*CLUSTER), direct=True), ["solver"])
-    engine, greedy = RayEngine(server, "solver"), make_requests(4, temperature=0.0)
+    make_model().save_pretrained(folder)
+    server = RayServer(VLLMOptions(folder, vllm_config(*CLUSTER), direct=True), ["solver"])
+    return server, RayEngine(server, "solver")
+
+
+def check(engine: Any, model: Any, version: int) -> None:
+    """The engine samples what ``model`` does, as ``version``."""
+    from mappa_rl.engines.hf.engine import HFEngine
+
+    asked = make_requests(4, temperature=0.0)
+    done, wanted = engine.generate(asked), HFEngine(model).generate(asked)
+    assert [g.ids for g in done] == [g.ids for g in wanted]
+    assert {g.version for g in done} == {version}
+
+
+def test_weights_go_straight_to_an_actor_whose_vllm_dies_in_the_middle_of_an_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, engine = straight(tmp_path)
     try:
         long = [engine.submit(make_request((2, 3, 4 + k), k, 900)) for k in range(4)]
         time.sleep(0.3)
@@ -115,21 +139,38 @@ def test_weights_go_straight_to_an_actor_whose_vllm_or_process_dies(tmp_path: Pa
         engine.load_weights(newer, version=5)
         assert {future.result(WAIT_S).version for future in long} == {0}, "continued with the new weights"
         sent = {name: digest(tensor) for name, tensor in named_weights(newer).items()}
-        assert engine.last_sync is not None
         assert engine.last_sync.checksum == combined(sent)
-        for model, version in ((newer, 5), (make_model(2), 6)):
-            if version == 6:
-                engine.load_weights(model)
-            wanted = HFEngine(model).generate(greedy)
+        check(engine, newer, 5)
+        assert server._direct is not None
+        sender, newest = server._direct._sender, make_model(3)
+        send = sender.send
+
+        def deadly(weights: Any) -> Any:
+            (core,) = cores(process_of(server))
+            os.kill(core.pid, signal.SIGSTOP)  # it takes the call and does not answer, and no request runs
+            threading.Timer(1, os.kill, (core.pid, signal.SIGKILL)).start()
+            monkeypatch.setattr(sender, "send", send)
+            return send(weights)
+
+        monkeypatch.setattr(sender, "send", deadly)
+        engine.load_weights(newest, version=9)
+        check(engine, newest, 9)
+    finally:
+        engine.close()
+
+
+@pytest.mark.large
+def test_weights_come_again_when_vllm_or_its_actor_has_died(tmp_path: Path) -> None:
+    server, engine = straight(tmp_path)
+    newer = make_model(1)
+    try:
+        engine.load_weights(newer, version=5)
+        for whole in (False, True):
             actor = process_of(server)
-            (core,) = (p for p in psutil.Process(actor).children() if "EngineCore" in "".join(p.cmdline()))
-            for victim in (core.pid, actor):
-                done = engine.generate(greedy)
-                assert [g.ids for g in done] == [g.ids for g in wanted]
-                assert {g.version for g in done} == {version}
-                os.kill(victim, signal.SIGKILL)
-            assert [g.ids for g in engine.generate(greedy)] == [g.ids for g in wanted]
-        assert process_of(server) != actor
+            (core,) = cores(actor)
+            os.kill(actor if whole else core.pid, signal.SIGKILL)
+            check(engine, newer, 5)
+            assert process_of(server) != actor
     finally:
         engine.close()
 

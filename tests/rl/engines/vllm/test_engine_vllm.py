@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +178,30 @@ def test_a_killed_engine_comes_back_with_its_weights_and_its_requests(scene: Sce
     scene.engine.load_weights(scene.model)
     short = make_requests(8)
     assert worst_difference(scene.model, short, scene.engine.generate(short)) < TOLERANCE
+
+
+@needs_vllm
+def test_an_engine_that_dies_in_the_middle_of_an_update_gets_it_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No request runs that would notice it, and vLLM leaves a call that is under way without an answer."""
+    sender, before = scene.server._sender, scene.server.restarts
+    newest = make_model(7, tied=scene.model.config.tie_word_embeddings)
+    send = sender.send
+
+    def deadly(weights: Any) -> Any:
+        process = process_of(scene.server)
+        os.kill(process, signal.SIGSTOP)
+        threading.Timer(1, os.kill, (process, signal.SIGKILL)).start()
+        monkeypatch.setattr(sender, "send", send)
+        return send(weights)
+
+    monkeypatch.setattr(sender, "send", deadly)
+    scene.engine.load_weights(newest)
+    assert scene.server.restarts == before + 1
+    short = make_requests(4)
+    assert worst_difference(newest, short, scene.engine.generate(short)) < TOLERANCE
+    scene.engine.load_weights(scene.model)
 
 
 @needs_vllm

@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any
 
+from mappa_rl.engines.vllm.watched import unless_dead
+
 
 class VLLMReceiver:
     """Implements ``base.Receiver``. ``llm`` returns the current vLLM engine, which runs on ``loop``."""
@@ -16,7 +18,8 @@ class VLLMReceiver:
 
     def ask(self, method: str, **options: Any) -> Future[Any]:
         """See ``Receiver.ask``."""
-        return self._run(self._llm().collective_rpc(method, kwargs=options))
+        llm = self._llm()
+        return self._run(llm, llm.collective_rpc(method, kwargs=options))
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
         """See ``Receiver.init_weight_transfer_engine``."""
@@ -32,7 +35,8 @@ class VLLMReceiver:
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
         """See ``Receiver.finish_weight_update``."""
-        self._run(self._llm().finish_weight_update(weight_version)).result()
+        llm = self._llm()
+        self._run(llm, llm.finish_weight_update(weight_version)).result()
 
-    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+    def _run(self, llm: Any, call: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(unless_dead(llm, call), self._loop)
