@@ -27,6 +27,8 @@ class StandIn:
     output_handler: None = None
     kept: dict[str, torch.Tensor] = field(default_factory=dict)
     dead_error: type[Exception] = ZeroDivisionError
+    direct: bool = False
+    errored: bool = False
     halted: threading.Event = field(default_factory=threading.Event)
 
     def sender(self) -> StandIn:
