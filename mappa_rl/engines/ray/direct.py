@@ -10,10 +10,10 @@ from typing import Any
 from torch import Tensor
 
 from mappa_rl.cluster.actors import answer
-from mappa_rl.engines.weights.base import Sender, SyncStats, push
+from mappa_rl.engines.weights.base import AskingReceiver, Sender, SyncStats, push
 
 
-class RayReceiver:
+class RayReceiver(AskingReceiver):
     """Implements ``base.Receiver`` by calls of an engine's ``actor``. They raise ``ActorLost`` if it dies."""
 
     def __init__(self, actor: Any, what: str) -> None:
@@ -31,18 +31,6 @@ class RayReceiver:
     def call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the actor and wait for what it returns. Raises what it raises, and ActorLost."""
         return answer(getattr(self._actor, method).remote(*arguments), self._what)
-
-    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
-        """See ``Receiver.init_weight_transfer_engine``."""
-        self.ask("init_weight_transfer_engine", init_info=init_info).result()
-
-    def start_weight_update(self) -> None:
-        """See ``Receiver.start_weight_update``."""
-        self.ask("start_weight_update").result()
-
-    def update_weights(self, update_info: Any) -> None:
-        """See ``Receiver.update_weights``."""
-        self.ask("update_weights", update_info=update_info).result()
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
         """See ``Receiver.finish_weight_update``."""

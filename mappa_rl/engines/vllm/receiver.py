@@ -8,9 +8,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from mappa_rl.engines.vllm.watched import unless_dead
+from mappa_rl.engines.weights.base import AskingReceiver
 
 
-class VLLMReceiver:
+class VLLMReceiver(AskingReceiver):
     """Implements ``base.Receiver``. ``llm`` returns the current vLLM engine, which runs on ``loop``."""
 
     def __init__(self, llm: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
@@ -20,18 +21,6 @@ class VLLMReceiver:
         """See ``Receiver.ask``."""
         llm = self._llm()
         return self._run(llm, llm.collective_rpc(method, kwargs=options))
-
-    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
-        """See ``Receiver.init_weight_transfer_engine``."""
-        self.ask("init_weight_transfer_engine", init_info=init_info).result()
-
-    def start_weight_update(self) -> None:
-        """See ``Receiver.start_weight_update``."""
-        self.ask("start_weight_update").result()
-
-    def update_weights(self, update_info: Any) -> None:
-        """See ``Receiver.update_weights``."""
-        self.ask("update_weights", update_info=update_info).result()
 
     def finish_weight_update(self, weight_version: str | None = None) -> None:
         """See ``Receiver.finish_weight_update``."""

@@ -8,6 +8,7 @@ GPU that both use, or ``nccl``, between GPUs.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -70,6 +71,26 @@ class Receiver(Protocol):
     def ask(self, method: str, **options: Any) -> Future[Any]:
         """Call a method in every worker without waiting; workers keep the order of the calls."""
         ...
+
+
+class AskingReceiver(ABC):
+    """The calls of a ``Receiver`` that ``ask`` answers."""
+
+    @abstractmethod
+    def ask(self, method: str, **options: Any) -> Future[Any]:
+        """See ``Receiver.ask``."""
+
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        """See ``Receiver.init_weight_transfer_engine``."""
+        self.ask("init_weight_transfer_engine", init_info=init_info).result()
+
+    def start_weight_update(self) -> None:
+        """See ``Receiver.start_weight_update``."""
+        self.ask("start_weight_update").result()
+
+    def update_weights(self, update_info: Any) -> None:
+        """See ``Receiver.update_weights``."""
+        self.ask("update_weights", update_info=update_info).result()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,19 +166,12 @@ def senders(monkeypatch: pytest.MonkeyPatch) -> list[FakeSender]:
     return made
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _folder(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("model")
-    save_file(weights(0.0), folder / "model.safetensors")
-    FOLDERS.append(folder)
-
-
-FOLDERS: list[Path] = []
-
-
-def make_server() -> RayServer:
+@pytest.fixture
+def make_server(tmp_path: Path) -> Callable[[], RayServer]:
+    save_file(weights(0.0), tmp_path / "model.safetensors")
     config = vllm_config("cluster=ray", "cluster.engine_cpus=0.25")
-    return RayServer(VLLMOptions(FOLDERS[-1], config, direct=True), ["solver"], host_class())
+    options = VLLMOptions(tmp_path, config, direct=True)
+    return lambda: RayServer(dataclasses.replace(options, halted=threading.Event()), ["solver"], host_class())
 
 
 def weights(value: float) -> dict[str, Tensor]:
@@ -190,7 +184,7 @@ def sampled(engine: Any) -> tuple[float, int]:
 
 
 def test_weights_arrive_and_come_again_to_the_actor_that_replaces_one_that_died(
-    senders: list[FakeSender],
+    senders: list[FakeSender], make_server: Callable[[], RayServer]
 ) -> None:
     server = make_server()
     engine = RayEngine(server, "solver")
@@ -214,7 +208,7 @@ def test_weights_arrive_and_come_again_to_the_actor_that_replaces_one_that_died(
 
 
 def test_an_update_that_always_ends_the_process_is_given_up_though_requests_are_answered_between(
-    senders: list[FakeSender], monkeypatch: pytest.MonkeyPatch
+    senders: list[FakeSender], make_server: Callable[[], RayServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RESTARTS", 2)
     engine = RayEngine(make_server(), "solver")
@@ -242,7 +236,9 @@ def test_an_update_that_always_ends_the_process_is_given_up_though_requests_are_
 @pytest.mark.parametrize(
     ("value", "message"), [(DAMAGED, "differ from those sent"), (LARGE, "CUDA out of memory")]
 )
-def test_an_update_that_fails_stops_the_engine(senders: list[FakeSender], value: float, message: str) -> None:
+def test_an_update_that_fails_stops_the_engine(
+    senders: list[FakeSender], make_server: Callable[[], RayServer], value: float, message: str
+) -> None:
     engine = RayEngine(make_server(), "solver")
     with pytest.raises(Exception, match=message):
         engine.load_weights(weights(value))
@@ -252,7 +248,7 @@ def test_an_update_that_fails_stops_the_engine(senders: list[FakeSender], value:
 
 
 def test_no_request_is_answered_by_a_fresh_actor_that_did_not_get_the_last_weights(
-    senders: list[FakeSender],
+    senders: list[FakeSender], make_server: Callable[[], RayServer]
 ) -> None:
     server = make_server()
     engine = RayEngine(server, "solver")
@@ -266,7 +262,9 @@ def test_no_request_is_answered_by_a_fresh_actor_that_did_not_get_the_last_weigh
         engine.load_weights(weights(1.5))
 
 
-def test_weights_of_another_model_are_refused_before_they_are_sent(senders: list[FakeSender]) -> None:
+def test_weights_of_another_model_are_refused_before_they_are_sent(
+    senders: list[FakeSender], make_server: Callable[[], RayServer]
+) -> None:
     engine = RayEngine(make_server(), "solver")
     with pytest.raises(EngineError, match="do not fit the engine's model"):
         engine.load_weights({"w": torch.zeros(2)})
@@ -275,7 +273,9 @@ def test_weights_of_another_model_are_refused_before_they_are_sent(senders: list
     engine.close()
 
 
-def test_replicas_get_the_weights_of_one_source(senders: list[FakeSender]) -> None:
+def test_replicas_get_the_weights_of_one_source(
+    senders: list[FakeSender], make_server: Callable[[], RayServer]
+) -> None:
     engine = ReplicatedEngine([RayEngine(make_server(), "solver") for _ in range(2)])
     engine.load_weights(weights(3.5))
     assert [sampled(replica) for replica in engine.replicas] == [(3.5, 1)] * 2

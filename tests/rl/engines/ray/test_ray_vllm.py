@@ -136,7 +136,10 @@ def test_weights_go_straight_to_an_actor_whose_vllm_dies_in_the_middle_of_an_upd
     server, engine = straight(tmp_path)
     try:
         long = [engine.submit(make_request((2, 3, 4 + k), k, 900)) for k in range(4)]
-        time.sleep(0.3)
+        until = time.monotonic() + WAIT_S
+        while answer(server._actor.where.remote(), server.name)["requests"] < len(long):
+            assert time.monotonic() < until
+        time.sleep(0.3)  # nothing says when vLLM has sampled their first tokens, which it does in milliseconds
         newer = make_model(1)
         engine.load_weights(newer, version=5)
         assert {future.result(WAIT_S).version for future in long} == {0}, "continued with the new weights"
