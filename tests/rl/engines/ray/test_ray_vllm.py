@@ -139,7 +139,7 @@ def test_weights_go_straight_to_an_actor_whose_vllm_dies_in_the_middle_of_an_upd
         until = time.monotonic() + WAIT_S
         while answer(server._actor.where.remote(), server.name)["requests"] < len(long):
             assert time.monotonic() < until
-        time.sleep(0.3)  # nothing says when vLLM has sampled their first tokens, which it does in milliseconds
+        time.sleep(0.3)  # vLLM does not say when it has sampled first tokens
         newer = make_model(1)
         engine.load_weights(newer, version=5)
         assert {future.result(WAIT_S).version for future in long} == {0}, "continued with the new weights"
