@@ -117,7 +117,7 @@ class VLLMOptions:
         alone = self.engine.tensor_parallel == 1 and not self.adapters
         return on_cpu() and self.torch_dtype == torch.float32 and alone
 
-    def sender(self, address: str = "127.0.0.1") -> Sender:
+    def sender(self, address: str) -> Sender:
         """Make the sender of the learner's weights for this engine; ``address``: of this machine."""
         if self.backend == "shm":
             return SharedMemorySender(self.torch_dtype)

@@ -75,7 +75,7 @@ class VLLMServer:
         self._loop = asyncio.new_event_loop()
         self._open, self._reviving = asyncio.Event(), asyncio.Lock()
         self._open.set()
-        self._sender: Sender | None = None if options.direct else options.sender()
+        self._sender: Sender | None = None if options.direct else options.sender("127.0.0.1")
         self._llm: Any = options.start()
         self.lost = False
         self.receiver = VLLMReceiver(lambda: self._llm, self._loop)

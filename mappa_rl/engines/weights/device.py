@@ -30,7 +30,7 @@ class DeviceSender:
     for NCCL stays until vLLM gives up, after minutes.
     """
 
-    def __init__(self, backend: str, dtype: torch.dtype, world: int, address: str = "127.0.0.1") -> None:
+    def __init__(self, backend: str, dtype: torch.dtype, world: int, address: str) -> None:
         self._backend, self._dtype, self._world, self._address = backend, dtype, world, address
         self._receiver: Receiver | None = None
         self._engine: Any = None

@@ -155,7 +155,7 @@ def _cluster() -> Iterator[None]:
 def senders(monkeypatch: pytest.MonkeyPatch) -> list[FakeSender]:
     made: list[FakeSender] = []
 
-    def sender(_: VLLMOptions, address: str = "") -> FakeSender:
+    def sender(_: VLLMOptions, address: str) -> FakeSender:
         assert address, "engines on other nodes must find this process"
         made.append(FakeSender())
         return made[-1]

@@ -177,4 +177,5 @@ def test_the_way_that_weights_take_between_gpus(
     monkeypatch.setattr("mappa_rl.engines.vllm.options.on_cpu", lambda: False)
     options = VLLMOptions(tmp_path, vllm_config(*overrides), direct=direct)
     assert options.backend == backend
-    assert type(options.sender()).__name__ == ("SharedMemorySender" if backend == "shm" else "DeviceSender")
+    name = "SharedMemorySender" if backend == "shm" else "DeviceSender"
+    assert type(options.sender("127.0.0.1")).__name__ == name

@@ -31,7 +31,7 @@ class StandIn:
     errored: bool = False
     halted: threading.Event = field(default_factory=threading.Event)
 
-    def sender(self) -> StandIn:
+    def sender(self, address: str) -> StandIn:
         return self
 
     def start(self) -> StandIn:
