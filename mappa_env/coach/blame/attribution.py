@@ -4,8 +4,8 @@ The record of an episode is a graph. The parents of an action are the earlier ac
 last writers of the files that its code used, the agents that should have written the missing ones, the call
 of a manager and, in teams that communicate by text and for agents without tools, all earlier actions that its
 agent could see. For a failure, the walk goes back from what is missing or wrong to the first actions that are
-responsible for it (``files``, ``numbers``), without a coach. If the record does not decide, the episode's
-coach is asked once about the ancestors of the end. For a success, all ancestors get equal fractions.
+responsible for it (``files``, ``numbers``, ``words``), without a coach. If the record does not decide, the
+episode's coach is asked once about the ancestors of the end. For a success, all ancestors get equal parts.
 
 Attributing a failure to its decisive step follows arXiv 2505.00212; the walk is ours.
 """
@@ -19,11 +19,13 @@ from mappa_env.coach.base import Coach
 from mappa_env.coach.blame.files import FileWalk
 from mappa_env.coach.blame.numbers import NumberWalk
 from mappa_env.coach.blame.retrace import retrace
+from mappa_env.coach.blame.words import WordWalk
 from mappa_env.coach.program import Program
 from mappa_env.coach.rubric.case import Case
 from mappa_env.errors import EpisodeError
 from mappa_env.grading import make_grader
 from mappa_env.grading.base import Answers
+from mappa_env.tools.python import PYTHON
 from mappa_env.types import Attribution, Trajectory
 
 
@@ -43,9 +45,11 @@ def attribute(trajectory: Trajectory, card: Card, coach: Coach | None = None) ->
     near = ancestors(cases, files)
     if outcome.success:
         return Attribution(False, _equal(near, count), "tracing", suspects=near)
-    walk: FileWalk | NumberWalk
+    walk: FileWalk | NumberWalk | WordWalk
     if files:
         walk = FileWalk(cases, outcome)
+    elif looks_up(card):
+        walk = WordWalk(cases, trajectory.actions, graded(cases))
     else:
         walk = NumberWalk(cases, trajectory.actions, graded(cases))
     found, links = walk.run(), tuple(walk.links)
@@ -82,6 +86,12 @@ def hands_in_files(cases: Sequence[Case], card: Card) -> bool:
     if cases[-1].evidence.agent.requires:
         return True
     return bool(cases[-1].products) and not isinstance(make_grader(card.grader, card.grader_options), Answers)
+
+
+def looks_up(card: Card) -> bool:
+    """Whether its agents have tools, and none can compute with them."""
+    tools = {tool for spec in card.team for tool in spec.tools}
+    return bool(tools) and PYTHON not in tools
 
 
 def _parents(cases: Sequence[Case], step: int, files: bool) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from mappa_env.coach.blame.origin import origins
 from mappa_env.coach.rubric.broken_plan import stopped
 from mappa_env.coach.rubric.case import Case
 from mappa_env.coach.rubric.claims_math import (
@@ -117,21 +118,11 @@ class NumberWalk:
         """Who brought up the boxed answer: those who stated it when nobody had, as far as they could know."""
         answers = {step: _answer(record) for step, record in self._actions.items()}
         stated = {step for step, said in answers.items() if said is not None and same(said, box)}
-        open_, met, first = [self._end], set[int](), set[int]()
-        while open_:
-            step = open_.pop()
-            if step in met:
-                continue
-            met.add(step)
-            before = [at.step for at in self._cases[step].seen if at.step in stated]
-            open_ += before
-            if not before:
-                first.add(step)
+        first = origins(self._cases, self._end, stated)
         if self._end not in first:
             self.links.append(Link(self._end, f"boxed the stated answer {short(box)}"))
-        for step in sorted(first, reverse=True):
-            self.links.append(Link(step, f"brought up the answer {short(box)}"))
-        return tuple(sorted(first))
+        self.links += [Link(step, f"brought up the answer {short(box)}") for step in reversed(first)]
+        return first
 
     def _others(self, worker: str | None, after: int | None) -> list[_At]:
         """The answers that others than the ``worker`` have stated since."""

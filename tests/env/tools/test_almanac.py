@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mappa_env.coach.blame.attribution import attribute
 from mappa_env.data import load_tasks
 from mappa_env.data.leaks import overlap
 from mappa_env.episode.episode import Episode
@@ -109,6 +110,22 @@ def test_a_fault_costs_its_agent_and_no_other(agent: str, fault: str) -> None:
     assert min(scores.values()) >= 6
     assert episode.outcome is not None
     assert not episode.outcome.success
+    blame = attribute(
+        dataclasses.replace(episode.trajectory, task=dataclasses.replace(episode.task, truth={})), CARD
+    )
+    assert (blame.decided, sum(blame.fractions)) == ("tracing", 1)
+    assert {a.agent for a, part in zip(episode.actions, blame.fractions, strict=True) if part} == {agent}
+
+
+def test_who_ends_without_a_report_is_to_blame_not_who_waits_for_it() -> None:
+    episode = Episode(CARD, sandbox="null")
+    episode.reset(seed=0)
+    for _ in range(CARD.team["scout_0"].max_turns):
+        episode.act("I look.\n```search\nIlvane river\n```")
+    episode.act(r"I have no report. answer: \boxed{Ilvane}")
+    blame = attribute(episode.trajectory, CARD)
+    assert blame.culprit == len(episode.actions) - 2
+    assert blame.walk[-1].reason == "ended the segment without a report"
 
 
 def test_no_prompt_and_no_call_holds_the_truth_before_it_is_found() -> None:
