@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from mappa_env.errors import OptionError, nearest
 from mappa_env.json_and_yaml import json_text, read_yaml
+from mappa_env.sandbox import DEFAULT
 
 COACH_HELP = "rubric, gemini:<model>, openai:<model>@<url>, replay:<path>; with options: '{name: ..., ...}'"
 _CHOICE = re.compile(r"invalid choice: '(?P<value>[^']*)' \(choose from (?P<choices>.*)\)", re.DOTALL)
@@ -94,6 +95,12 @@ def seconds(text: str) -> float:
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} must be above 0")
     return value
+
+
+def sandbox_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--sandbox``, whose value is read with ``spec_option``."""
+    what = "null runs no code; with options: '{name: ..., ...}' (default: %(default)s)"
+    parser.add_argument("--sandbox", default=DEFAULT, metavar="SPEC", help=what)
 
 
 def spec_option(option: str, text: str) -> str | Mapping[str, Any]:

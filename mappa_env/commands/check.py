@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from mappa_env.commands._shared import command
-from mappa_env.sandbox import DEFAULT
+from mappa_env.commands._shared import command, sandbox_option, spec_option
 from mappa_env.testing import Result, begin
 
 
@@ -20,15 +19,15 @@ def add(commands: Any) -> None:
     parser.add_argument("env", metavar="ID|FOLDER", help="for instance mappa/MathChat-v0, or a card folder")
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
     parser.add_argument("--coach", default="rubric", help="rubric or off (default: %(default)s)")
-    parser.add_argument(
-        "--sandbox", default=DEFAULT, help="null checks only the interface (default: %(default)s)"
-    )
+    sandbox_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the suites and print a table. Returns 1 if one failed, else 0."""
     console = Console()
-    env_id, suites = begin(args.env, tasks=args.tasks, coach=args.coach, sandbox=args.sandbox)
+    env_id, suites = begin(
+        args.env, tasks=args.tasks, coach=args.coach, sandbox=spec_option("--sandbox", args.sandbox)
+    )
     results: list[Result] = []
     with console.status(f"checking {env_id} ...") as status:
         for result in suites:

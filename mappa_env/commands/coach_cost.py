@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
     check_target("--json", args.json)
     plan = find(args.what, args.episodes, args.steps)
     if args.sandbox:
-        plan = dataclasses.replace(plan, options={**plan.options, "sandbox": args.sandbox})
+        plan = dataclasses.replace(
+            plan, options={**plan.options, "sandbox": spec_option("--sandbox", args.sandbox)}
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SandboxWarning)  # the code that runs here is the package's own
         found = forecast(

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from mappa_env.coach.llm.settings import MOST_TOKENS
-from mappa_env.commands._shared import COACH_HELP, at_least, command, seconds, spec_option
+from mappa_env.commands._shared import COACH_HELP, at_least, command, sandbox_option, seconds, spec_option
 from mappa_env.errors import CoachStopped, EvaluationError, OptionError
 from mappa_env.evaluation.episodes import Played
 from mappa_env.evaluation.keys import refuse_keys
 from mappa_env.evaluation.plan import Job, Plan, pending
 from mappa_env.registration import card_of, find_card, id_of
-from mappa_env.sandbox import DEFAULT
 
 if TYPE_CHECKING:
     from mappa_env.evaluation.contents import Contents
@@ -77,7 +76,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--coach", default="off", metavar="SPEC", help=f"also score actions: {COACH_HELP} (default: off)"
     )
-    parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
+    sandbox_option(parser)
     parser.add_argument(
         "--concurrency", type=at_least(1), default=16, metavar="N", help="episodes at once (default: 16)"
     )
@@ -110,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         seed=args.seed,
         options={
             "coach": spec_option("--coach", args.coach),
-            "sandbox": args.sandbox,
+            "sandbox": spec_option("--sandbox", args.sandbox),
             "prompts": args.prompts,
         },
     )

@@ -9,7 +9,14 @@ from typing import Any
 from gymnasium.utils import seeding
 from rich.console import Console
 
-from mappa_env.commands._shared import COACH_HELP, at_least, command, sigterm_ends, spec_option
+from mappa_env.commands._shared import (
+    COACH_HELP,
+    at_least,
+    command,
+    sandbox_option,
+    sigterm_ends,
+    spec_option,
+)
 from mappa_env.envs.colours import Painter
 from mappa_env.envs.partners import Partners
 from mappa_env.envs.rendering import FULL_HELP, render_action, render_prompt
@@ -17,7 +24,6 @@ from mappa_env.envs.team_env import TeamEnv
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError
 from mappa_env.registration import card_of
-from mappa_env.sandbox import DEFAULT
 
 TEAMS = ("expert", "faulty", "human")
 
@@ -46,7 +52,7 @@ def add(commands: Any) -> None:
         metavar="SPEC",
         help="how scores become rewards (default: %(default)s)",
     )
-    parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
+    sandbox_option(parser)
     parser.add_argument(
         "--prompts",
         default="full",
@@ -71,7 +77,7 @@ def _play(args: argparse.Namespace) -> int:
         tasks=args.tasks,
         coach=spec_option("--coach", args.coach),
         shaping=spec_option("--shaping", args.shaping),
-        sandbox=args.sandbox,
+        sandbox=spec_option("--sandbox", args.sandbox),
         prompts=args.prompts,
         record=args.record,
     )

@@ -5,8 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mappa_env.commands._shared import COACH_HELP, at_least, command, sigterm_ends, spec_option
-from mappa_env.sandbox import DEFAULT
+from mappa_env.commands._shared import (
+    COACH_HELP,
+    at_least,
+    command,
+    sandbox_option,
+    sigterm_ends,
+    spec_option,
+)
 from mappa_env.serving.limits import Limits
 from mappa_env.serving.server import Server
 from mappa_env.serving.token import VARIABLE
@@ -35,7 +41,7 @@ def add(commands: Any) -> None:
         "--coach", default="rubric", metavar="SPEC", help=f"off, {COACH_HELP} (default: rubric)"
     )
     parser.add_argument("--shaping", default="process", metavar="SPEC", help="default: %(default)s")
-    parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
+    sandbox_option(parser)
     parser.add_argument("--prompts", default="full", help="length of the prompts (default: %(default)s)")
     parser.add_argument(
         "--episodes",
@@ -59,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         "tasks": args.tasks,
         "coach": spec_option("--coach", args.coach),
         "shaping": spec_option("--shaping", args.shaping),
-        "sandbox": args.sandbox,
+        "sandbox": spec_option("--sandbox", args.sandbox),
         "prompts": args.prompts,
         "agent": args.agent,
         "partners": args.partners,

