@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import envs_registry
-from mappa_env.errors import CardError, nearest
+from mappa_env.card_files import find_file, inside, usable
+from mappa_env.errors import CardError, OptionError, nearest
 from mappa_env.json_and_yaml import read_yaml
 from mappa_env.order import Order, read_order
 from mappa_env.plugins import from_card
@@ -115,17 +116,17 @@ def read_card(folder: str | Path) -> Card:
         if name not in team.names:
             raise CardError(f"{where}: coach.truth names {name!r}, which is not in the team {team.names}.")
     rubric_name = _optional(where, coach, "rubric", str)
-    rubric = _find(folders, rubric_name, where, "coach.rubric") if rubric_name else None
+    rubric = find_file(folders, rubric_name, where, "coach.rubric") if rubric_name else None
     asked_name = _optional(where, coach, "questions", str)
-    asked = _find(folders, asked_name, where, "coach.questions") if asked_name else None
+    asked = find_file(folders, asked_name, where, "coach.questions") if asked_name else None
     probe = _optional(where, raw, "probe", str)
     prompt_files = _prompt_files(where, folders, order)
     options = _optional(where, tasks, "options", dict)
     if tasks.get("loader") == "jsonl":  # a card's own tasks lie in its folder
-        options = {**options, "folder": str(folder / (_optional(where, options, "folder", str) or "tasks"))}
+        options = {**options, "folder": str(_own_tasks(where, folder, options))}
     if tasks.get("loader") == "relations":
         facts = _optional(where, options, "facts", str) or "facts.yaml"
-        options = {**options, "facts": str(_find(folders, facts, where, "tasks.options.facts"))}
+        options = {**options, "facts": str(find_file(folders, facts, where, "tasks.options.facts"))}
     return Card(
         id=card_id,
         title=_get(where, raw, "title", str),
@@ -149,6 +150,16 @@ def read_card(folder: str | Path) -> Card:
     )
 
 
+def _own_tasks(where: Path, folder: Path, options: Mapping[str, Any]) -> Path:
+    key, name = "tasks.options.folder", _optional(where, options, "folder", str) or "tasks"
+    if not usable(name):
+        raise CardError(f"{where}: {key} must name a folder, found {name!r:.200}.")
+    tasks = inside(folder, folder / name, where, key)
+    for file in tasks.glob("*.jsonl"):
+        inside(folder, file, where, key)
+    return tasks
+
+
 def merged(folder: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], list[Path]]:
     """The keys of the card in ``folder``, merged into those of the card that it extends.
 
@@ -167,6 +178,8 @@ def merged(folder: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], l
     parent = _optional(where, raw, "extends", str)
     if not parent:
         return raw, [folder]
+    if not usable(parent):
+        raise CardError(f"{where}: 'extends' must name a card, found {parent!r:.200}.")
     beside = folder.parent / parent  # else a shipped card
     base, folders = merged(
         beside if beside.is_dir() else envs_registry.ROOT / parent, (*seen, folder.resolve())
@@ -217,7 +230,9 @@ def _prompt_files(where: Path, folders: list[Path], order: Order) -> dict[tuple[
         paths = {name: f"prompts/{length}/{name}.jinja" for name in names}
         whole = all(any((folder / path).is_file() for folder in folders) for path in paths.values())
         if whole or length == "full" or (folders[0] / "prompts" / length).is_dir():
-            files |= {(length, name): _find(folders, path, where, "prompts") for name, path in paths.items()}
+            files |= {
+                (length, name): find_file(folders, path, where, "prompts") for name, path in paths.items()
+            }
     return files
 
 
@@ -236,21 +251,10 @@ def _scripted(where: Path, raw: Mapping[str, Any], folders: list[Path]) -> str |
 
 
 def _limits(where: Path, raw: Mapping[str, Any]) -> Limits:
-    _known(where, "limits", raw, {f.name for f in dataclasses.fields(Limits)})
-    for key, value in raw.items():
-        kinds = (int,) if Limits.__dataclass_fields__[key].type == "int" else (int, float)
-        if type(value) not in kinds or not 0 < value < 1e9:
-            kind = " or ".join(kind.__name__ for kind in kinds)
-            raise CardError(f"{where}: limits.{key} must be a positive {kind}, found {value!r}.")
-    return Limits(**raw)
-
-
-def _find(folders: list[Path], name: str, where: Path, key: str) -> Path:
-    if "\x00" not in name and not Path(name).is_absolute() and ".." not in Path(name).parts:
-        for folder in folders:
-            if (folder / name).is_file():
-                return folder / name
-    raise CardError(f"{where}: {key} needs the file {name!r}, which is not in {folders[0]}.")
+    try:
+        return Limits(**Limits.checked("limits", raw))
+    except OptionError as error:
+        raise CardError(f"{where}: {error}") from None
 
 
 def _section(

@@ -106,6 +106,15 @@ def fences(answer: str, tags: Collection[str], most: int | None = None) -> Itera
                 skipping = "```" not in mark[3:]
 
 
+def in_fence(line: str, before: bool) -> bool:
+    """Whether what follows ``line`` is in a code fence; ``before``: whether the line itself is.
+
+    A line such as ```` ```x``` is done ```` opens none.
+    """
+    mark = line.strip()
+    return mark != "```" if before else mark.startswith("```") and "```" not in mark[3:]
+
+
 def utf8(text: str) -> str:
     """``text`` with ``?`` for what UTF-8 cannot encode; JSON can spell lone surrogates."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

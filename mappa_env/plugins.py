@@ -53,10 +53,14 @@ class Kind:
 
     def split(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """``"name"`` or ``{"name": ..., **options}`` as (name, options). Raises OptionError."""
-        options = (
-            {"name": spec} if isinstance(spec, str) else {str(key): value for key, value in spec.items()}
-        )
-        name = options.pop("name", None)
+        if isinstance(spec, str):
+            return self._named(spec, {}, spec)
+        if not isinstance(spec, Mapping):
+            raise OptionError(f"{self.option}={spec!r:.200} must be a name, or a mapping with a name.")
+        options = {str(key): value for key, value in spec.items()}
+        return self._named(options.pop("name", None), options, spec)
+
+    def _named(self, name: Any, options: dict[str, Any], spec: object) -> tuple[str, dict[str, Any]]:
         if not isinstance(name, str) or not name:
             raise OptionError(f"{self.option}={spec!r} needs a name; choose from {', '.join(self.names())}.")
         return name, options

@@ -14,7 +14,7 @@ from mappa_env.json_and_yaml import read_yaml
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 Spec = TypeVar("Spec", bound=Strict)

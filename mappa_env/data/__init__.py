@@ -7,6 +7,7 @@ from typing import Any
 
 from mappa_env import plugins
 from mappa_env.data.base import ListTaskSet, TaskSet, unknown_task
+from mappa_env.errors import DataError
 
 __all__ = ["LOADERS", "ListTaskSet", "TaskSet", "load_tasks", "unknown_task"]
 
@@ -38,4 +39,6 @@ def load_tasks(loader: str, split_or_path: str, options: Mapping[str, Any] | Non
     DataError.
     """
     tasks: TaskSet = LOADERS.make(loader, split_or_path, **(options or {}))
+    if not len(tasks.ids):
+        raise DataError(f"{tasks.name}: tasks={split_or_path!r} has no tasks.")
     return tasks

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
-from mappa_env.errors import UnknownTaskError, nearest
+from mappa_env.errors import DataError, UnknownTaskError, nearest
 from mappa_env.types import Task
 
 
@@ -30,7 +31,11 @@ class ListTaskSet:
 
     def __init__(self, name: str, split: str, tasks: Sequence[Task]) -> None:
         self.name, self.split = name, split
+        """Raises DataError for an id that occurs twice."""
         self._tasks = {task.id: task for task in tasks}
+        if len(self._tasks) < len(tasks):
+            twice = next(name for name, times in Counter(task.id for task in tasks).items() if times > 1)
+            raise DataError(f"{name} ({split}): the task id {twice!r} occurs twice; ids must be unique.")
         self._ids = tuple(self._tasks)
 
     @property

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from mappa_env.data.base import ListTaskSet
 from mappa_env.data.files import regular
 from mappa_env.data.store import SPLITS, is_split
 from mappa_env.errors import DataError, OptionError
+from mappa_env.grading.text import plain
 from mappa_env.json_and_yaml import read_yaml
 from mappa_env.types import Task
 
@@ -115,11 +117,23 @@ def _read(path: Path) -> _World:
             raise DataError(
                 f"{path}: relations.{name} needs 'question', and maybe 'phrase', each with one {{}}."
             )
+    for name in (*relations, *documents):
+        if not isinstance(name, str):
+            raise DataError(f"{path}: the name {name!r} is not a text: put it in quotation marks.")
+    found = [_document(path, name, row, relations) for name, row in documents.items()]
+    _distinct(path, "file names", [Path(name).stem for _, (name, _) in found])  # ids begin with them
+    _distinct(path, "values of 'name'", [name for name, _ in found])
     return _World(
         {name: row["question"] for name, row in relations.items()},
         {name: row["phrase"] for name, row in relations.items() if "phrase" in row},
-        dict(_document(path, name, row, relations) for name, row in documents.items()),
+        dict(found),
     )
+
+
+def _distinct(path: Path, what: str, names: Sequence[str]) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise DataError(f"{path}: documents need different {what}, but {twice[0]!r} occurs more than once.")
 
 
 def _document(
@@ -127,8 +141,12 @@ def _document(
 ) -> tuple[str, tuple[str, Mapping[str, str]]]:
     if not isinstance(row, dict) or not isinstance(row.get("name"), str):
         raise DataError(f"{path}: documents.{name} must be a mapping with 'name', found {row!r:.80}.")
-    facts = {key: str(value) for key, value in row.items() if key != "name"}
-    for key in facts:
+    facts = {key: value for key, value in row.items() if key != "name"}
+    for key, value in facts.items():
         if key not in relations:
             raise DataError(f"{path}: documents.{name} has {key!r}, which is not under 'relations'.")
-    return row["name"], (name, facts)
+        if type(value) not in (str, int, float) or not plain(str(value)):
+            raise DataError(
+                f"{path}: documents.{name}.{key} must be a text or a number, found {value!r:.80}."
+            )
+    return row["name"], (name, {key: str(value) for key, value in facts.items()})

@@ -30,6 +30,12 @@ class EpisodeOptions:
     limits: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("task_options", "limits"):
+            found = getattr(self, name)
+            if found is not None and not (
+                isinstance(found, Mapping) and all(isinstance(k, str) for k in found)
+            ):
+                raise OptionError(f"{name}={found!r:.200} must be a mapping of names to values.")
         _one_of("coach_feedback", self.coach_feedback, FEEDBACK)
         _one_of("judging", self.judging, JUDGING)
         if self.judging == "deferred" and self.coach_feedback == "agents":
@@ -47,16 +53,7 @@ class EpisodeOptions:
 
     def checked_limits(self) -> dict[str, Any]:
         """The limits that replace the card's, by name. Raises OptionError."""
-        changes = dict(self.limits or {})
-        known = {field.name for field in dataclasses.fields(Limits)}
-        for key, value in changes.items():
-            if key not in known:
-                raise OptionError(
-                    f"unknown limit {key!r}; choose from {sorted(known)}." + nearest(key, known)
-                )
-            if value <= 0:
-                raise OptionError(f"limits[{key!r}] must be positive, found {value!r}.")
-        return changes
+        return Limits.checked("limits", self.limits or {})
 
 
 OPTIONS = tuple(field.name for field in dataclasses.fields(EpisodeOptions))

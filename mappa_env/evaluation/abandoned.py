@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mappa_env.errors import DataError
-from mappa_env.evaluation.episodes import Tokens, append_line, tokens_of
+from mappa_env.evaluation.episodes import Tokens, append_line, tokens_of, whole_lines
 from mappa_env.json_and_yaml import check_amount, check_type, read_json
 
 FILE = "abandoned.jsonl"
@@ -30,15 +30,11 @@ def append_abandoned(folder: Path, each: Abandoned) -> None:
     append_line(folder / FILE, dataclasses.asdict(each))
 
 
-def load_abandoned(folder: Path) -> list[Abandoned]:
-    """All so far. A last line that a crash cut short counts as nothing. Raises DataError for others."""
+def load_abandoned(folder: Path, *, repair: bool = False) -> list[Abandoned]:
+    """All so far, by ``whole_lines``. Raises DataError for a line that is none."""
     path = folder / FILE
-    if not path.exists():
-        return []
     found = []
-    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(keepends=True), 1):
-        if not line.endswith("\n"):
-            break
+    for number, line in enumerate(whole_lines(path, repair=repair), 1):
         try:
             row = read_json(line)
             check_type("sample", row["sample"], (int,))

@@ -139,29 +139,38 @@ def append(folder: Path, played: Played) -> None:
 
 
 def append_line(path: Path, row: Mapping[str, Any]) -> None:
-    """Append ``row`` as one JSON line, in one write."""
+    """Append ``row`` as one JSON line, in one write. Raises OSError if it cannot be written whole."""
+    data = (json.dumps(row) + "\n").encode()
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        os.write(file, (json.dumps(row) + "\n").encode())
+        written = os.write(file, data)
     finally:
         os.close(file)
+    if written != len(data):
+        raise OSError(f"{path}: only {written} of {len(data)} bytes could be written.")
 
 
-def load(folder: Path, *, repair: bool = False) -> list[Played]:
-    """The episodes so far, without a last line that a crash cut short; ``repair``: also remove that line.
+def whole_lines(path: Path, *, repair: bool = False) -> list[str]:
+    """The lines without one at the end that a crash cut short; ``repair``: also remove that line.
 
-    Only who holds the folder's lock may repair: the line may be another's that is being written. Raises
-    DataError for lines that are no episodes, and for an episode that is there twice.
+    Only who holds the folder's lock may repair: the line may be another's that is being written.
     """
-    path = folder / FILE
     if not path.exists():
         return []
     data = path.read_bytes()
-    if data and not data.endswith(b"\n"):
-        data = data[: data.rfind(b"\n") + 1]
-        if repair:
-            os.truncate(path, len(data))
-    found = list(_parsed(data.decode("utf-8", "replace").splitlines(), path))
+    whole = data[: data.rfind(b"\n") + 1]
+    if repair and len(whole) < len(data):
+        os.truncate(path, len(whole))
+    return whole.decode("utf-8", "replace").splitlines()
+
+
+def load(folder: Path, *, repair: bool = False) -> list[Played]:
+    """The episodes so far, by ``whole_lines``.
+
+    Raises DataError for lines that are no episodes, and for an episode that is there twice.
+    """
+    path = folder / FILE
+    found = list(_parsed(whole_lines(path, repair=repair), path))
     first: dict[Job, int] = {}
     for number, each in enumerate(found, 1):
         if (before := first.setdefault(each.job, number)) != number:

@@ -72,6 +72,7 @@ def begin(folder: Path, plan: Plan) -> list[Played]:
                     f"{new.get(key)!r}: go on with the old value, or choose another --out."
                 )
         played = load(folder, repair=True)
+        load_abandoned(folder, repair=True)
         if (folder / RESULTS).exists():  # new ones would hide what was changed since
             with suppress(UnfinishedEvaluation):
                 _check(folder, _evaluation(folder, played, over=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mappa_env.parsing import last_boxed, split_thinking
@@ -16,18 +16,51 @@ if TYPE_CHECKING:
 MAX_BOX = 300
 """Longest box, in characters, that is judged."""
 _WRAPPED = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
-_WORD = re.compile(r"[^\W_]+")
 _ARTICLES = frozenset({"a", "an", "the"})
+_ACCENTED = ("LATIN", "GREEK", "CYRILLIC")
+"""Scripts whose letters are the same without their accents; in others a mark makes another letter."""
+_SIGNS = str.maketrans({"\u2212": "-", "\u2044": "/", "'": None, "\u2019": None})
+_JOINING = "-+#%./,"
+"""Signs that may belong to a number or a word; all others part words."""
+_GROUPED = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_POINT = re.compile(r"(?<![^\s-])\.(?=[0-9])")
+_TOKEN = re.compile(
+    r"""(?:(?<!\S)-)? [0-9]+ (?:[./,][0-9]+)* (?:[ ]?%)?  # -5, 3.5, 1/2, 5 %
+    | [^\s+#%./,-]+ (?: [+#]+ | (?: (?<=\b[^\W\d_]) | (?<=\b[^\W\d_]{2}) ) - (?![^\s.,]) )?  # C++, A-, AB-
+    """,
+    re.VERBOSE,
+)
 
 
 def plain(text: str) -> str:
-    """The words of an answer without case, accents, punctuation and leading articles; empty: no answer."""
-    text = _WRAPPED.sub(r"\1", text).replace("'", "").replace("’", "")
-    text = unicodedata.normalize("NFKD", text)
-    words = _WORD.findall("".join(c for c in text if not unicodedata.combining(c)).casefold())
+    """The words and numbers of an answer without case, accents, punctuation and leading articles.
+
+    What changes a meaning stays: the sign, fraction and percent sign of a number, and the end of ``C++``,
+    ``A-`` and ``AB+``. Empty: no answer.
+    """
+    text = unicodedata.normalize("NFKD", _WRAPPED.sub(r"\1", text).translate(_SIGNS)).translate(_SIGNS)
+    text = unicodedata.normalize("NFC", "".join(_unaccented(text))).casefold()
+    text = "".join(c if _is_part(c) else " " for c in text)
+    text = _POINT.sub("0.", _GROUPED.sub("", text))
+    words = [found.group().replace(" ", "") for found in _TOKEN.finditer(text)]
     while len(words) > 1 and words[0] in _ARTICLES:
         words = words[1:]
     return " ".join(words)
+
+
+def _unaccented(text: str) -> Iterator[str]:
+    base = ""
+    for char in text:
+        if not unicodedata.combining(char):
+            base = char
+        elif unicodedata.name(base, "").startswith(_ACCENTED):
+            continue
+        yield char
+
+
+def _is_part(char: str) -> bool:
+    """Whether it is a letter, a digit, a mark on one, or a sign that may belong to them."""
+    return char.isalnum() or char in _JOINING or unicodedata.category(char)[0] == "M"
 
 
 class TextGrader:

@@ -9,11 +9,13 @@ from functools import lru_cache
 
 from mappa_env.grading.reading import stated
 from mappa_env.order.segments import Segment
+from mappa_env.parsing import in_fence
 from mappa_env.types import RunStatus
 
 READ = 2000
 """Characters at the end of a segment in which an agent can say something: reading them is cheap."""
 _LINE = re.compile(r"[ \t*_]{0,20}([^\W\d_]{1,40})[ \t*_]{0,20}:[ \t*_]{0,20}([^ \t]{1,80})")
+_FENCE = re.compile(r"^[^\S\n]*```[^\n]*", re.MULTILINE)
 _AROUND = ".,;:!?\"'()[]<>*`_“”‘’"
 
 
@@ -69,8 +71,10 @@ def said(text: str, key: str) -> str:
     cut = max(len(text) - READ, 0)
     if cut:  # whole lines
         cut = text.find("\n", cut) + 1 or len(text)
-    fenced = text.startswith("```", 0, cut) + text.count("\n```", 0, cut)
-    return _said(text[cut:], key.casefold(), bool(fenced % 2))
+    fenced = False
+    for mark in _FENCE.finditer(text, 0, cut):
+        fenced = in_fence(mark.group(), fenced)
+    return _said(text[cut:], key.casefold(), fenced)
 
 
 def word(text: str) -> str:
@@ -81,12 +85,11 @@ def word(text: str) -> str:
 @lru_cache(maxsize=4096)  # an order looks at the same segments again after every action
 def _said(text: str, key: str, fenced: bool) -> str:
     found = ""
-    for line in text.splitlines():
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
+    for line in text.split("\n"):
         match = None if fenced else _LINE.match(line)
+        fenced = in_fence(line, fenced)
         if match is not None and match[1].casefold() == key:
-            found = word(match[2])
+            found = word(match[2].rstrip())
     return found
 
 

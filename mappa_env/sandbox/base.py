@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from mappa_env.errors import OptionError, nearest
 from mappa_env.types import ToolResult as Result
 
 if TYPE_CHECKING:
     from mappa_env.workspace.workspace import Workspace
 
 __all__ = ["Limits", "Result", "Sandbox"]
+
+_MOST = 1e9
+"""Above any limit: what a computation with it may overflow is far off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,22 @@ class Limits:
     """KiB of each stream that are kept: half from the head, half from the tail."""
     output_cap_mb: int = 8
     """MiB; an action whose stdout or stderr exceeds this ends with ``output_limit``."""
+
+    @classmethod
+    def checked(cls, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """``values`` by name, if they can be limits. Raises OptionError; ``where`` begins its message."""
+        kinds = {field.name: field.type for field in dataclasses.fields(cls)}
+        for name, value in values.items():
+            if name not in kinds:
+                raise OptionError(
+                    f"{where}: there is no limit {name!r}; choose from {', '.join(kinds)}."
+                    + nearest(str(name), kinds)
+                )
+            whole = kinds[name] == "int"
+            if type(value) not in ((int,) if whole else (int, float)) or not 0 < value < _MOST:
+                kind = "integer" if whole else "number"
+                raise OptionError(f"{where}.{name} must be a positive {kind} below 1e9, found {value!r:.80}.")
+        return dict(values)
 
 
 class Sandbox(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mappa_env import plugins
+from mappa_env.card_files import permitted, usable
 from mappa_env.errors import CardError, nearest
 from mappa_env.tools.base import CallLimits
 from mappa_env.tools.secrets import names_variables
@@ -60,7 +60,7 @@ def _entry(where: Path, name: Any, row: Any, folders: Sequence[Path]) -> ToolEnt
         )
     use = plugins.from_card(where, f"{at}.use", row["use"], folders)
     if use in _OUTSIDE or names_variables(options):
-        _permitted(where, folders[0], f"{at} starts a program, connects to a server or takes variables")
+        permitted(where, folders[0], f"{at} starts a program, connects to a server or takes variables")
     if use == "search":
         options = {**options, "folder": _folder(where, at, options.get("folder"), folders)}
     if use == "mcp":
@@ -84,8 +84,8 @@ def _limits(where: Path, at: str, raw: Any) -> CallLimits:
 
 def _folder(where: Path, at: str, name: Any, folders: Sequence[Path]) -> str:
     """The folder of documents: inside the card, or anywhere if the user trusts the card."""
-    if not isinstance(name, str) or not name:
-        raise CardError(f"{where}: {at}.options.folder must name a folder of documents, found {name!r}.")
+    if not isinstance(name, str) or not name or not usable(name):
+        raise CardError(f"{where}: {at}.options.folder must name a folder of documents, found {name!r:.200}.")
     for folder in folders:
         path = (folder / name).resolve()
         if path.is_dir() and path.is_relative_to(folder.resolve()) and path != folder.resolve():
@@ -93,13 +93,5 @@ def _folder(where: Path, at: str, name: Any, folders: Sequence[Path]) -> str:
     outside = (folders[0] / Path(name).expanduser()).resolve()
     if not outside.is_dir():
         raise CardError(f"{where}: {at}.options.folder={name!r} does not exist in {folders[0]}.")
-    _permitted(where, folders[0], f"{at}.options.folder={name!r} lies outside of the card")
+    permitted(where, folders[0], f"{at}.options.folder={name!r} lies outside of the card")
     return str(outside)
-
-
-def _permitted(where: Path, folder: Path, what: str) -> None:
-    if not plugins.trusted(folder):
-        raise CardError(
-            f"{where}: {what}. Anyone may have written the card, so read it first; to allow it, list its "
-            f"folder in the environment variable: {plugins.TRUST}={os.fspath(folder.resolve())}"
-        )

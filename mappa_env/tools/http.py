@@ -45,6 +45,7 @@ def post(url: str, payload: Any, headers: Mapping[str, str], *, deadline: float,
             url,
             json=payload,
             headers={"Accept-Encoding": "identity", **headers},  # an archive could be a bomb
+            auth=_as_they_are,
             stream=True,
             timeout=max(deadline - time.monotonic(), 0.001),
             allow_redirects=False,
@@ -70,6 +71,11 @@ def post(url: str, payload: Any, headers: Mapping[str, str], *, deadline: float,
         raise Broken("the connection broke") from None
     except requests.RequestException as error:
         raise Broken(type(error).__name__) from None
+
+
+def _as_they_are(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Keep the headers: without an ``auth``, requests replaces them by what ``~/.netrc`` has for the host."""
+    return request
 
 
 def _unconnected(error: BaseException) -> bool:

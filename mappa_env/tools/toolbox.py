@@ -23,6 +23,8 @@ _STATUSES: tuple[str, ...] = get_args(CallStatus)
 _ATTESTERS: tuple[Attester, ...] = ("host", "server")
 _MOST_TEXT = 400
 """Characters of a description that a prompt shows."""
+_MOST_WORDS = 1000
+"""Characters of a tool's own words in an error."""
 
 
 class Described(TypedDict):
@@ -55,7 +57,8 @@ class _Held:
         try:
             self.tool.open()
         except ToolError as error:
-            raise ToolError(f"tools.{self.entry.name}: {self.secrets.clean(str(error))}") from None
+            said = " ".join(self.secrets.clean(str(error)).split())
+            raise ToolError(f"tools.{self.entry.name}: {_clipped(said, _MOST_WORDS)[0]}") from None
 
     def answer(self, function: str, arguments: Mapping[str, Any], site: CallSite) -> Answer:
         """The tool's answer, whatever it raises, clean of secrets."""
@@ -75,9 +78,10 @@ class _Held:
         """Raise ToolError unless the answer of a tool of one's own can be recorded."""
         subject = f"tools.{self.entry.name} answered"
         if answer.status not in _STATUSES or not isinstance(answer.text, str):
+            status = self.secrets.clean(repr(answer.status))
             raise ToolError(
-                f"{subject} status {answer.status!r:.80} and a {type(answer.text).__name__}; it must be one "
-                f"of {', '.join(_STATUSES)}, and a text."
+                f"{subject} status {status:.80} and a {type(answer.text).__name__}; it must be one of "
+                f"{', '.join(_STATUSES)}, and a text."
             )
         try:
             json.dumps(answer.facts, allow_nan=False)
@@ -218,8 +222,8 @@ def _allowed(agent: AgentSpec, known: Mapping[str, ToolSpec]) -> dict[str, ToolS
 def _described(name: str, spec: ToolSpec) -> Described:
     arguments = [
         {
-            "name": argument,
-            "type": str(schema.get("type", "any")) if isinstance(schema, Mapping) else "any",
+            "name": _short(argument),
+            "type": _short(schema.get("type", "any")) if isinstance(schema, Mapping) else "any",
             "required": argument in spec.required,
             "description": _short(schema.get("description", "")) if isinstance(schema, Mapping) else "",
         }

@@ -215,3 +215,25 @@ def test_bad_submissions_get_a_low_score_and_a_reason(fault: str, expert_episode
     writing = [a for a in trajectory.actions if a.agent == "analyst_0" and a.tool is not None][-1]
     honest = [a for a in expert_episode.actions if a.agent == "analyst_0" and a.tool is not None][-1]
     assert writing.reward < honest.reward
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"limits": {"wall_s": float("nan")}}, "limits.wall_s must be a positive number"),
+        ({"limits": {"wall_s": float("inf")}}, "limits.wall_s must be a positive number"),
+        ({"limits": {"wall_s": "30"}}, "limits.wall_s must be a positive number"),
+        ({"limits": {"memory_mb": 1500.5}}, "limits.memory_mb must be a positive integer"),
+        ({"limits": {"memory_mb": 10**30}}, "below 1e9"),
+        ({"limits": {"memory": 5}}, "Did you mean 'memory_mb'"),
+        ({"limits": {1: 2}}, "limits=.* must be a mapping of names"),
+        ({"task_options": "x"}, "task_options='x' must be a mapping of names"),
+        ({"task_options": {1: 2}}, "must be a mapping of names"),
+        ({"coach": None}, "coach=None must be a name, or a mapping"),
+        ({"sandbox": ["local"]}, "must be a name, or a mapping"),
+        ({"shaping": 0}, "must be a name, or a mapping"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_named(options: Any, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        gym.make(ID, **{"sandbox": "null", **options})

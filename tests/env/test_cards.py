@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 
 import envs_registry
 from mappa_env.cards import Card, read_card
+from mappa_env.coach.llm.prompt import Prompts
 from mappa_env.errors import CardError, OptionError
+from mappa_env.plugins import TRUST
 from mappa_env.registration import find_card, register_card, shipped
 
 MATHCHAT = yaml.safe_load((envs_registry.ROOT / "mathchat" / "card.yaml").read_text())
@@ -112,12 +115,18 @@ def test_own_tasks_lie_beside_the_card(folder: Path) -> None:
         ({"probe": "../mine.py:Probe"}, r"the file .* does not exist"),
         ({"limits": {"wall_s": -1}}, "must be a positive"),
         ({"limits": {"wall": 3}}, "Did you mean 'wall_s'"),
-        ({"limits": {"memory_mb": 1.5}}, "positive int,"),
+        ({"limits": {"memory_mb": 1.5}}, "positive integer"),
+        ({"limits": {"wall_s": float("inf")}}, "positive number"),
         ({"scripted": "mathchatt"}, r"scripted='mathchatt' is not a script; .* Did you mean 'mathchat'\?"),
         ({"scripted": "unlike"}, r"or none\.$"),
         ({"tasks": None}, "'tasks' must be a mapping"),
         ({"extends": "mine"}, "circular"),
         ({"extends": "nowhere"}, "does not exist"),
+        ({"extends": "x\0y"}, "'extends' must name a card"),
+        ({"extends": "x" * 5000}, "'extends' must name a card"),
+        ({"tools": {"search": {"use": "search", "options": {"folder": "x" * 5000}}}}, "must name a folder"),
+        ({"tasks": {"loader": "jsonl", "options": {"folder": "/etc"}}}, "leads to /etc, outside of the card"),
+        ({"tasks": {"loader": "jsonl", "options": {"folder": "../.."}}}, "outside of the card"),
     ],
 )
 def test_what_is_wrong_is_said(folder: Path, change: dict[str, Any], words: str) -> None:
@@ -168,3 +177,38 @@ def test_random_values_give_a_card_or_a_card_error(folder: Path, data: st.DataOb
 def test_any_yaml_at_all_gives_a_card_error(folder: Path, value: Any) -> None:
     with pytest.raises(CardError):
         read_card(write(folder, value))
+
+
+def test_no_file_of_a_card_leads_out_of_it_unless_the_user_trusts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, card = tmp_path / "secret", tmp_path / "card"
+    secret.write_text("the user's own")
+    shutil.copytree(envs_registry.ROOT / "mathchat", card)
+    for name in ("prompts/full/solver.jinja", "rubric.yaml", "coach.jinja"):
+        kept = (card / name).read_bytes()
+        (card / name).unlink()
+        (card / name).symlink_to(secret)
+        with pytest.raises(CardError, match=f"leads to {secret}, outside of the card"):
+            Prompts(read_card(card))
+        (card / name).unlink()
+        (card / name).write_bytes(kept)
+    (card / "tasks").mkdir()
+    (card / "tasks" / "train.jsonl").symlink_to(secret)
+    write(card, {**MATHCHAT, "tasks": {"loader": "jsonl"}})
+    with pytest.raises(CardError, match="outside of the card"):
+        read_card(card)
+    monkeypatch.setenv(TRUST, str(card))
+    assert read_card(card).loader == "jsonl"
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../secret", "x\0y", "x" * 5000, "."])
+def test_a_template_lies_beside_its_questions(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_text("the user's own")
+    card = tmp_path / "card"
+    shutil.copytree(envs_registry.ROOT / "mathchat", card)
+    (card / "coach.yaml").write_text(
+        (card / "coach.yaml").read_text().replace("coach.jinja", json.dumps(name))
+    )
+    with pytest.raises(CardError, match="template needs the file"):
+        Prompts(read_card(card))

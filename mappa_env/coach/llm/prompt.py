@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 from jinja2.sandbox import SandboxedEnvironment
 
+from mappa_env.card_files import find_file
 from mappa_env.cards import Card
 from mappa_env.coach.llm.criteria import BEST, read_spec
 from mappa_env.coach.llm.fences import clipped, fenced, neutral
@@ -60,8 +61,9 @@ class Prompts:
         if card.coach is None:
             raise CardError(f"the card {card.id} has no coach.yaml, so it has no questions for a model.")
         self.spec = read_spec(card.coach, tuple(sorted({agent.role for agent in card.team})))
+        template = find_file([card.coach.parent], self.spec.template, card.coach, "template")
         try:
-            self.template = (card.coach.parent / self.spec.template).read_text(encoding="utf-8")
+            self.template = template.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CardError(
                 f"{card.coach}: template {self.spec.template!r} cannot be read: {error}"

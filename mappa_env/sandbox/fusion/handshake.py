@@ -8,11 +8,12 @@ import json
 import os
 import sys
 
-here = os.path.dirname(os.path.abspath(__file__))
-with open(os.path.join(here, "hello.json"), "w") as target:
-    hello = {
-        "python": list(sys.version_info[:3]),
-        "uid": os.getuid(),
-        "server_uid": os.stat(__file__).st_uid,  # the server has written this file
-    }
-    json.dump(hello, target)
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(here, "hello.json"), "w") as target:
+        hello = {
+            "python": list(sys.version_info[:3]),
+            "uid": os.getuid(),
+            "server_uid": os.stat(__file__).st_uid,  # the server has written this file
+        }
+        json.dump(hello, target)

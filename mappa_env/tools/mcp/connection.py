@@ -29,6 +29,9 @@ _LOGGERS = (
     "mcp.shared.tool_name_validation",
 )
 _CLOSE_S = 5.0
+_PING_S = 5.0
+_NO_SESSION = "Session terminated"
+"""The SDK's words when a server behind an address has started again since."""
 
 Streams = Callable[[Traffic], AbstractAsyncContextManager[Any]]
 
@@ -142,9 +145,24 @@ class Connection:
         try:
             return await client.session.send_request(request, types.CallToolResult)
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
+            if _means_lost(error) and not await self._alive(client):
                 raise Lost(self._cause) from None
             raise
+
+    async def _alive(self, client: Client) -> bool:
+        """Whether the server still answers, if only with an error of its own."""
+        try:
+            await asyncio.wait_for(client.session.send_ping(), _PING_S)
+        except MCPError as error:
+            return not _means_lost(error)
+        except Exception:  # noqa: BLE001  (whatever a broken stream raises)
+            return False
+        return True
+
+
+def _means_lost(error: MCPError) -> bool:
+    """Whether the SDK says so when a connection ends; a server may say the same of an ordinary failure."""
+    return error.code == types.CONNECTION_CLOSED or error.message == _NO_SESSION
 
 
 def _first(error: BaseException) -> BaseException:

@@ -125,8 +125,6 @@ class McpTool:
         except Lost:
             return self._flood(connection, site)
         except MCPError as error:
-            if error.message == "Session terminated":  # it has started again since
-                return None
             if error.code == INTERNAL_ERROR and self._url_fails():
                 self.close()
                 raise ToolUnavailable(f"the server fails: {error.message}") from None
@@ -188,7 +186,7 @@ class McpTool:
             return f"no greeting within {self.start_s:g} s"
         if isinstance(error, OSError):
             return f"{type(error).__name__}: {error.strerror or 'cannot be reached'}"
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return f"{type(error).__name__}: {error}"  # whole: half a secret is not recognised as one
 
     def _check_program(self, command: Sequence[str]) -> None:
         _check_texts("command", command)
@@ -235,7 +233,7 @@ def _specs(listed: Sequence[Any], wanted: Sequence[str] | None) -> list[ToolSpec
         found[name.lower()] = ToolSpec(name, function.description or "", schema)
     absent = sorted(set(wanted or ()) - {spec.name for spec in found.values()})
     if absent:
-        names = ", ".join(repr(function.name[:_LONGEST_NAME]) for function in listed[:20])
+        names = ", ".join(repr(function.name) for function in listed[:20])
         raise ToolError(f"the server does not offer {', '.join(absent)}; it offers {names or 'nothing'}.")
     return list(found.values())
 

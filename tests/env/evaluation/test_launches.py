@@ -13,6 +13,8 @@ import pytest
 from fake_chats import multiplier, speaking
 from fake_llm import Call, FakeServer, failing, serving
 from mappa_env.cli import main
+from mappa_env.evaluation.abandoned import FILE, Abandoned, append_abandoned, load_abandoned
+from mappa_env.evaluation.episodes import Tokens
 from mappa_env.evaluation.lock import locked
 
 ENV = "mappa/MathChat-v0"
@@ -193,3 +195,17 @@ def test_a_coachs_budget_holds_over_launches_too(tmp_path: Path, capsys: pytest.
             assert "the budget of $3 is spent" in capsys.readouterr().err
         assert 0 < len(coach.calls) * 0.115 <= 3
         assert len((out / "ledger-of-coach.jsonl").read_text().splitlines()) == len(coach.calls)
+
+
+def test_a_cut_line_of_abandoned_episodes_is_removed_before_the_next(tmp_path: Path) -> None:
+    out, team = tmp_path / "e", ["--model", "scripted:expert", "--limit", "2"]
+    assert evaluate(out, *team) == 0
+    (out / "evaluation.json").unlink()
+    (out / "episodes.jsonl").write_text("")
+    (out / FILE).write_bytes(b'{"env": "mappa/Math')
+    assert evaluate(out, *team) == 0
+    lost = Abandoned(ENV, "t", 0, "why", {"solver_0": Tokens(calls=1)})
+    append_abandoned(out, lost)
+    assert load_abandoned(out) == [lost]
+    (out / "evaluation.json").unlink()
+    assert evaluate(out, *team) == 0

@@ -108,16 +108,20 @@ def test_a_server_that_stays_away_later_ends_it_and_the_rest_is_kept(
         return (speaking(multiplier) if up else no_node)(fake, call)
 
     with serving("openai", otherwise=say) as fake:
-        quick = "deadline_s: 0.3, base_s: 0.01, breaker_failures: 1000"
-        arguments = ["--model", f"{{name: 'openai:m@{fake.url}', {quick}}}", "--limit", "40"]
-        assert evaluate(tmp_path / "e", *arguments) == 2
+
+        def launch(deadline_s: float) -> int:
+            quick = f"deadline_s: {deadline_s}, base_s: 0.01, breaker_failures: 1000"
+            spec = f"{{name: 'openai:m@{fake.url}', {quick}}}"
+            return evaluate(tmp_path / "e", "--model", spec, "--limit", "40")
+
+        assert launch(0.3) == 2
         words, kept = capsys.readouterr().err, len(rows(tmp_path / "e"))
         assert 0 < kept <= 3
         assert "no node" in words
         assert f"{patience.IN_A_ROW} times in a row" in words
         assert f"{kept} of 40 episodes are kept" in words
         fake.otherwise = speaking(multiplier)
-        assert evaluate(tmp_path / "e", *arguments) == 0
+        assert launch(60) == 0
     assert len(rows(tmp_path / "e")) == 40
 
 

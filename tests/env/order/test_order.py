@@ -73,6 +73,13 @@ def test_a_reviewer_sends_work_back() -> None:
         ("decision: accepted", False),
         ("decision = accept", False),
         ("decision: redo\n# decision: accept", False),
+        ("```print(3)``` is what it ran.\ndecision: accept", True),
+        (
+            "1. The code:\n   ```python\n" + "   x = 1\n" * 300 + "   ```\nIt is right.\ndecision: accept",
+            True,
+        ),
+        ("1. The code:\n   ```python\n" + "   x = 1\n" * 300 + "decision: accept", False),
+        ("```text\n```python\n```\ndecision: accept", True),
     ],
 )
 def test_what_counts_as_said(text: str, accepted: bool) -> None:

@@ -160,6 +160,39 @@ def test_the_same_answer_in_other_words(said: str) -> None:
     assert plain(said) == "blue thistle"
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("-5", "5"),
+        ("−5", "5"),
+        ("3.5", "3 5"),
+        (".5", "5"),
+        ("1/2", "1 2"),
+        ("½", "1 2"),
+        ("5 %", "5"),
+        ("C++", "C"),
+        ("C#", "C"),
+        ("A+", "A-"),
+        ("AB+", "AB-"),
+        ("कि", "का"),
+        ("पानी", "पाना"),
+        ("がか", "かか"),
+        ("ที่", "ทา"),
+    ],
+)
+def test_other_answers_are_no_other_words_for_one(one: str, other: str) -> None:
+    assert plain(one) != plain(other)
+    assert plain(f"The {one}.") == plain(one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("-5", "(−5)"), ("1,000", "1000"), ("Zoë", "zoe"), ("Ёлка", "елка"), ("5 kg", "5kg"), ("0.5", ".5")],
+)
+def test_spellings_of_one_answer(one: str, other: str) -> None:
+    assert plain(one) == plain(other)
+
+
 @pytest.mark.slow
 def test_the_card_conforms() -> None:
     check_environment("almanac", sandbox="null").raise_on_failure()
@@ -176,6 +209,12 @@ def test_wrong_files_and_options_are_refused(tmp_path: Path) -> None:
         ("relations: {a: {question: no place}}\ndocuments: {}", "relations.a needs 'question'"),
         ("relations: {}\ndocuments: {a.md: {name: A, b: 1}}", "has 'b', which is not under 'relations'"),
         ("relations: {}\ndocuments: {a.md: {}}", "must be a mapping with 'name'"),
+        ("relations: {}\ndocuments: {a/x.md: {name: A}, b/x.md: {name: B}}", "different file names"),
+        ("relations: {}\ndocuments: {a.md: {name: A}, b.md: {name: A}}", "different values of 'name'"),
+        ("relations: {on: {question: 'q {}'}}\ndocuments: {}", "the name True is not a text"),
+        ("relations: {r: {question: 'q {}'}}\ndocuments: {a: {name: A, r: null}}", "a text or a number"),
+        ("relations: {r: {question: 'q {}'}}\ndocuments: {a: {name: A, r: '<'}}", "a text or a number"),
+        ("relations: {}\ndocuments: {}", "has no tasks"),
         ("a: [", "not valid YAML"),
     ]:
         path.write_text(text)

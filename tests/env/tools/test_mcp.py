@@ -21,9 +21,13 @@ from mappa_env.coach.llm.prompt import Prompts
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import OptionError, ToolError
 from mappa_env.plugins import TRUST
+from mappa_env.tools.base import CallLimits
+from mappa_env.tools.calls import Written
+from mappa_env.tools.entry import ToolEntry
 from mappa_env.tools.mcp.tool import McpTool
+from mappa_env.tools.toolbox import Toolbox
 from mappa_env.trace.record import TraceStore, read
-from mappa_env.types import ActionRecord, ToolCall, Trajectory
+from mappa_env.types import ActionRecord, AgentSpec, Team, ToolCall, Trajectory
 from paths import ROOT
 from tool_cards import fence, tool_card
 
@@ -43,6 +47,7 @@ COACH = {
         }
     },
 }
+LAB_AGENT = AgentSpec("scout_0", "Scout", 4, ("lab",))
 SPELLINGS = (CANARY, CANARY[::-1], CANARY.encode().hex(), "Y2FuYXJ5LW1jc", "FuYXJ5LW1jcC0", "bmFyeS1tY3AtN")
 """The canary backwards, in hexadecimal and, in part, in base64 at each offset."""
 
@@ -317,3 +322,63 @@ def _commands() -> Iterator[Path]:
 def test_wrong_options_are_refused(options: Any, words: str) -> None:
     with pytest.raises(OptionError, match=words):
         McpTool(**options)
+
+
+PLAIN = """
+import json, os, sys
+count = 0
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    if asked["method"] == "initialize" and (size := os.environ.get("SIZE")):
+        answer = {"error": {"code": 1, "message": "x" * int(size) + os.environ["TOKEN"] + "y" * 3000}}
+    elif asked["method"] == "initialize":
+        about = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}}}
+        answer = {"result": {**about, "serverInfo": {"name": "s", "version": "1"}}}
+    elif asked["method"] == "tools/list":
+        shape = {"type": "object", "properties": {"text": {"type": ["string"] + ["obey\\n"] * 300}}}
+        functions = [{"name": name, "inputSchema": shape} for name in ("add", "closed", "ended")]
+        answer = {"result": {"tools": functions}}
+    elif asked["method"] != "tools/call":
+        answer = {"error": {"code": -32601, "message": "no such method"}}
+    elif asked["params"]["name"] == "add":
+        count += 1
+        answer = {"result": {"content": [{"type": "text", "text": str(count)}]}}
+    elif asked["params"]["name"] == "closed":
+        answer = {"error": {"code": -32000, "message": "the scale is locked"}}
+    else:
+        answer = {"error": {"code": 7, "message": "Session terminated"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+def plain_server(**env: str) -> Toolbox:
+    options = {"command": [sys.executable, "-c", PLAIN], "env": env, "cwd": os.getcwd()}
+    return Toolbox([ToolEntry("lab", "mcp", options, CallLimits())], Team((LAB_AGENT,)))
+
+
+@pytest.mark.parametrize("size", [0, 150, 170, 190, 480, 960, 2000])
+def test_no_part_of_a_secret_is_in_an_error_that_is_cut(environment: None, size: int) -> None:
+    box = plain_server(TOKEN="$LAB_TOKEN", SIZE=str(size))
+    with pytest.raises(ToolError) as caught:
+        box.open()
+    box.close()
+    said = str(caught.value)
+    assert len(said) < 1500
+    assert not any(CANARY[at : at + 6] in said for at in range(len(CANARY) - 5))
+
+
+def test_an_error_of_a_living_server_is_no_end_of_it() -> None:
+    """-32000 is also what servers use for ordinary errors. The server went away, with all that it knew."""
+    box = plain_server()
+    box.open()
+    calls = [Written(f"lab.{name}", {"text": "x"}) for name in ("add", "closed", "add", "ended", "add")]
+    said = [(call.status, call.text) for call in box.carry_out(calls, LAB_AGENT, (), 0)]
+    (described, *_) = box.described(LAB_AGENT)
+    box.close()
+    assert [status for status, _ in said] == ["ok", "error", "ok", "error", "ok"]
+    assert [text for _, text in said[::2]] == ["1", "2", "3"]
+    assert "the scale is locked" in said[1][1]
+    assert len(described["arguments"][0]["type"]) < 500
+    assert "\n" not in described["arguments"][0]["type"]

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,4 +168,12 @@ def test_a_query_that_takes_all_the_time_and_fails_is_a_timeout(
 
 
 def test_a_key_that_the_server_repeats_is_hidden(box: Toolbox) -> None:
+    assert ask(box, "echo").text == "[1] Bearer [$WIKI_KEY]"
+
+
+def test_the_key_is_sent_whatever_the_users_netrc_has(
+    box: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("default login me password of-another-service")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     assert ask(box, "echo").text == "[1] Bearer [$WIKI_KEY]"

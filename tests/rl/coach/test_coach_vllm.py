@@ -76,6 +76,13 @@ def server(folder: Path) -> Iterator[CoachServer]:
         found.end()
 
 
+@pytest.fixture
+def spoken(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """``extra`` that replaces the schema of verdicts by ``SPOKEN``, which users may not do."""
+    monkeypatch.setattr(Settings, "own_fields", {})
+    return guided(SPOKEN)
+
+
 def coach_of(server: CoachServer, model: str = "tiny", **options: Any) -> dict[str, Any]:
     return {"name": f"openai:{model}@{server.url}", "deadline_s": 300.0, **options}
 
@@ -117,8 +124,8 @@ def test_guided_answers_fill_the_schema_and_their_quotes_are_checked(
         assert verdict.asked.output > 10
 
 
-def test_a_true_quote_makes_a_score(server: CoachServer) -> None:
-    for verdict in verdicts(server, extra=guided(SPOKEN)):
+def test_a_true_quote_makes_a_score(server: CoachServer, spoken: dict[str, Any]) -> None:
+    for verdict in verdicts(server, extra=spoken):
         assert (verdict.status, verdict.reasoning) == ("ok", "as asked"), verdict
         grades = {row.name: row.score * 4 for row in verdict.criteria}
         assert set(grades) == {"correctness", "usefulness", "honesty"}
@@ -202,8 +209,10 @@ def test_the_openai_client_gets_the_same_answer(server: CoachServer) -> None:
     assert ours.model_version == theirs.model
 
 
-def test_the_benchmark_of_coaches_runs_on_it(server: CoachServer, tmp_path: Path) -> None:
-    coach = json.dumps(coach_of(server, extra=guided(SPOKEN)))
+def test_the_benchmark_of_coaches_runs_on_it(
+    server: CoachServer, spoken: dict[str, Any], tmp_path: Path
+) -> None:
+    coach = json.dumps(coach_of(server, extra=spoken))
     command = ["coach", "bench", "mappa/MathChat-v0", "--coach", coach, "--sandbox", "calculator"]
     limits = ["--episodes", "1", "--limit", "2", "--controls", "0", "--json", str(tmp_path / "figures.json")]
     assert main([*command, *limits]) == 0
@@ -213,10 +222,12 @@ def test_the_benchmark_of_coaches_runs_on_it(server: CoachServer, tmp_path: Path
     assert found["coach"]["name"] == f"openai:tiny@{server.url}"
 
 
-def test_a_run_outlives_a_restart_of_its_coach(server: CoachServer, tmp_path: Path) -> None:
+def test_a_run_outlives_a_restart_of_its_coach(
+    server: CoachServer, spoken: dict[str, Any], tmp_path: Path
+) -> None:
     """The server is killed while it judges, and starts again: each action has its score all the same."""
     out = tmp_path / "run"
-    coach = coach_of(server, extra=guided(SPOKEN), timeout_s=60.0, breaker_pause_s=1.0, cap_s=5.0)
+    coach = coach_of(server, extra=spoken, timeout_s=60.0, breaker_pause_s=1.0, cap_s=5.0)
     small = ["rollout.episodes_per_step=4", "eval.episodes=1", "run.steps=2", "env.judging=deferred"]
     config = load_config("demo", [*TINY, *small, f"env.coach={json.dumps(coach | {'deadline_s': 900.0})}"])
     noted: list[str] = []
