@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from mappa_env.commands._shared import command, command_group
 from mappa_env.data import adding, store
 from mappa_env.data.store import Added
+from mappa_env.envs.rendering import printable
 from mappa_env.envs.tables import print_whole
 from mappa_env.places import data_root
 
@@ -59,7 +61,7 @@ def run_ls(args: argparse.Namespace) -> int:
     table = Table("name", "split", "tasks", "left out", "sha256", "added from")
     try:
         for added in adding.readable():
-            table.add_row(*_cells(added), str(added.source))
+            table.add_row(*_cells(added), escape(printable(str(added.source))))
     finally:  # records that cannot be read do not hide the others
         if table.row_count:
             print_whole(table)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -78,7 +79,7 @@ def _table(pairs: list[tuple[Summary, Summary]]) -> Table:
     table.add_row("success", *(f"{rate:.1%}" for rate in rates))
     agents = dict.fromkeys(action.agent for pair in pairs for one in pair for action in one.actions)
     for agent in agents:
-        table.add_row(f"score of {agent}", *(_mean(pairs, side, agent) for side in (0, 1)))
+        table.add_row(f"score of {escape(printable(agent))}", *(_mean(pairs, side, agent) for side in (0, 1)))
     return table
 
 

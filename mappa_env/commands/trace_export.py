@@ -38,7 +38,10 @@ def run(args: argparse.Namespace) -> int:
     if not summaries:
         raise OptionError(f"no episode of {args.path} matches {' '.join(args.filter)!r}.")
     form = FORMATS[args.format]
-    count = form.write(args.out, (traces.load(summary) for summary in summaries), __version__)
+    try:
+        count = form.write(args.out, (traces.load(summary) for summary in summaries), __version__)
+    except OSError as error:
+        raise OptionError(f"{args.out} cannot be written: {error.strerror or error}.") from None
     console.print(f"{args.out}: {count} episodes")
     if args.dropped:
         for what in form.dropped:

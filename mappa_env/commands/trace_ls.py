@@ -64,8 +64,9 @@ def _scores(summary: Summary) -> Text:
             text.append_text(_shown(f"{'  ' if agent else ''}{action.agent}"))
         agent = action.agent
         score = action.valid_score
-        text.append(" ").append(action.verdict if score is None else f"{score:.1f}", of_score(score))
-        text.append("" if action.tool in ("", "ok") else f" ({action.tool})")
+        word = _shown(action.verdict).plain if score is None else f"{score:.1f}"
+        text.append(" ").append(word, of_score(score))
+        text.append_text(_shown("" if action.tool in ("", "ok") else f" ({action.tool})"))
     return text
 
 

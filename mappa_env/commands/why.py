@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         name = args.card or env_of_run(recorded.file) or trajectory.env_id
         if name not in cards:
             cards[name] = _card(name, recorded)
-        found = trajectory.attribution or attribute(trajectory, cards[name])
+        found = trajectory.attribution or _attributed(recorded, cards[name])
         culprits[_culprit(trajectory, found), found.decided] += 1
         if shown < args.show or args.episode is not None:
             _show(console, recorded, found)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     if culprits:
         table = Table("culprit", "decided by", "failures", title="failures by culprit")
         for (agent, decided), count in culprits.most_common():
-            table.add_row(agent, decided, str(count))
+            table.add_row(escape(printable(agent)), decided, str(count))
         console.print(table)
     return 0
 
@@ -124,6 +124,17 @@ def env_of_run(trace: Path) -> str | None:
         raise OptionError(f"{config} is not the config of a run: env.id cannot be read ({error}).") from error
 
 
+def _attributed(recorded: Recorded, card: Card) -> Attribution:
+    try:
+        return attribute(recorded.trajectory, card)
+    except StopIteration:
+        names = sorted({action.agent for action in recorded.trajectory.actions} - {*card.team.names})
+        raise OptionError(
+            f"{recorded.file}, {recorded.title}: the team of {card.id} has no {', '.join(names)}: name the "
+            "card that it was recorded with, --card."
+        ) from None
+
+
 def _card(name: str, recorded: Recorded) -> Card:
     try:
         return find_card(card_of(name))
@@ -147,14 +158,15 @@ def _show(console: Console, recorded: Recorded, found: Attribution) -> None:
     outcome = trajectory.outcome
     assert outcome is not None
     console.print(
-        f"[bold]{escape(recorded.title)}[/], task {escape(trajectory.task.id)}: {outcome.status}, "
+        f"[bold]{escape(recorded.title)}[/], task {escape(printable(trajectory.task.id))}: "
+        f"{escape(printable(outcome.status))}, "
         f"{escape(printable(outcome.reason))}",
         soft_wrap=True,
     )
     for link in found.walk:
         record = trajectory.actions[link.action]
         fraction = f"  [red]{found.fractions[link.action]:.0%}[/]" if found.fractions else ""
-        who = f"{record.agent}, turn {record.turn}"
+        who = f"{escape(printable(record.agent))}, turn {record.turn}"
         console.print(
             f"  <- {who} (action {link.action}): {escape(printable(link.reason))}{fraction}",
             highlight=False,

@@ -17,7 +17,7 @@ from mappa_env.coach.llm.completions import Completed, Completions
 from mappa_env.coach.llm.models import Model, model
 from mappa_env.coach.llm.rejections import Rejections
 from mappa_env.coach.llm.settings import Calls, validated
-from mappa_env.coach.llm.wire import REFUSED, Late, Passing, Rejected, Reply, Request
+from mappa_env.coach.llm.wire import REFUSED, ROOM, Late, Passing, Rejected, Reply, Request
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import EvaluationError, OptionError
 from mappa_env.evaluation.episodes import Tokens
@@ -29,8 +29,6 @@ from mappa_env.types import Message
 
 TRUNCATED = "truncated"
 """The flaw of an action that the server cut; ``TOO_LONG`` and ``REFUSED`` are the others."""
-_ROOM = 64
-"""Bytes of a message's frame in a chat template, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Turn(Request):
     @property
     def size(self) -> int:
         """Bytes of the messages, an upper bound of their tokens."""
-        return sum(len(each["content"].encode("utf-8", "replace")) + _ROOM for each in self.messages)
+        return sum(len(each["content"].encode("utf-8", "replace")) + ROOM for each in self.messages)
 
 
 class ChatBackend:

@@ -259,18 +259,28 @@ def _readable(task: Task, truth: NDArray[Any], pred: NDArray[Any]) -> dict[str, 
     if takes == "ranking":
         pred = np.array([[cell.split()[0] for cell in row] for row in pred], dtype=object)
     elif takes != "label":
-        truth, pred = _as_labels(truth), _as_labels(pred)
+        cut = _cut(truth, pred)
+        truth, pred = _as_labels(truth, cut[0]), _as_labels(pred, cut[1])
     columns = [(truth[:, j], pred[:, j]) for j in range(truth.shape[1])]
     accuracy = float(np.mean([evaluate("accuracy", t, p) for t, p in columns]))
     f1 = float(np.mean([_f1(t, p) for t, p in columns]))
     return {"accuracy": accuracy, "f1": f1, "accuracy_fair": accuracy, "f1_fair": f1}
 
 
-def _as_labels(values: NDArray[Any]) -> NDArray[Any]:
+def _cut(truth: NDArray[Any], pred: NDArray[Any]) -> tuple[float, float]:
+    """From where on values of the truth, and predictions, mean the positive class: the larger of two numbers.
+
+    Predictions are probabilities, or else numbers like the truth's.
+    """
+    middle = float(truth.min() + truth.max()) / 2 if truth.shape[1] == 1 else 0.5
+    return middle, 0.5 if pred.min() >= 0 and pred.max() <= 1 else middle
+
+
+def _as_labels(values: NDArray[Any], cut: float) -> NDArray[Any]:
     if values.shape[1] > 1:  # one column of probabilities per class, or per binary target
         one_hot = values.argmax(axis=1)[:, None] == np.arange(values.shape[1])[None, :]
         values = one_hot if np.allclose(values.sum(axis=1), 1.0) else values
-    return np.where(values >= 0.5, "1", "0").astype(object)
+    return np.where(values >= cut, "1", "0").astype(object)
 
 
 def _f1(truth: NDArray[Any], pred: NDArray[Any]) -> float:

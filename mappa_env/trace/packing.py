@@ -9,15 +9,15 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from mappa_env.errors import DataError
 from mappa_env.json_and_yaml import read_json
 from mappa_env.trace.jsonlines import head, to_json
-from mappa_env.trace.recorded import ActionSummary, Summary
-from mappa_env.trace.scanning import REFERENCE, Lines, Scan
+from mappa_env.trace.recorded import Summary
+from mappa_env.trace.scanning import REFERENCE, Lines, Scan, action_of
 from mappa_env.types.revised import revised
 
 BLOCK = 1 << 20
@@ -153,15 +153,11 @@ def _read_index(data: Lines, at: int, end: int) -> Index:
         index = Index(at, [(int(offset), int(length)) for offset, length in row["members"]])
         for number, *values, actions in row["episodes"]:
             named = dict(zip(_FIELDS, values, strict=True))
-            summary = Summary(file="", **named, actions=tuple(_action(action) for action in actions))
+            summary = Summary(file="", **named, actions=tuple(action_of(action) for action in actions))
             index.episodes[summary.key] = (number, summary)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise DataError(f"the index of the trace is damaged: {error!r}") from None
     return index
-
-
-def _action(row: Sequence[Any]) -> ActionSummary:
-    return ActionSummary._make((*row[:9], tuple(row[9]), *row[10:]))
 
 
 def _member(lines: bytes) -> bytes:

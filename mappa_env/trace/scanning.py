@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -121,11 +121,13 @@ class Scan:
     def _close(self, key: str, row: dict[str, Any] | None, place: Place) -> None:
         """The episode of these actions is complete; one whose lines are not all there is left out."""
         episode = self.episodes.pop(key, Found())  # its place in the order is that of its end
-        if row is None or len(row.get("rows", ())) != len(episode.actions):
+        if row is None:
             return
         try:
+            if len(row["rows"]) != len(episode.actions):
+                return
             episode.summary = summary_of(self.file, key, row)
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{self.file} has an episode that is not one: {error!r}") from None
         episode.end = place
         self.episodes[key] = episode
@@ -133,7 +135,10 @@ class Scan:
     def _learn(self, episode: Found, row: dict[str, Any]) -> None:
         if episode.summary is None:
             return
-        made = {int(each[0]): (each[5], each[6]) for each in row["actions"]}
+        try:
+            made = {int(each[0]): (number(each[5]), number(each[6])) for each in row["actions"]}
+        except (LookupError, TypeError, ValueError) as error:
+            raise DataError(f"{self.file} has a line of a learner that is none: {error!r}") from None
         actions = tuple(
             action._replace(returned=made[action.step][0], advantage=made[action.step][1])
             if action.step in made
@@ -205,9 +210,35 @@ def summary_of(file: str, key: str, row: Mapping[str, Any]) -> Summary:
         outcome.get("success"),
         outcome.get("score"),
         outcome.get("status", ""),
-        row.get("about") or {},
-        tuple(
-            ActionSummary._make((step, *action[:8], tuple(action[8]), None, None))
-            for step, action in enumerate(row["rows"])
-        ),
+        dict(row.get("about") or {}),
+        tuple(action_of([step, *action[:9]]) for step, action in enumerate(row["rows"])),
     )
+
+
+def action_of(row: Sequence[Any]) -> ActionSummary:
+    """The summary of these fields; the last two may be missing. Raises TypeError, ValueError."""
+    step, agent, turn, segment, verdict, score, reward, valid, tool, stratum, *learned = row
+    texts = (agent, verdict, tool, *stratum[:2])
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"an action of {row!r:.200}")
+    numbers = map(number, (score, reward, *learned))
+    return ActionSummary(
+        step,
+        agent,
+        turn,
+        segment,
+        verdict,
+        next(numbers),
+        next(numbers),
+        valid,
+        tool,
+        tuple(stratum),
+        *numbers,
+    )
+
+
+def number(value: Any) -> Any:
+    """``value``, if it is a number or None. Raises TypeError."""
+    if value is None or isinstance(value, (int, float)):
+        return value
+    raise TypeError(f"{value!r:.80} in place of a number")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.parse
 from collections.abc import Iterable, Mapping
 
 from mappa_env.tools.secrets import holds_secret
@@ -34,9 +35,11 @@ class Secrets:
     def __init__(self, environment: Mapping[str, str], more: Iterable[str] = ()) -> None:
         wanted = set(more)
         values = {
-            value
+            form
             for name, value in environment.items()
-            if len(value) >= SHORTEST and (name in wanted or holds_secret(name))
+            if name in wanted or holds_secret(name)
+            for form in _forms(value)
+            if len(form) >= SHORTEST
         }
         self._values = sorted(values, key=len, reverse=True)
         signs = [needle.encode() for needle, _ in SHORT]
@@ -71,6 +74,13 @@ class Secrets:
             if needle in text:
                 text = pattern.sub(HIDDEN, text)
         return text
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    """How texts show it: also without the line break at its end, in JSON, in Python, and in URLs."""
+    bare = value.strip()
+    quoted = urllib.parse.quote(bare, safe="", errors="surrogateescape")
+    return value, bare, json.dumps(bare)[1:-1], repr(bare)[1:-1], quoted
 
 
 def _rarest(sign: bytes) -> bytes:

@@ -67,13 +67,17 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host") not in self.server.hosts:
             self._send(403, "text/plain", f"This viewer is at {self.server.url} alone.\n")
             return
+        self._send(*self._found())
+
+    def _found(self) -> tuple[int, str, str]:
+        """Status, type and content of the answer."""
         try:
             kind, make = self._route()
-            self._send(200, kind, make())
+            return 200, kind, make()
         except (LookupError, ValueError):
-            self._send(404, "text/plain", "There is nothing at this address.\n")
-        except DataError as error:
-            self._send(500, _JSON, to_json({"error": str(error)}))
+            return 404, "text/plain", "There is nothing at this address.\n"
+        except (DataError, OSError) as error:  # damaged, removed meanwhile, or closed to this user
+            return 500, _JSON, to_json({"error": str(error)})
 
     def _route(self) -> tuple[str, Callable[[], str]]:
         """What is at the address. Raises LookupError or ValueError if it is nothing."""

@@ -19,7 +19,8 @@ FORMAT = 1
 
 def key(**parts: Any) -> str:
     """SHA-256 of everything that an answer depends on."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class CallCache:

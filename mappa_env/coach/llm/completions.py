@@ -58,7 +58,12 @@ class Completions:
         self.where = f"openai:{name}@{base_url}"
         self._url = base_url.rstrip("/") + "/chat/completions"
         self._key_variable = settings.key_variable
-        self._key = os.environ.get(settings.key_variable, "")
+        self._key = os.environ.get(settings.key_variable, "").strip()  # files of secrets end with a newline
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise OptionError(
+                f"'openai:{name}': the environment variable that key_variable names holds characters that no "
+                "key has: a line break, a typographic quotation mark or the like. Export it again."
+            )
         if not self._key and "key_variable" in settings.model_fields_set:
             raise OptionError(
                 f"'openai:{name}': key_variable names an environment variable that is not set: export it "

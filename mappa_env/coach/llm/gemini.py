@@ -43,7 +43,7 @@ class GeminiBackend:
         api = settings.api
         self._model = model
         self._rejections = Rejections(COACH)
-        self._key = next((os.environ[name] for name in KEYS if os.environ.get(name)), "")
+        self._key = next((key for name in KEYS if (key := os.environ.get(name, "").strip())), "")
         self._key_source = "the machine's Google credentials" if api == "vertex" else KEYS[0]
         if api != "vertex" and not self._key:
             raise CoachStopped(f"coach 'gemini:{model.name}' has no key: set the variable {KEYS[0]}.")

@@ -23,8 +23,8 @@ _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 """OpenSSL's reasons where a server speaks HTTP on a port that was asked for HTTPS."""
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SHOWN = 300
-_MASKED = re.compile(r"\S*\*{3,}\S*")
-"""What servers leave of a key that they quote: ``sk-ab***yz``."""
+_MASK = "***"
+"""In what servers leave of a key that they quote: ``sk-ab***yz``."""
 _REJECTED = frozenset({400, 413, 422})
 """What a server may answer to one request of many."""
 _LONG = re.compile(
@@ -115,9 +115,10 @@ def asked_to_wait(body: Any, headers: Mapping[str, str]) -> float | None:
 
 def hidden(text: str, secret: str) -> str:
     """``text`` on one line, shortened, without ``secret``."""
-    text = " ".join(text.split())
     if len(secret) >= 4:
-        text = _MASKED.sub("[key]", text.replace(secret, "[key]"))
+        text = text.replace(secret, "[key]")
+        text = " ".join("[key]" if _MASK in word else word for word in text.split())
+    text = " ".join(text.split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from typing import Any
 
@@ -15,7 +14,7 @@ from mappa_env.coach.llm.wire import Reply, Request, Unanswered
 
 FORMATS = ("json_schema", "json_object", "text")
 """From strict to none; if the server refuses one, the next is tried. Answers are always validated."""
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", re.DOTALL)
+_FENCE = "```"
 
 
 class OpenAIBackend:
@@ -78,5 +77,12 @@ def _verdict(found: Completed) -> Reply:
     if not text or found.finish == "length":
         reason = found.finish or "unknown"
         raise Unanswered(f"no answer, finish reason {reason}", found.usage, found.version)
-    fenced = _FENCE.match(text)
-    return Reply(fenced[1] if fenced else text, found.usage, found.version, found.number)
+    return Reply(_unfenced(text), found.usage, found.version, found.number)
+
+
+def _unfenced(text: str) -> str:
+    """``text`` without a code fence around all of it."""
+    first, _, rest = text.partition("\n")
+    if first.rstrip() not in (_FENCE, f"{_FENCE}json") or not rest.endswith(_FENCE):
+        return text
+    return rest.removesuffix(_FENCE).strip()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import json
 import os
 import secrets
@@ -62,7 +63,7 @@ def left_by_others(ledger: Path) -> Iterator[list[tuple[str, float]]]:
     with contextlib.ExitStack() as held:
         found: list[tuple[str, float]] = []
         paths: list[Path] = []
-        for path in sorted(ledger.parent.glob(f".{ledger.name}.*.open")):
+        for path in sorted(ledger.parent.glob(f".{glob.escape(ledger.name)}.*.open")):
             try:
                 file = held.enter_context(path.open("r+b"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

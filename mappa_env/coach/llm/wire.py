@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+ROOM = 64
+"""Bytes, about, of what a chat template adds to a message."""
 TOO_LONG, REFUSED = "too_long", "refused"
 """Why a server will not take a request: it does not fit the model's context, or a filter stops it."""
 
@@ -25,8 +28,9 @@ class Request:
 
     @property
     def size(self) -> int:
-        """Bytes of the prompt, an upper bound of its tokens."""
-        return sum(len(text.encode("utf-8", "replace")) for text in (self.system, *self.parts))
+        """Bytes of the prompt and of the schema, which servers add to it: an upper bound of its tokens."""
+        prompt = sum(len(text.encode("utf-8", "replace")) for text in (self.system, *self.parts))
+        return prompt + (len(json.dumps(self.schema)) + 4 * ROOM if self.schema else 0)
 
 
 @dataclass(frozen=True, slots=True)

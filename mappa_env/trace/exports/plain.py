@@ -109,13 +109,18 @@ def conversation(recorded: Recorded, step: int) -> tuple[Message, ...]:
     return recorded.news[step]
 
 
+_LAST = 253_402_300_000.0
+"""The end of the year 9999."""
+
+
 def seconds(recorded: Recorded, step: int) -> tuple[float, float, float]:
     """When the prompt was ready, the action came, and the environment was done, in seconds since 1970.
 
-    Zeros without timings.
+    Zeros without timings, and for times that no calendar has.
     """
     timings = recorded.trajectory.timings
     if step >= len(timings):
         return 0.0, 0.0, 0.0
     timing = timings[step]
-    return timing.at - timing.waited_s, timing.at, timing.at + timing.took_s
+    found = timing.at - timing.waited_s, timing.at, timing.at + timing.took_s
+    return found if all(0 <= time < _LAST for time in found) else (0.0, 0.0, 0.0)

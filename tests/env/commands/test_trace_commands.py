@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -17,7 +19,7 @@ from mappa_env.envs.colours import Painter
 from mappa_env.envs.rendering import render_section
 from mappa_env.scripted import make_team
 from mappa_env.trace import TraceStore
-from mappa_env.types import Task, ToolCall, Trajectory, Verdict
+from mappa_env.types import Attribution, Link, Outcome, Task, Timing, ToolCall, Trajectory, Verdict
 from recorded import recorded
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e<b>[bold]== step 9 · liar_0"
@@ -224,3 +226,80 @@ def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
     status, text = said(capsys, "ls", tmp_path / "empty")
     assert status == 2
     assert "has no traces" in text
+
+
+@pytest.mark.parametrize("name", ["[/x]", "[bold", "\x1b]0;owned\x07", "a\nb"])
+def test_no_name_of_an_agent_or_status_is_markup(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    action = recorded(agent=name, verdict=Verdict("ok", 4.0))
+    outcome = Outcome(0.0, False, name, name)
+    blame = Attribution(True, (1.0,), "tracing", (Link(0, name),), (0,))
+    episode = Trajectory("X-v0", Task(name, "p", "exact_text"), 1, (action,), outcome, attribution=blame)
+    store = TraceStore(tmp_path / "t.jsonl")
+    store.append(episode)
+    store.close()
+    for words in (["trace", "ls", tmp_path / "t.jsonl"], ["trace", "diff", *[tmp_path / "t.jsonl"] * 2]):
+        assert main([*map(str, words)]) == 0
+    with contextlib.suppress(SystemExit):
+        main(["why", str(tmp_path / "t.jsonl"), "--card", "mathchat"])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "0 of 1 episodes succeeded" in out
+    if name.startswith("["):
+        assert name in out
+
+
+def test_a_card_without_the_agents_of_a_trace_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = TraceStore(tmp_path / "t.jsonl")
+    outcome = Outcome(0.0, False, "wrong", "")
+    store.append(Trajectory("X-v0", Task("t", "p", "exact_text"), 1, (recorded(agent="painter_0"),), outcome))
+    store.close()
+    assert main(["why", str(tmp_path / "t.jsonl"), "--card", "mathchat"]) == 2
+    assert "has no painter_0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["atif", "inspect", "otel"])
+def test_an_export_that_cannot_be_written_is_refused(
+    form: str, folder: Path, tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "file").write_text("x")
+    for place in (tmp_path / "file" / "out", Path("/proc/nowhere/out")):
+        status, text = said(capsys, "export", folder / "a.jsonl.gz", place, "--format", form)
+        assert status == 2
+        assert "cannot be written" in text
+
+
+@pytest.mark.parametrize("form", ["atif", "inspect", "otel"])
+def test_times_that_no_calendar_has_are_left_out(form: str, tmp_path: Path, capsys: Any) -> None:
+    store = TraceStore(tmp_path / "t.jsonl")
+    task, timing = Task("t", "p", "exact_text"), Timing(at=1e300, waited_s=0.0, took_s=0.0)
+    store.append(Trajectory("X-v0", task, 1, (recorded(),), None, timings=(timing,)))
+    store.close()
+    assert said(capsys, "export", tmp_path / "t.jsonl", tmp_path / "out", "--format", form)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"rows":[[', b'"rows":5,"x":[['),
+        (b'"episode":{', b'"episode":"x","y":{'),
+        (b'"about":{}', b'"about":[1]'),
+        (b'"rows":[["solver_0",0,0,"ok",', b'"rows":[["solver_0",0,0,["ok"],'),
+        (b'"rows":[["solver_0",0,0,"ok",4.0', b'"rows":[["solver_0",0,0,"ok","x"'),
+    ],
+)
+def test_an_episode_of_other_types_is_refused_in_a_sentence(
+    before: bytes, after: bytes, tmp_path: Path, capsys: Any
+) -> None:
+    store = TraceStore(tmp_path / "t.jsonl")
+    action = recorded(verdict=Verdict("ok", 4.0))
+    store.append(Trajectory("X-v0", Task("t", "p", "exact_text"), 1, (action,), None))
+    store.close()
+    whole = (tmp_path / "t.jsonl").read_bytes()
+    assert before in whole
+    (tmp_path / "t.jsonl").write_bytes(whole.replace(before, after))
+    status, text = said(capsys, "ls", tmp_path / "t.jsonl", "phase=x")
+    assert (status, "is not one" in text) == (2, True)

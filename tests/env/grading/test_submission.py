@@ -324,6 +324,19 @@ def test_probabilities_are_rounded_for_accuracy_and_f1_alone() -> None:
     assert high.metrics["accuracy_fair"] == 1.0
 
 
+@pytest.mark.parametrize("classes", [("0", "1"), ("1", "2"), ("-1", "1"), ("3", "7.5")])
+def test_two_numbers_are_two_classes_whatever_they_are(classes: tuple[str, str]) -> None:
+    rows = answers(AUC)
+    coded = [rows[0], *([i, classes[int(value)]] for i, value in rows[1:])]
+    written = "".join(",".join(row) + "\n" for row in coded).encode()
+    task = dataclasses.replace(AUC, truth={**AUC.truth, "answers_csv": written})
+    likely = changed(task, lambda _: [rows[0], *([i, str(0.1 + 0.8 * float(v))] for i, v in rows[1:])])
+    named = changed(task, lambda _: coded)
+    for outcome in (likely, named):
+        assert outcome.metrics["roc_auc"] == 1.0
+        assert (outcome.metrics["accuracy"], outcome.metrics["f1"]) == (1.0, 1.0)
+
+
 @pytest.mark.parametrize("task", [LABELS, AUC, LOSS])
 def test_separation_needs_no_threshold_and_no_order_of_classes(task: Task) -> None:
     rows = [line.split(",")[1] for line in task.truth["answers_csv"].decode().split()[1:]]

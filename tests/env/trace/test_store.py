@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -283,6 +284,22 @@ def test_values_of_key_variables_are_hidden(
     (found,) = read(store.path)
     assert found.actions[0].action == "<[secret]>"
     assert found.actions[0].messages[0]["content"].endswith("x[secret]")
+
+
+def test_other_spellings_of_a_key_variable_are_hidden(
+    tmp_path: Path, episode: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = 'hunter2"\\/pass word\n'
+    monkeypatch.setenv("SOME_PASSWORD", value)
+    bare = value.strip()
+    spellings = [value, bare, json.dumps(bare), repr(bare), urllib.parse.quote(bare, safe="")]
+    action = dataclasses.replace(episode.actions[0], action="\n".join(spellings))
+    store = TraceStore(tmp_path / "t.jsonl")
+    store.append(dataclasses.replace(episode, actions=(action,)))
+    store.close()
+    (found,) = read(store.path)
+    assert "hunter2" not in found.actions[0].action
+    assert found.actions[0].action.count("[secret]") == len(spellings)
 
 
 def test_a_prompt_with_a_key_is_written_once_and_without_it(tmp_path: Path, episode: Trajectory) -> None:

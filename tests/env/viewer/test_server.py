@@ -218,3 +218,11 @@ def test_a_path_without_traces_is_refused_with_a_remedy(tmp_path: Path) -> None:
         open_collection(tmp_path)
     with pytest.raises(DataError, match=r"cannot be read.*give a trace file"):
         open_collection(tmp_path / "nothing.jsonl")
+
+
+def test_a_trace_that_is_removed_meanwhile_is_an_answer(server: ViewerServer, tmp_path: Path) -> None:
+    for path in tmp_path.rglob("*.jsonl"):
+        path.unlink()
+    status, _, body = ask(server, "/api/episodes?since=0")
+    assert status in (200, 500)
+    assert json.loads(body)

@@ -134,6 +134,17 @@ def test_the_file_does_not_grow_with_the_calls(tmp_path: Path) -> None:
     assert len(lines(tmp_path / "ledger.jsonl")) == 3000
 
 
+def test_calls_in_flight_are_found_whatever_the_name_of_the_ledger(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger[1]*.jsonl"
+    run = [sys.executable, "-c", DYING, str(ledger), "1"]
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    with pytest.warns(CoachWarning, match="1 calls were in flight"):
+        assert Budget(None, PRICE, ledger).calls == 2
+
+
 def test_a_fork_takes_no_call_of_its_parent_away(tmp_path: Path) -> None:
     """It has a copy of the object, which it drops or fills when it ends."""
     mine = Reservations(tmp_path / "ledger.jsonl")
