@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 import mappa_env  # noqa: F401  it registers the shipped cards, which stay
 from browser import chromium
 
-settings.register_profile("shared machine", suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
 
 
