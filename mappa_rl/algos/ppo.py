@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class PPO(Returns, CriticAlgorithm):
 
     def __post_init__(self) -> None:
         Returns.__post_init__(self)
-        if not 0 <= self.gae_lambda <= 1 or self.vf_coef <= 0 or self.value_clip < 0:
+        if not (0 <= self.gae_lambda <= 1 and 0 < self.vf_coef < inf and 0 <= self.value_clip < inf):
             raise ConfigError(
                 f"{self}: gae_lambda must be within [0, 1], vf_coef above 0 and value_clip at least 0."
             )

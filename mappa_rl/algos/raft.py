@@ -27,7 +27,7 @@ class RAFT(ActionAlgorithm):
 
     def __post_init__(self) -> None:
         ActionAlgorithm.__post_init__(self)
-        if self.least > self.reward_clip:
+        if not self.least <= self.reward_clip:
             raise ConfigError(
                 f"least={self.least:g} is above reward_clip={self.reward_clip:g}: no action reaches it."
             )

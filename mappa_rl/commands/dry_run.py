@@ -21,7 +21,7 @@ from mappa_rl.commands.rehearsal import rehearse
 from mappa_rl.commands.work import Work, evaluation_work, generation_work, work
 from mappa_rl.config import Config
 from mappa_rl.disk import free_disk
-from mappa_rl.errors import RunError
+from mappa_rl.errors import ConfigError, RunError
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import Shape, shape_of
 from mappa_rl.telemetry.progress import clock
@@ -190,7 +190,7 @@ def _rehearsed(config: Config, card: Card, phases: list[Work]) -> tuple[dict[str
     """Phase -> seconds, or the problem that ended the rehearsal."""
     try:
         return durations(rehearse(config, card), phases), []
-    except RunError as error:
+    except (RunError, ConfigError) as error:
         return {}, [Problem("rehearsal", str(error))]
 
 

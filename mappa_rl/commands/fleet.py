@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from rich.console import Console
 from mappa_rl.commands.ending import GRACE_S, end_tree
 from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import CONFIG, write_config
-from mappa_rl.errors import RunError
+from mappa_rl.errors import ConfigError, RunError
 from mappa_rl.evaluation.summary import SUMMARY
 from mappa_rl.training.folder import adopt
 from mappa_rl.training.lock import locked
@@ -39,15 +40,21 @@ def makes_warm_start(config: Config) -> bool:
 
 
 def plan_shapings(config: Config, out: Path, seeds: Iterable[int], shapings: Sequence[str]) -> list[Path]:
-    """Write one config per seed and shaping; all shapings of a seed start from the first one's warm start."""
+    """Write one config per seed and shaping; all shapings of a seed start from the first one's warm start.
+
+    Raises ConfigError for shapings whose folders would have the same name.
+    """
     folders = []
+    names = {shaping: re.sub(r"[^\w.-]+", "-", Path(shaping).name) for shaping in shapings}
+    if len(set(names.values())) < len(names):
+        raise ConfigError(f"--shapings {','.join(shapings)}: give their files different names.")
     for seed in seeds:
-        first = out / f"{shapings[0]}-seed-{seed}"
+        first = out / f"{names[shapings[0]]}-seed-{seed}"
         for shaping in shapings:
             changes = [f"run.seed={seed}", f"env.shaping={shaping}"]
             if shaping != shapings[0] and makes_warm_start(config):
                 changes.append(f"warmstart.path={first / 'warmstart'}")
-            folders.append(_plan(config, out / f"{shaping}-seed-{seed}", changes))
+            folders.append(_plan(config, out / f"{names[shaping]}-seed-{seed}", changes))
     return folders
 
 

@@ -64,7 +64,10 @@ def seeds(text: str) -> list[int]:
     """Distinct whole numbers, separated by commas. Raises argparse.ArgumentTypeError."""
     if not all(word.isdecimal() for word in names(text)):
         raise argparse.ArgumentTypeError(f"{text!r} must be whole numbers, for example 0,1,2")
-    return [int(word) for word in names(text)]
+    found = [int(word) for word in names(text)]
+    if len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"{text!r} must be distinct numbers, for example 0,1,2")
+    return found
 
 
 def count(text: str) -> int:

@@ -150,6 +150,8 @@ def _quiet(config: Config, card: Card) -> list[str]:
         "eval.calibration_temperatures=[]",
         "eval.group_size=1",
         "eval.every=0",
+        "eval.also={}",
+        "algo.overlong_penalty=0",  # its buffer may be longer than a rehearsal's replies
         "eval.validation_tasks=0",
         "bias.anchors=0",
         "bias.test_every=0",

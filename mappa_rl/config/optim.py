@@ -24,7 +24,7 @@ class Optim(Section):
     """Warmup as a fraction of all optimizer steps, rounded up; replaces ``warmup_steps``."""
     min_lr_ratio: Fraction = 0.0
     """Final learning rate of ``linear`` and ``cosine``, as a fraction of ``lr``."""
-    betas: tuple[Fraction, Fraction] = (0.9, 0.95)
+    betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.95)
     """AdamW's two betas."""
     weight_decay: NotNegative = 0.0
     """AdamW's weight decay."""

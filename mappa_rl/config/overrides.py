@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
@@ -54,6 +54,23 @@ _Dumper.add_representer(
         "tag:yaml.org,2002:str", text, style='"' if re.search("[\x85\u2028\u2029]", text) else None
     ),
 )
+
+
+def _mapping(loader: yaml.Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    """A mapping whose keys differ: of two equal ones YAML would drop the first without a word."""
+    loader.flatten_mapping(node)
+    found: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable):
+            raise ValueError(f"the key {key!r} is no text{key_node.start_mark}")
+        if key in found:
+            raise ValueError(f"the key {key!r} is there twice{key_node.start_mark}")
+        found[key] = loader.construct_object(value_node, deep=True)
+    return found
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))  # no octals
 
 

@@ -14,7 +14,7 @@ class Run(Section):
 
     steps: Annotated[int, Field(ge=0)] = 40
     """Training steps."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     """Seed of everything random, except for what vllm samples on the ``async`` schedule."""
     out: str = ""
     """Folder of the run; empty: ``runs/<recipe>-<time>``."""

@@ -17,7 +17,8 @@ def compare(
 ) -> Arm:
     """The arm of paired rows, of one run or several; the bootstrap of the difference draws within seeds.
 
-    With ``samples`` episodes per task all intervals are over tasks, and pass@k and majorities are measured.
+    Where tasks are played more than once all intervals are over tasks, each with the same weight. With
+    ``samples`` episodes per task pass@k and majorities are measured.
     """
     first = {(row.run_seed, row.index): row for row in before}
     second = {(row.run_seed, row.index): row for row in after}
@@ -36,23 +37,29 @@ def compare(
     n, old, new = len(pairs), [first[p].success for p in pairs], [second[p].success for p in pairs]
     seeds = [seed for seed, _ in pairs]
     problems = [(seed, first[seed, index].task_id) for seed, index in pairs]
-
-    def rate(won: Sequence[bool]) -> Interval:
-        if samples == 1:
-            return _interval(stats.wilson(sum(won), n), n)
-        return _interval(stats.mean_ci(won, problems=problems, groups=seeds), n)
-
-    measures = dict(_measures([(first[pair], second[pair]) for pair in pairs], samples))
+    measures = dict(_measures([(first[pair], second[pair]) for pair in pairs]))
     if samples > 1:
         measures |= _repeated(before, after)
     return Arm(
         temperature=before[0].temperature,
         best=best,
-        before=rate(old),
-        after=rate(new),
+        before=_interval(rate([first[pair] for pair in pairs]), n),
+        after=_interval(rate([second[pair] for pair in pairs]), n),
         delta=_interval(stats.paired_delta(old, new, problems=problems, groups=seeds), n),
         measures=measures,
     )
+
+
+def rate(rows: Sequence[Result]) -> stats.Interval:
+    """The success rate with its 95 % interval: over tasks, if any was played more than once."""
+    won, problems = [row.success for row in rows], _problems(rows)
+    if len(set(problems)) == len(problems):
+        return stats.wilson(sum(won), len(won))
+    return stats.mean_ci(won, problems=problems, groups=[row.run_seed for row in rows])
+
+
+def _problems(rows: Sequence[Result]) -> list[tuple[int, str]]:
+    return [(row.run_seed, row.task_id) for row in rows]
 
 
 def _repeated(before: Sequence[Result], after: Sequence[Result]) -> dict[str, Measure]:
@@ -70,7 +77,7 @@ def _repeated(before: Sequence[Result], after: Sequence[Result]) -> dict[str, Me
     }
 
 
-def _measures(pairs: Sequence[tuple[Result, Result]], samples: int) -> Iterator[tuple[str, Measure]]:
+def _measures(pairs: Sequence[tuple[Result, Result]]) -> Iterator[tuple[str, Measure]]:
     """The Fair metrics of the episodes that have them on both sides: failed runs have them too."""
     for key in FAIR:
         both = [(a, b) for a, b in pairs if key in a.metrics and key in b.metrics]
@@ -78,8 +85,8 @@ def _measures(pairs: Sequence[tuple[Result, Result]], samples: int) -> Iterator[
             continue
         old, new = [a.metrics[key] for a, _ in both], [b.metrics[key] for _, b in both]
         seeds, n = [a.run_seed for a, _ in both], len(both)
-        problems = [(a.run_seed, a.task_id) for a, _ in both]
-        tasks = problems if samples > 1 else None
+        problems = _problems([a for a, _ in both])
+        tasks = problems if len(set(problems)) < n else None
         yield (
             key,
             Measure(

@@ -102,7 +102,7 @@ def read_summary(out: Path) -> Summary | None:
     if not path.is_file():
         return None
     try:
-        return Summary.model_validate_json(path.read_text(encoding="utf-8"))
+        return Summary.model_validate_json(path.read_bytes())
     except ValidationError as error:
         if any(each["loc"] == ("shares",) for each in error.errors()):
             raise RunError(

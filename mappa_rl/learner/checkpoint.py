@@ -115,7 +115,7 @@ class Checkpoints:
         """The newest complete checkpoint, or None."""
         try:
             named = self.root / (self.root / "latest").read_text(encoding="utf-8").strip()
-        except OSError:
+        except (OSError, UnicodeDecodeError):
             named = self.root
         if _NAME.fullmatch(named.name) and (named / "manifest.json").is_file():
             return named
@@ -235,10 +235,14 @@ def _manifest(path: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = read_json((path / "manifest.json").read_bytes())
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is not a complete checkpoint: {error}") from error
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"{path} is not a complete checkpoint: its manifest is {manifest!r:.80}.")
     if manifest.get("format") != _FORMAT:
         raise CheckpointError(
             f"{path} has format {manifest.get('format')}, but this version of mappa reads {_FORMAT}."
         )
+    if not {"files", "score"} <= manifest.keys() or not isinstance(manifest["files"], dict):
+        raise CheckpointError(f"{path} is not a complete checkpoint: its manifest lacks files or a score.")
     return manifest
 
 

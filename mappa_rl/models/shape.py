@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mappa_rl.config import Lora, Model
+from mappa_rl.errors import ConfigError
 from mappa_rl.models.pretrained import model_folder
 
 HEAD_DIM = 32
@@ -74,7 +75,7 @@ KNOWN = {name: _QWEN3_4B for name in ("Qwen/Qwen3-4B", "Qwen/Qwen3-4B-Thinking-2
 def shape_of(model: Model) -> Shape:
     """The model's shape; exact for a tiny model if its tokenizer's training text fills the vocabulary.
 
-    Raises ConfigError if the model is not on this machine.
+    Raises ConfigError if the model is not on this machine, or none that transformers knows.
     """
     if model.kind == "tiny":
         heads = Heads(model.heads, model.kv_heads, HEAD_DIM)
@@ -90,10 +91,14 @@ def shape_of(model: Model) -> Shape:
 
     from mappa_rl.models.lora import layers_for_adapters
 
-    config: Any = AutoConfig.from_pretrained(model_folder(model.kind), local_files_only=True)
-    with torch.device("meta"):
-        untyped: Any = AutoModelForCausalLM
-        made = untyped.from_config(config)
+    folder = model_folder(model.kind)
+    try:
+        config: Any = AutoConfig.from_pretrained(folder, local_files_only=True)
+        with torch.device("meta"):
+            untyped: Any = AutoModelForCausalLM
+            made = untyped.from_config(config)
+    except (OSError, ValueError, TypeError) as error:  # TypeError: a config that is no mapping
+        raise ConfigError(f"model.kind={model.kind!r}: {error}") from None
     text = config.get_text_config()
     heads = text.num_attention_heads
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // heads

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mappa_env.statistics.intervals import wilson
+from mappa_rl.evaluation.arms import rate
 from mappa_rl.evaluation.results import Result
 from mappa_rl.report.figures import Bands, Chart, Curve, Marks, Point, TopicRate, bands, curves
 from mappa_rl.report.groups import Group
@@ -84,8 +84,8 @@ def evaluations(groups: Sequence[Group]) -> Marks:
                 if at == temperature:
                     rows.setdefault(_step(phase, run), []).extend(results)
         for step, results in sorted(rows.items()):
-            rate = wilson(sum(row.success for row in results), len(results))
-            found.setdefault(_line_label(group), []).append(Point(step, rate.mean, rate.low, rate.high))
+            won = rate(results)
+            found.setdefault(_line_label(group), []).append(Point(step, won.mean, won.low, won.high))
     return found
 
 

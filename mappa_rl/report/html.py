@@ -72,5 +72,8 @@ def _write(path: Path, template: str, page: Any) -> Path:
         lstrip_blocks=True,
     )
     text = environment.get_template(template).render(page=page, kinds=KINDS)
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    try:
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror or error}.") from None
     return path

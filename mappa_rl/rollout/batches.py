@@ -117,7 +117,8 @@ class AsyncBatches:
         self._groups_per_step = rollout.episodes_per_step // rollout.group_size
         self._version = 0
         self._open: dict[int, _Group] = {}
-        self._done: list[int] = []
+        self._done: dict[int, None] = {}
+        """Groups that can be learned from, in the order in which they ended."""
         self._changed = threading.Condition()
         self._defect: Exception | None = None
         self._first = self._next = 0
@@ -141,7 +142,7 @@ class AsyncBatches:
             chosen = self._chosen()
             assert chosen is not None
             groups = [self._open.pop(index) for index in chosen]
-            self._done = [index for index in self._done if index in self._open]
+            self._done = {index: None for index in self._done if index in self._open}
         finished = [episode.result() for group in groups for episode in group.episodes]
         self._beyond.update(chosen)
         while self._first in self._beyond:
@@ -152,11 +153,12 @@ class AsyncBatches:
             replaced = [gather(each, Seconds()) for group in groups for each in group.replaced]
             rounds = max(len(group.replaced) for group in groups)
             collected = refilled([collected], replaced, [collected, *replaced], rounds)
+        frozen = {*self._policies.map.names} - {*self._policies.map.trainable}  # their version stays 0
         ages = [
             step - 1 - turn.version
             for rollout in collected.rollouts
             for turn in rollout.turns
-            if not turn.passed
+            if not turn.passed and self._policies.map.of(turn.agent) not in frozen
         ]
         if not ages:
             return collected
@@ -171,10 +173,11 @@ class AsyncBatches:
             with self._worker.watch.at(WAIT), self._worker.drained():
                 stats = self._policies.sync(step)
         self._version = step
+        jobs: dict[int, Sequence[Job]] = {}
         end = min(step + self._rollout.staleness + 1, self._steps) * self._groups_per_step
         for index in range(self._next, end):
             if index not in self._beyond:
-                self._start(index)
+                self._start(index, jobs)
         self._next = max(self._next, end)
         return stats
 
@@ -182,11 +185,13 @@ class AsyncBatches:
         """See ``Batches.state``: ``first`` and ``beyond``, indices of groups of episodes."""
         return {"first": self._first, "beyond": sorted(self._beyond)}
 
-    def _start(self, index: int) -> None:
-        """Submit the jobs of a group."""
+    def _start(self, index: int, jobs: dict[int, Sequence[Job]]) -> None:
+        """Submit the jobs of a group; ``jobs`` of a step are made once."""
         step, at = divmod(index, self._groups_per_step)
         size = self._rollout.group_size
-        self._submit(index, self._jobs_of(step + 1)[at * size : (at + 1) * size], [])
+        if step not in jobs:
+            jobs[step] = self._jobs_of(step + 1)
+        self._submit(index, jobs[step][at * size : (at + 1) * size], [])
 
     def _submit(self, index: int, jobs: Sequence[Job], replaced: list[list[Finished]]) -> None:
         group = self._open[index] = _Group(self._version, [], replaced)
@@ -215,7 +220,7 @@ class AsyncBatches:
                 replaced = [*group.replaced, finished]
                 self._submit(index, refill.jobs(step + 1, len(replaced), at), replaced)
                 return
-        self._done.append(index)
+        self._done[index] = None
 
     def _chosen(self) -> list[int] | None:
         """The groups that the next step learns from; None while some of them are under way."""
@@ -226,13 +231,16 @@ class AsyncBatches:
                 if (defect := episode.exception()) is not None:
                     raise defect
         count = self._groups_per_step
+        if len(self._done) < count:
+            return None
         chosen = sorted(self._done, key=lambda index: self._open[index].version)[:count]
-        left = sorted(group.version for index, group in self._open.items() if index not in chosen)
+        taken = set(chosen)
+        left = sorted(group.version for index, group in self._open.items() if index not in taken)
         late = any(
             self._version + 1 + place // count > version + self._rollout.staleness
             for place, version in enumerate(left)
         )
-        return None if late or len(chosen) < count else sorted(chosen)
+        return None if late else sorted(chosen)
 
 
 def on_policy_batches(config: Config, policies: Policies, worker: RolloutWorker) -> OnPolicyBatches:
@@ -268,8 +276,9 @@ def batches_of(
             steps=config.run.steps,
             refill=refill_of(config, policies.map, worker),
         )
-        if state:
-            started.load(state)
+        # A run whose steps so far were played on the lockstep schedule has no state.
+        groups = config.rollout.episodes_per_step // config.rollout.group_size
+        started.load(state or {"first": done * groups, "beyond": []})
     else:
         batches = on_policy_batches(config, policies, worker)
     batches.update(done)

@@ -20,7 +20,7 @@ The levels add up to ALPHA over any number of tests, however dependent they are.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
@@ -123,14 +123,15 @@ class BiasMonitor:
         outcome = trajectory.outcome
         if outcome is None or outcome.status == "unavailable":
             return
-        scores = {}
+        scores = defaultdict[tuple[str, int], list[float]](list)  # several agents may have one role
         for action in trajectory.actions:
             score = action.verdict.valid_score
             if score is not None:
                 self.strata.add(action.stratum, score)
-                scores[action.role, action.turn] = score
+                scores[action.role, action.turn].append(score)
         if scores:
-            self._rows.append(_Row(trajectory.task.family, float(outcome.score), scores))
+            means = {cell: sum(each) / len(each) for cell, each in scores.items()}
+            self._rows.append(_Row(trajectory.task.family, float(outcome.score), means))
 
     def test(self) -> list[BiasFinding]:
         """The ``findings`` with p corrected for repeated tests. A call counts as one test of the run."""

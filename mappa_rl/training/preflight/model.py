@@ -50,7 +50,7 @@ def check_chats(kind: str) -> None:
 
     try:
         ChatTokenizer(AutoTokenizer.from_pretrained(folder))
-    except (TokenizerError, OSError, ValueError) as error:
+    except (TokenizerError, OSError, ValueError, TypeError) as error:
         raise ConfigError(f"model.kind={kind!r}: {error}") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -16,8 +17,10 @@ from mappa_rl import cli
 from mappa_rl.cli import main
 from mappa_rl.commands import fleet as launch
 from mappa_rl.commands.fleet import plan_seeds, plan_shapings
+from mappa_rl.commands.options import seeds
 from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import new_folder, write_config
+from mappa_rl.errors import ConfigError
 from mappa_rl.training.folder import adopt
 from paths import ROOT
 from synthetic_run import make_run
@@ -402,3 +405,18 @@ def test_starting_the_command_imports_no_torch() -> None:
 def test_cli_module_is_the_console_script() -> None:
     assert cli.main is main
     assert 'mappa-rl = "mappa_rl.cli:main"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_runs_of_ones_own_shapings_lie_in_the_folder_of_their_comparison(tmp_path: Path) -> None:
+    folders = plan_shapings(load_config("demo"), tmp_path, [0], ["process", "examples/shaping.py:Mine"])
+    assert [folder.relative_to(tmp_path).as_posix() for folder in folders] == [
+        "process-seed-0",
+        "shaping.py-Mine-seed-0",
+    ]
+    with pytest.raises(ConfigError, match="different names"):
+        plan_shapings(load_config("demo"), tmp_path, [0], ["a/mine.py:Mine", "b/mine.py:Mine"])
+
+
+def test_one_seed_written_in_two_ways_is_one() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="distinct"):
+        seeds("1,01")

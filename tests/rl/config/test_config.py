@@ -189,3 +189,16 @@ def test_the_engine_auto_is_the_one_that_is_installed(
     monkeypatch.setattr("mappa_rl.config.engine.fast_bf16", lambda: True)
     engine = load_config("smollm2").engine
     assert (engine.name, engine.dtype) == (("vllm", "bf16") if installed else ("hf", "learner"))
+
+
+@pytest.mark.parametrize("text", ["optim: {lr: 0.001}\noptim: {epochs: 2}", "optim: {lr: 0.001, lr: 0.002}"])
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "twice.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="is there twice"):
+        load_config(tmp_path / "twice.yaml")
+
+
+@pytest.mark.parametrize("override", ["optim.betas=[0.9,1.0]", "run.seed=100000000000000000000"])
+def test_what_torch_would_refuse_later_is_refused_at_once(override: str) -> None:
+    with pytest.raises(ConfigError, match=override.partition("=")[0]):
+        load_config("demo", [override])

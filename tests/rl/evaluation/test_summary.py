@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from mappa_rl.errors import RunError
-from mappa_rl.evaluation.arms import compare
+from mappa_rl.evaluation.arms import compare, rate
 from mappa_rl.evaluation.calibration import Calibration
 from mappa_rl.evaluation.results import Result, load_results, save_results
 from mappa_rl.evaluation.summarise import summarise
@@ -137,3 +137,28 @@ def test_a_summary_with_an_old_name_is_refused(tmp_path: Path) -> None:
 def test_without_measures_there_is_no_table(tmp_path: Path) -> None:
     make_run(tmp_path, steps=3, episodes=20)
     assert measures_table(headline(group_runs([read_run(tmp_path)]))) is None
+
+
+def test_where_tasks_are_played_again_all_figures_are_over_tasks() -> None:
+    """400 episodes of 300 tasks: a task that is played twice weighs no more than another."""
+
+    def rows(phase: str, won: bool) -> list[Result]:
+        return [
+            Result(phase, 1.0, 0, i, f"t{i % 300}", "f1", won and i % 300 < 100, 0.5, {}) for i in range(400)
+        ]
+
+    arm = compare(rows("before", won=False), rows("after", won=True))
+    assert arm.after.mean == arm.delta.mean == pytest.approx(1 / 3)
+    once = compare(rows("before", won=False)[:300], rows("after", won=True)[:300])
+    assert once.after.mean == pytest.approx(1 / 3)
+    again = [
+        Result("after", 1.0, 0, i, f"t{i % 30}", "f1", i % 2 == 0, 0.5, {}) for i in range(120)
+    ]  # 30 tasks, each four times with the same result
+    wide, narrow = rate(again), rate(again[:30])
+    assert wide.high - wide.low == pytest.approx(narrow.high - narrow.low, abs=0.03)
+
+
+def test_a_summary_with_a_damaged_byte_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_bytes(b"{\xff}")
+    with pytest.raises(RunError, match="is not a summary"):
+        read_summary(tmp_path)

@@ -189,6 +189,17 @@ def test_damage_is_found_before_anything_is_restored(tmp_path):
     assert torch.equal(parameters(learners["p"].model), before)
 
 
+@pytest.mark.parametrize("change", [lambda whole: [], lambda whole: {"format": whole["format"]}])
+def test_a_damaged_manifest_is_no_checkpoint(tmp_path, change):
+    store = Checkpoints(tmp_path, keep=2)
+    path = store.save(1, {}, {})
+    whole = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(change(whole)))
+    (tmp_path / "latest").write_bytes(b"\xff")
+    with pytest.raises(CheckpointError, match="is not a complete checkpoint"):
+        store.load({}, path)
+
+
 def test_what_does_not_fit_is_refused(tmp_path):
     learners = make_learners()
     store = Checkpoints(tmp_path, keep=2)

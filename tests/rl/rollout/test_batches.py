@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mappa_rl.config import load_config
 from mappa_rl.config.rollout import Rollout as RolloutSection
 from mappa_rl.errors import ConfigError
-from mappa_rl.rollout.batches import AsyncBatches, OnPolicyBatches
+from mappa_rl.rollout.batches import AsyncBatches, OnPolicyBatches, batches_of
 from mappa_rl.rollout.sampling import Sampling
 from mappa_rl.rollout.types import Collected, Job
 from simulated import SimulatedEngine, SimulatedEnv, async_rollout, policies, unit
@@ -156,3 +156,19 @@ def test_the_config_says_what_goes_together() -> None:
         load_config("demo", ["rollout.staleness=1"])
     with pytest.raises(ConfigError, match=r"does not support rollout.max_episode_s=9 rollout.retries=2"):
         load_config("demo", ["rollout.schedule=lockstep", "rollout.retries=2", "rollout.max_episode_s=9"])
+
+
+def test_a_run_goes_on_by_the_other_schedule_where_it_stopped() -> None:
+    """The lockstep schedule keeps no state: the steps that are done say it all."""
+    settings_ = [
+        "rollout.episodes_per_step=2",
+        "rollout.lockstep_groups=1",
+        "run.steps=4",
+        "rollout.retries=1",
+    ]
+    config, played = load_config("demo", settings_), policies(SimulatedEngine())
+    with async_rollout(SimulatedEnv, played, in_flight=8) as stream:
+        batches = batches_of(config, played, stream, {}, 2)
+        assert batches.state() == {"first": 4, "beyond": []}
+        assert len(batches.take(3).rollouts) == 2
+        assert batches.state() == {"first": 6, "beyond": []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -337,3 +338,15 @@ def test_a_noisy_coach_does_not_drift_and_one_stratum_can_alone() -> None:
 def test_the_package_itself_does_not_load_what_the_monitor_needs() -> None:
     code = "import sys, mappa_env; assert not {'scipy', 'mappa_env.coach.bias.monitor'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+def test_agents_of_one_role_are_averaged() -> None:
+    monitor = BiasMonitor(window=5)
+    actions = tuple(
+        dataclasses.replace(recorded(agent=f"solver_{i}"), verdict=Verdict("ok", score))
+        for i, score in enumerate((0.0, 5.0, 10.0))
+    )
+    outcome = Outcome(1.0, True, "ok", "")
+    monitor.add(Trajectory("X-v0", Task("t", "p", "exact_text"), 1, actions, outcome))
+    (row,) = monitor._rows
+    assert row.scores == {("solver", 0): 5.0}
