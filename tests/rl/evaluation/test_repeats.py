@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mappa_env.errors import StatsError
 from mappa_env.grading.math import MathGrader
-from mappa_env.statistics.intervals import mean_ci
+from mappa_env.statistics.intervals import mean_ci, wilson
 from mappa_env.statistics.repeats import majority, pass_at_k
 from mappa_rl.evaluation.arms import compare
 from mappa_rl.evaluation.repeats import repeated
