@@ -78,8 +78,8 @@ class Buckets:
         found = []
         for amount, limit, free in zip((1.0, tokens), self._limits, self._free, strict=True):
             cost = amount * _MINUTE / limit if limit else 0.0
-            credit = max(BURST_S, cost)  # a request of more than the burst waits until all of it is free
-            found.append((bool(limit), max(free, now - credit) + cost))
+            saved = max(BURST_S, cost)  # a request of more than the burst waits until all of it is free
+            found.append((bool(limit), max(free, now - saved) + cost))
         return found
 
     def _pause(self, tokens: float, now: float) -> float:
