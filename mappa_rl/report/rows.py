@@ -30,7 +30,8 @@ class OverSeeds:
 class Row:
     """One line of a table: an arm of one seed, or of all seeds of a group (``seed`` None).
 
-    Its intervals are over episodes; ``over_seeds`` has those over seeds, None for a single one.
+    Its intervals are over episodes, or tasks if played again; ``over_seeds`` has those over seeds, None for a
+    single one.
     """
 
     label: str

@@ -14,7 +14,8 @@ from mappa_rl.report.rows import Comparison, Row, cautions, comparisons, headlin
 from mappa_rl.telemetry.stopwatch import KINDS
 
 CAPTION = (
-    "in brackets: 95 % intervals, over episodes, or over so many seeds (Student's t); "
+    "in brackets: 95 % intervals, over episodes (tasks, if played again), or over so many seeds "
+    "(Student's t); "
     "best T: the warm start's best temperature, calibrated on training tasks"
 )
 
