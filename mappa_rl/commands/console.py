@@ -7,6 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from mappa_rl.config import Config
+from mappa_rl.config.unread import unread
 from mappa_rl.errors import RunError
 from mappa_rl.report.groups import Group, group_runs
 from mappa_rl.report.runs import find_runs, read_run
@@ -26,6 +28,12 @@ class Interrupted(Exception):
 def say(console: Console, text: str) -> None:
     """Print one line as it is, without markup or line breaks."""
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_unread(config: Config, overrides: Sequence[str], console: Console) -> None:
+    """Print a line for each of the user's ``overrides`` that has no effect."""
+    for text in unread(config, overrides):
+        say(console, f"note: {text}")
 
 
 def one_run(folder: Path, verb: str) -> Path:

@@ -15,7 +15,7 @@ from mappa_env.cards import Card
 from mappa_env.costs.run_plan import RunPlan, of_settings
 from mappa_env.errors import MappaError
 from mappa_rl.coach.files import asks_a_model
-from mappa_rl.commands.console import say
+from mappa_rl.commands.console import say, say_unread
 from mappa_rl.commands.duration import LAUNCH, durations
 from mappa_rl.commands.rehearsal import rehearse
 from mappa_rl.commands.work import Work, evaluation_work, generation_work, work
@@ -142,6 +142,7 @@ def _settings(config: Config, overrides: Sequence[str], verbose: bool, console: 
         say(console, config.dump().rstrip())
     for text in overrides:
         say(console, f"changed: {text}")
+    say_unread(config, overrides, console)
 
 
 def preview_rest(folders: Sequence[Path], out: Path, problems: Sequence[Problem], console: Console) -> bool:

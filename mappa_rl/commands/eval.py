@@ -11,7 +11,7 @@ from rich.console import Console
 from mappa_rl.coach.files import with_coach_files
 from mappa_rl.coach.service import coach_served
 from mappa_rl.commands.checkpoint import checkpoint_of
-from mappa_rl.commands.console import REFUSED, finish, one_run
+from mappa_rl.commands.console import REFUSED, finish, one_run, say_unread
 from mappa_rl.commands.on_benchmarks import FOLDER, Wanted, add_benchmarks, evaluate_on, report
 from mappa_rl.commands.options import add_checkpoint, add_dry_run, add_overrides
 from mappa_rl.config import Config, load_config
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             verbose=args.verbose,
         )
         return 0 if well else REFUSED
+    say_unread(config, args.overrides, console)
     reevaluate(config, folder, out, args.checkpoint)
     return finish([out], out, console)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mappa_rl.commands.console import REFUSED, say
+from mappa_rl.commands.console import REFUSED, say, say_unread
 from mappa_rl.commands.options import add_dry_run, add_model, add_overrides
 from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import CONFIG, new_folder, next_folder, own_folder_dropped, write_config
@@ -57,6 +57,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             verbose=args.verbose,
         )
         return 0 if well else REFUSED
+    say_unread(config, args.overrides, console)
     say(console, str(generate(config, out, source)))
     return 0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from mappa_rl.commands.checkpoint import newest_step
-from mappa_rl.commands.console import REFUSED, Interrupted, finish
+from mappa_rl.commands.console import REFUSED, Interrupted, finish, say_unread
 from mappa_rl.commands.fleet import plan_seeds, run_all, run_processes, unfinished
 from mappa_rl.commands.options import RECIPE_HELP, add_fleet, add_model, add_overrides
 from mappa_rl.config import Config, load_config, recipe_names
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     seeds = args.seeds or [config.run.seed]
     if args.dry_run:
         return dry_run(args, config, out, console)
+    say_unread(config, args.overrides, console)
     if len(seeds) == 1:
         config = config.with_overrides([f"run.seed={seeds[0]}"])
         return _one(config, out, False, console)
@@ -88,6 +89,7 @@ def _resume(args: argparse.Namespace, console: Console) -> int:
     before, config = load_config(args.resume / CONFIG), load_config(args.resume / CONFIG, overrides)
     if args.dry_run:
         return dry_run(args, config, args.resume, console)
+    say_unread(config, overrides, console)
     _check_progress(before, config, args.resume)
     return _one(config, args.resume, True, console, args.checked)
 
