@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def find_card(card: str) -> Card:
     known = shipped()
     if card in known:
         return read_card(known[card])
-    if not Path(card).is_dir():
+    if not os.path.isdir(card):
         raise CardError(
             f"{card!r} is neither a shipped card ({', '.join(known)}) nor a card folder."
             + nearest(card, known)
@@ -64,7 +65,7 @@ def card_of(id_or_folder: str) -> str:
     spec = gymnasium.registry.get(full)
     if spec is not None:
         return str(spec.kwargs["card"])
-    if Path(id_or_folder).is_dir():
+    if os.path.isdir(id_or_folder):
         return str(Path(id_or_folder).resolve())
     if id_or_folder in shipped():
         return id_or_folder

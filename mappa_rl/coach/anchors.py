@@ -17,6 +17,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from mappa_env import team_env
+from mappa_env.cards import Card
 from mappa_env.coach.bias.drift import Pair
 from mappa_env.episode.episode import Episode
 from mappa_env.errors import CoachError
@@ -29,6 +30,13 @@ from mappa_rl.errors import ConfigError
 from mappa_rl.seeds import ANCHORS, numbered
 
 FILE = "anchors.jsonl"
+
+
+def check_scripted(count: int, card: Card) -> str:
+    """The script of the team that plays ``count`` anchors. Raises ConfigError if the card has none."""
+    if card.scripted is None:
+        raise ConfigError(f"bias.anchors={count}: {card.id} has no scripted team; set bias.anchors=0.")
+    return card.scripted
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +112,8 @@ class Anchors:
     def _play(self, count: int) -> Iterator[bytes]:
         """Run the faulty scripted team on the first tasks; yields one line per episode."""
         episode = self._episode
-        if episode.card.scripted is None:
-            raise ConfigError(
-                f"bias.anchors={count}: {episode.card.id} has no scripted team; set bias.anchors=0."
-            )
         style: Any = episode.settings["prompts"]
-        team = make_team(episode.card.scripted, "faulty", style=style)
+        team = make_team(check_scripted(count, episode.card), "faulty", style=style)
         for index in range(count):
             ids, seed = episode.tasks.ids, numbered(ANCHORS, index)
             episode.reset(seed=seed, task_id=ids[index % len(ids)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,7 +41,7 @@ class Env(Section):
     @classmethod
     def _absolute(cls, value: str) -> str:
         """Make the path of a folder absolute, so that a run can be resumed from anywhere."""
-        return str(Path(value).resolve()) if Path(value).is_dir() else value
+        return str(Path(value).resolve()) if os.path.isdir(value) else value
 
     def options(self, split: Literal["train", "eval"]) -> dict[str, Any]:
         """The keywords of ``gym.make`` for one of the two task sets."""

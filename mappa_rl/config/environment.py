@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
+import os
 from typing import Any
 
 import gymnasium as gym
@@ -32,7 +32,7 @@ def registered(env_id: str) -> str:
     Raises OptionError for a name that is neither an id nor a card, CardError for a malformed card.
     """
     module, colon, name = env_id.rpartition(":")
-    if not colon or Path(env_id).is_dir():
+    if not colon or os.path.isdir(env_id):
         return id_of(env_id)
     try:
         importlib.import_module(module)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from pathlib import Path
 
@@ -18,9 +19,13 @@ LOCK = "lock"
 
 
 def new_folder(config: Config, recipe: str) -> Path:
-    """The folder of a new run: ``run.out``, or ``runs/<recipe>-<time>``. Raises RunError if it is taken."""
+    """The folder of a new run: ``run.out``, or ``runs/<recipe>-<time>``.
+
+    Raises RunError if it is taken, and where no folder can be made.
+    """
     if config.run.out:
         out = Path(config.run.out)
+        _check_possible(out)
         if out.is_dir() and any(path.name != LOCK for path in out.iterdir()):
             raise RunError(
                 f"{out} is not empty: resume its run with `mappa-rl train --resume {out}`, or choose another "
@@ -28,6 +33,18 @@ def new_folder(config: Config, recipe: str) -> Path:
             )
         return out
     return next_folder(Path("runs") / f"{Path(recipe).stem}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+def _check_possible(out: Path) -> None:
+    remedy = "choose another folder with out=."
+    try:
+        there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    except OSError as error:
+        raise RunError(f"run.out names no folder ({error.strerror}): {remedy}") from None
+    if not there.is_dir():
+        raise RunError(f"{there} is not a folder, so {out} cannot hold a run: {remedy}")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise RunError(f"{there} cannot be written, so {out} cannot hold a run: {remedy}")
 
 
 def next_folder(path: Path) -> Path:

@@ -12,9 +12,9 @@ from mappa_rl import seeds
 from mappa_rl.atomic import replacing
 from mappa_rl.config import Config
 from mappa_rl.config.environment import env_card
-from mappa_rl.errors import ConfigError
 from mappa_rl.evaluation.calibration import Calibration, read_calibration
 from mappa_rl.evaluation.evaluate import Evaluation, evaluate
+from mappa_rl.evaluation.repeats import check_repeats
 from mappa_rl.evaluation.results import load_results, save_evaluation
 from mappa_rl.rollout.jobs import validation_tasks
 from mappa_rl.rollout.learned import learned
@@ -106,11 +106,7 @@ class HeldOut:
             return
         samples, key = self.config.eval.group_size, f"eval.also.{env}" if env else "eval.episodes"
         ids = worker.task_ids
-        if samples > 1 and total > samples * len(ids):
-            raise ConfigError(
-                f"{key}={total} with eval.group_size={samples} needs {total // samples} tasks, but "
-                f"there are {len(ids)}; use {key}={samples * len(ids)}."
-            )
+        check_repeats(samples, key, total, len(ids))
         tasks = [ids[i // samples % len(ids)] for i in range(total)]
         for temperature in todo:
             what = f"{phase}{f' on {env}' if env else ''}, T={temperature:g}"

@@ -8,10 +8,23 @@ from collections.abc import Sequence
 from mappa_env.errors import StatsError
 from mappa_env.grading.votes import pooled
 from mappa_env.statistics.repeats import majority, pass_at_k
+from mappa_rl.errors import ConfigError
 from mappa_rl.evaluation.results import Result
 
 Problem = tuple[int, str]
 """(run seed, task id)"""
+
+
+def check_repeats(samples: int, key: str, total: int, tasks: int) -> None:
+    """Raise ConfigError where ``total`` episodes, ``samples`` per task, need more than ``tasks`` tasks.
+
+    ``key`` is the setting that asks for ``total``.
+    """
+    if samples > 1 and total > samples * tasks:
+        raise ConfigError(
+            f"{key}={total} with eval.group_size={samples} needs {total // samples} tasks, but "
+            f"there are {tasks}; use {key}={samples * tasks}."
+        )
 
 
 def by_problem(rows: Sequence[Result]) -> dict[Problem, list[Result]]:

@@ -15,6 +15,7 @@ from mappa_env.shaping import make_shaping
 from mappa_env.types import Evidence
 from mappa_rl.config import Config
 from mappa_rl.config.environment import config_on, env_card, make_env
+from mappa_rl.evaluation.repeats import check_repeats
 from mappa_rl.rollout.jobs import training_tasks
 from mappa_rl.training.preflight.problem import Problem, problems_of
 
@@ -48,7 +49,7 @@ def environment_problems(config: Config, card: Card | None, plays: bool = True) 
             if problem.message not in {known.message for known in found}:
                 found.append(problem)
     for env in config.eval.also:
-        found += problems_of(f"eval.also.{env}", lambda e=env: _make(config_on(config, e, named=e), "eval"))  # type: ignore[misc]
+        found += problems_of(f"eval.also.{env}", lambda e=env: _make_also(config, e))  # type: ignore[misc]
     if found:
         return found
     for length in card.lengths:
@@ -85,6 +86,19 @@ def evidence_of(config: Config, length: str) -> list[Evidence]:
 
 
 def _make(config: Config, split: Literal["train", "eval"]) -> None:
+    ids = _task_ids(config, split)
+    if split == "train":
+        training_tasks(config, ids)
+    else:
+        check_repeats(config.eval.group_size, "eval.episodes", config.eval.episodes, len(ids))
+
+
+def _make_also(config: Config, env: str) -> None:
+    key = f"eval.also.{env}"
+    ids = _task_ids(config_on(config, env, named=env), "eval")
+    check_repeats(config.eval.group_size, key, config.eval.also[env], len(ids))
+
+
+def _task_ids(config: Config, split: Literal["train", "eval"]) -> Sequence[str]:
     with closing(make_env(config.env.id, **(config.env.options(split) | {"coach": "off"}))) as env:
-        if split == "train":
-            training_tasks(config, team_env(env).task_ids)
+        return team_env(env).task_ids

@@ -128,6 +128,18 @@ def test_a_card_without_a_scripted_team_needs_a_pretrained_model(tmp_path: Path)
         )
 
 
+def test_anchors_of_a_card_without_a_scripted_team_are_found_before_the_warm_start(tmp_path: Path) -> None:
+    (tmp_path / "card.yaml").write_text("extends: mathchat\nid: Adrift-v0\ntitle: Own\nscripted: ''\n")
+    found = problems(f"env.id={tmp_path}", "bias.anchors=20")
+    assert "coach: bias.anchors=20: Adrift-v0 has no scripted team; set bias.anchors=0." in found
+
+
+@pytest.mark.parametrize("key", ["eval.episodes", "eval.also.mappa/MathChat-v0"])
+def test_repeats_of_too_few_tasks_are_found_before_the_warm_start(key: str) -> None:
+    (found,) = problems("eval.episodes=8", "eval.group_size=4", f"{key}=8000")
+    assert f"{key}=8000 with eval.group_size=4 needs 2000 tasks, but there are 1152; use {key}=4608." in found
+
+
 def test_broken_prompts_of_either_length_and_broken_coach_files_are_found(tmp_path: Path) -> None:
     (tmp_path / "card.yaml").write_text(
         "extends: mathchat\nid: Broken-v0\ntitle: Broken\n"
