@@ -56,12 +56,13 @@ def workload(config: Config, card: Card, asks: bool) -> tuple[Figure, ...]:
     )
 
 
-def measured(rows: Iterable[Mapping[str, Any]], source: str) -> tuple[Figure, ...]:
+def measured(rows: Iterable[Mapping[str, Any]], source: str, frozen: bool = False) -> tuple[Figure, ...]:
     """Figures from the metrics of a run's training steps; those that it does not log are left out.
 
     Args:
         rows: As ``metrics.jsonl`` holds them.
         source: The run, for the reader.
+        frozen: Some policies do not train, so nothing counts their actions: lengths are those of the others.
     """
     kept = [row for row in rows if row.get("episodes") and row.get("tokens")]
     if not kept:
@@ -81,12 +82,15 @@ def measured(rows: Iterable[Mapping[str, Any]], source: str) -> tuple[Figure, ..
         runs = sum(number for _, number in pairs)
         return sum(value * number for value, number in pairs) / runs if runs else None
 
-    actions, generated = total("actions/"), sum(row["tokens"] for row in kept)
+    actions, trained = total("actions/"), total("action_tokens/")
     found = {}
     if actions:
+        found["prompt_tokens"] = max((total("tokens/") - trained) / actions, 1.0)
+    if actions and frozen:
+        found["action_tokens"] = trained / max(actions - total("invalid/"), 1.0)
+    elif actions:
         found["actions"] = actions / sum(row["episodes"] for row in kept)
-        found["action_tokens"] = generated / actions
-        found["prompt_tokens"] = max((total("tokens/") - total("action_tokens/")) / actions, 1.0)
+        found["action_tokens"] = sum(row["tokens"] for row in kept) / actions
         code_s = weighted("time/sandbox/", "sandbox/runs/")
         if code_s:
             found["sandbox_s"] = code_s * total("sandbox/runs/") / actions

@@ -186,3 +186,13 @@ def test_a_run_replaces_what_was_assumed_of_its_episodes() -> None:
     }  # fmt: skip
     assert found["actions"].source == "measured in 1 steps of a run"
     assert measured([], "a run") == ()
+
+
+def test_a_run_with_a_frozen_policy_says_nothing_of_the_actions_that_nobody_counted() -> None:
+    row = {
+        "step": 1, "episodes": 8.0, "tokens": 320.0, "actions/a": 24.0, "invalid/a": 4.0,
+        "tokens/a": 1200.0, "action_tokens/a": 240.0,
+        "sandbox/runs/a": 16.0, "time/sandbox/a": 0.5, "sandbox/runs/b": 8.0, "time/sandbox/b": 0.5,
+    }  # fmt: skip
+    values = {each.key: each.value for each in measured([row], "a run", frozen=True)}
+    assert values == {"action_tokens": 12.0, "prompt_tokens": 40.0}
