@@ -114,8 +114,9 @@ def _measured(folder: Path | None, asked: tuple[Figure, ...]) -> tuple[Figure, .
     if not (folder / CONFIG).is_file():
         raise ConfigError(f"--measured {folder} is not the folder of a run ({CONFIG} is missing).")
     known = {figure.key for figure in asked}
-    frozen = bool(load_config(folder / CONFIG).policies.frozen)
-    found = tuple(each for each in measured(read_metrics(folder), str(folder), frozen) if each.key in known)
+    all_train = not load_config(folder / CONFIG).policies.frozen
+    figures = measured(read_metrics(folder), str(folder), all_train)
+    found = tuple(each for each in figures if each.key in known)
     if not found:
         raise ConfigError(f"--measured {folder} has no finished training step yet.")
     return found

@@ -56,13 +56,13 @@ def workload(config: Config, card: Card, asks: bool) -> tuple[Figure, ...]:
     )
 
 
-def measured(rows: Iterable[Mapping[str, Any]], source: str, frozen: bool = False) -> tuple[Figure, ...]:
+def measured(rows: Iterable[Mapping[str, Any]], source: str, all_train: bool = True) -> tuple[Figure, ...]:
     """Figures from the metrics of a run's training steps; those that it does not log are left out.
 
     Args:
         rows: As ``metrics.jsonl`` holds them.
         source: The run, for the reader.
-        frozen: Some policies do not train, so nothing counts their actions: lengths are those of the others.
+        all_train: Whether all policies train. Nothing counts the actions of others: no figure is about them.
     """
     kept = [row for row in rows if row.get("episodes") and row.get("tokens")]
     if not kept:
@@ -86,7 +86,7 @@ def measured(rows: Iterable[Mapping[str, Any]], source: str, frozen: bool = Fals
     found = {}
     if actions:
         found["prompt_tokens"] = max((total("tokens/") - trained) / actions, 1.0)
-    if actions and frozen:
+    if actions and not all_train:
         found["action_tokens"] = trained / max(actions - total("invalid/"), 1.0)
     elif actions:
         found["actions"] = actions / sum(row["episodes"] for row in kept)

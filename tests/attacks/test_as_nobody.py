@@ -14,18 +14,22 @@ import pytest
 from attacks.as_nobody import CLOSED, NOBODY
 
 HERE = Path(__file__).parent
-CORE = [
-    *("read", "write", "links", "network", "processes", "neighbours", "kernel", "memory", "disk", "output"),
-    *("exhaustion", "status", "state"),
-]
-"""The test files whose results could depend on the user."""
+ACCESS = ("read", "write", "links", "network", "processes", "neighbours", "kernel")
+"""The test files whose results could depend on the user: what it may reach,"""
+AMOUNTS = ("memory", "disk", "output", "exhaustion", "status", "state")
+"""and what it may use."""
 LIMIT_S = 1800
 
 
 @pytest.mark.skipif(
     os.getuid() != 0, reason="needs root, to change user; this run is already the one as an ordinary user"
 )
-def test_the_list_holds_for_an_ordinary_user() -> None:
+@pytest.mark.parametrize(
+    "files",
+    [ACCESS, pytest.param(AMOUNTS, marks=pytest.mark.large)],
+    ids=["access", "amounts"],
+)
+def test_the_list_holds_for_an_ordinary_user(files: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as home:
         os.chown(home, NOBODY, NOBODY)
         command = [
@@ -34,7 +38,7 @@ def test_the_list_holds_for_an_ordinary_user() -> None:
             sys.executable,
             "-m",
             "pytest",
-            *(str(HERE / f"test_{name}.py") for name in CORE),
+            *(str(HERE / f"test_{name}.py") for name in files),
             "-k",
             "not canary",
             "-p",

@@ -29,6 +29,12 @@ FAULTS = [
     for role, faults in load_script(card)[0].faults.items()
     for fault in faults
 ]
+THIRDS = [
+    pytest.param(*fault, third, marks=() if third == number % 3 else pytest.mark.large)
+    for number, fault in enumerate(FAULTS)
+    for third in range(3)
+]
+"""Every fault with every third wording."""
 _LINE = re.compile(r"^(?:plan|result): .*$|.*\\boxed.*", re.MULTILINE)
 """What the next agent needs: it is the work of a team that communicates by text, not words around it."""
 
@@ -100,13 +106,13 @@ def most(episode: Episode, evidence: Sequence[Evidence]) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("card", "agent", "fault"), FAULTS)
+@pytest.mark.parametrize(("card", "agent", "fault", "third"), THIRDS)
 def test_no_wording_moves_a_score_or_the_blame(
-    episodes: dict[str, Episode], card: str, agent: str, fault: str
+    episodes: dict[str, Episode], card: str, agent: str, fault: str, third: int
 ) -> None:
     episode = play(episodes[card], agent, fault, seed=3)
     plain = judged(episode, lambda step: "I do my part.")
-    for words in WORDINGS:
+    for words in WORDINGS[third::3]:
         assert judged(episode, lambda step: words) == plain, words  # noqa: B023
 
         def alone(step: int) -> str:

@@ -37,7 +37,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_the_second_process_may_be_on_any_node_and_may_die(
     two_nodes: Any, undisturbed: Path, tmp_path: Path
 ) -> None:
@@ -51,7 +51,7 @@ def test_the_second_process_may_be_on_any_node_and_may_die(
     assert len(learned(out)) == 6
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_sigterm_leaves_a_checkpoint_and_no_child(two_nodes: Any, undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     more = ("run.steps=500", "run.checkpoint_every=0", f"warmstart.path={undisturbed / 'warmstart'}")

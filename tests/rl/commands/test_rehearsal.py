@@ -113,7 +113,7 @@ def test_a_rehearsal_times_every_phase_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_what_fails_only_in_the_run_is_a_problem_of_the_dry_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,8 +55,11 @@ def same_weights(one: Path, other: Path, file: str = "model/model.safetensors") 
 @pytest.mark.parametrize(
     "settings",
     [
-        (),
-        ("algo.name=ppo", "algo.kl=reward", "algo.kl_coef=0.01", "rollout.schedule=async"),
+        pytest.param((), marks=pytest.mark.large),
+        pytest.param(
+            ("algo.name=ppo", "algo.kl=reward", "algo.kl_coef=0.01", "rollout.schedule=async"),
+            marks=pytest.mark.large,
+        ),
         (
             "policies.map=lora",
             "algo.kl=loss_k3",
@@ -76,7 +79,7 @@ def test_crews_learn_bit_for_bit_what_one_learns(tmp_path: Path, start: str, set
     assert all(f"grad_norm/{name}" in row for row in several for name in POLICIES)
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_the_process_that_plays_may_train_nothing_and_a_run_changes_its_crews(
     tmp_path: Path, start: str
 ) -> None:
@@ -131,7 +134,7 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
     return not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_sigterm_leaves_a_checkpoint_and_no_process(tmp_path: Path, start: str) -> None:
     process = begun(tmp_path / "run", start)
     crews = members(psutil.Process(process.pid))
@@ -154,7 +157,7 @@ def test_a_crew_that_dies_ends_the_run_with_what_it_trained(tmp_path: Path, star
     assert gone([second])
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_a_crew_outlives_no_process_that_plays(tmp_path: Path, start: str) -> None:
     process = begun(tmp_path / "run", start)
     crews = members(psutil.Process(process.pid))

@@ -218,7 +218,7 @@ def main(out: str) -> None:
         Path(out).write_text(json.dumps(found), encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_two_processes_with_unequal_parts_give_what_one_gives(tmp_path: Path) -> None:
     """With whole, scattered and adapted weights; the count of actions is that of all processes together."""
     out = tmp_path / "out.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import sys
 from itertools import chain
@@ -310,29 +311,38 @@ def test_imitation_learns_and_goes_on_where_it_stood():
     assert torch.equal(parameters(whole.model), parameters(halves.model))
 
 
+CASES = ((5, 2), (12, 2), (5, 0))
+"""Samples of the first of two processes, of 12, and ZeRO's stage. With none, one runs zero-weight batches."""
 WORKER = """
-import os, sys
+import json, os, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np, torch
 from learner_helpers import make_batch, make_learner, make_model, parameters, take_step
-rank, share = int(os.environ["RANK"]), int(sys.argv[3])
+rank, found = int(os.environ["RANK"]), []
 torch.set_num_threads(1)
-learner = make_learner(make_model(), 1e-3, zero_stage=int(sys.argv[4]), tokens_per_micro_batch=60)
-samples, advantages, weights = make_batch()
-mine = slice(0, share) if rank == 0 else slice(share, None)
-stats = [take_step(learner, samples[mine], advantages[mine], weights[mine]) for _ in range(2)]
+for share, stage in json.loads(sys.argv[3]):
+    learner = make_learner(make_model(), 1e-3, zero_stage=stage, tokens_per_micro_batch=60)
+    samples, advantages, weights = make_batch()
+    mine = slice(0, share) if rank == 0 else slice(share, None)
+    stats = [take_step(learner, samples[mine], advantages[mine], weights[mine]) for _ in range(2)]
+    found.append((parameters(learner.model), [dict(s) for s in stats]))
 if rank == 0:
-    torch.save((parameters(learner.model), [dict(s) for s in stats]), sys.argv[2])
+    torch.save(found, sys.argv[2])
 """
 
 
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory):
+    """What two processes learn in each of ``CASES``."""
+    out = tmp_path_factory.mktemp("two") / "out.pt"
+    run_processes([sys.executable, "-c", WORKER, str(HELPERS), str(out), json.dumps(CASES)], 2, timeout_s=300)
+    return dict(zip(CASES, torch.load(out), strict=True))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("share", "stage"), [(5, 2), (12, 2), (5, 0)])
-def test_two_processes_equal_one(tmp_path, share, stage):
-    """Also with all samples on one process: the other runs zero-weight batches."""
-    command = [sys.executable, "-c", WORKER, str(HELPERS), str(tmp_path / "out.pt"), str(share), str(stage)]
-    run_processes(command, 2, timeout_s=300)
-    found, stats = torch.load(tmp_path / "out.pt")
+@pytest.mark.parametrize(("share", "stage"), CASES)
+def test_two_processes_equal_one(of_two, share, stage):
+    found, stats = of_two[share, stage]
     learner = make_learner(make_model(), 1e-3, zero_stage=stage, tokens_per_micro_batch=60)
     right = [take_step(learner, *make_batch()) for _ in range(2)]
     torch.testing.assert_close(found, parameters(learner.model), atol=1e-5, rtol=1e-5)

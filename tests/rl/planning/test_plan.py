@@ -194,5 +194,5 @@ def test_a_run_with_a_frozen_policy_says_nothing_of_the_actions_that_nobody_coun
         "tokens/a": 1200.0, "action_tokens/a": 240.0,
         "sandbox/runs/a": 16.0, "time/sandbox/a": 0.5, "sandbox/runs/b": 8.0, "time/sandbox/b": 0.5,
     }  # fmt: skip
-    values = {each.key: each.value for each in measured([row], "a run", frozen=True)}
+    values = {each.key: each.value for each in measured([row], "a run", all_train=False)}
     assert values == {"action_tokens": 12.0, "prompt_tokens": 40.0}

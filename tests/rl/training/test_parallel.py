@@ -39,7 +39,14 @@ def test_several_processes_train_what_one_does(counts: tuple[int, ...], tmp_path
             if not name.startswith(("time/", "tokens_per_s")):
                 assert shared[name] == pytest.approx(value, rel=1e-3, abs=1e-5), name
 
-    cut = tmp_path / "cut"
+    assert main(["eval", str(tmp_path / "2"), "eval.episodes=3"]) == 0  # in one process
+
+
+@pytest.mark.large
+def test_two_processes_resume_exactly(tmp_path: Path) -> None:
+    two = ["run.processes=2", "run.steps=2", f"out={tmp_path / '2'}"]
+    assert main(["train", "demo", *SMALL, *two]) == 0
+    start, cut = f"warmstart.path={tmp_path / '2' / 'warmstart'}", tmp_path / "cut"
     assert main(["train", "demo", *SMALL, start, "run.steps=1", f"out={cut}", "run.processes=2"]) == 0
     assert main(["train", "--resume", str(cut), "run.steps=2"]) == 0
     state = json.loads((cut / "checkpoints/step-000002/policies/solver_0/learner.json").read_text())
@@ -49,8 +56,6 @@ def test_several_processes_train_what_one_does(counts: tuple[int, ...], tmp_path
         found, whole = (load_file(run / weights.format(policy)) for run in (cut, tmp_path / "2"))
         assert found.keys() == whole.keys()
         assert all((found[name] == whole[name]).all() for name in found)
-
-    assert main(["eval", str(cut), "eval.episodes=3"]) == 0  # plays in one process what two have trained
 
 
 def test_processes_that_nobody_started_are_missed(tmp_path: Path) -> None:

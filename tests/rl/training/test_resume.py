@@ -48,7 +48,7 @@ def test_a_killed_and_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -
         assert [row[3] for row in traced(out)] == [row[3] for row in episodes], moment
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_a_killed_asynchronous_run_loses_no_episode_and_learns_from_none_twice(tmp_path: Path) -> None:
     rng = random.SystemRandom()
     moment = Moment(rng.choice(PHASES[:3]), rng.randrange(1, STEPS), 0.0)

@@ -96,7 +96,7 @@ def test_checkpoints_exports_and_play_keep_both_models_apart(run: Path, other: P
     assert main(["eval", str(run), "eval.episodes=2"]) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_adapters_have_bases_of_their_own_in_two_processes_and_resume(other: Path, tmp_path: Path) -> None:
     """With options of the loss whose sums go over processes."""
     asked = [

@@ -189,7 +189,7 @@ def test_sigterm_saves_a_run_of_two_processes_and_ends_all_of_them(tmp_path: Pat
     assert Checkpoints(tmp_path / "run" / "checkpoints", keep=1).intact("latest")
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_a_signal_to_every_process_at_once_saves_too(tmp_path: Path) -> None:
     """As systemd and Slurm send it: the command, its launcher and all workers hear it, and copies of it."""
     overrides = [*SMALL, "run.processes=2", "run.steps=200", "run.checkpoint_every=0", "optim.epochs=4"]

@@ -121,7 +121,7 @@ def test_a_limit_keeps_the_agents_level(math_card: Card) -> None:
     assert sorted(counted) == sorted(["solver_0", "coder_0", "verifier_0"] * 3)
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_files_and_code_of_a_data_team() -> None:
     card = find_card("dsbench")
     rows = Bench(card, Options("rubric", episodes=1, limit=3), RowFile(None, {})).run()

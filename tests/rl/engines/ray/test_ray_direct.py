@@ -207,6 +207,7 @@ def test_weights_arrive_and_come_again_to_the_actor_that_replaces_one_that_died(
     assert not sender.kept
 
 
+@pytest.mark.large
 def test_an_update_that_always_ends_the_process_is_given_up_though_requests_are_answered_between(
     senders: list[FakeSender], make_server: Callable[[], RayServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +248,7 @@ def test_an_update_that_fails_stops_the_engine(
     engine.close()
 
 
+@pytest.mark.large
 def test_no_request_is_answered_by_a_fresh_actor_that_did_not_get_the_last_weights(
     senders: list[FakeSender], make_server: Callable[[], RayServer]
 ) -> None:

@@ -32,7 +32,7 @@ def calls_of_preflight(fake: FakeServer) -> int:
 @pytest.mark.parametrize(
     "command",
     [
-        ["train", "demo", "--seeds", "0,1"],
+        pytest.param(["train", "demo", "--seeds", "0,1"], marks=pytest.mark.large),
         ["train", "demo", "run.processes=2"],
         pytest.param(["shape", "demo", "--shapings", "process,mixed"], marks=pytest.mark.large),
     ],
