@@ -31,7 +31,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-@pytest.fixture(scope="module", params=["tiny", "smollm2"])
+@pytest.fixture(scope="module", params=["tiny", pytest.param("smollm2", marks=pytest.mark.large)])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CoachServer]:
     """Serves either model under the name ``tiny``."""
     folder = tmp_path_factory.mktemp("model") / "model"

@@ -38,7 +38,11 @@ class Scene(NamedTuple):
     model: Any
 
 
-KINDS = ["hf", "replicas", *(pytest.param(kind, marks=needs_vllm) for kind in ("vllm", "ray"))]
+KINDS = [
+    *("hf", "replicas"),
+    pytest.param("vllm", marks=needs_vllm),
+    pytest.param("ray", marks=[needs_vllm, pytest.mark.large]),
+]
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -130,6 +130,7 @@ def check(engine: Any, model: Any, version: int) -> None:
     assert {g.version for g in done} == {version}
 
 
+@pytest.mark.large
 def test_weights_go_straight_to_an_actor_whose_vllm_dies_in_the_middle_of_an_update(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
