@@ -84,7 +84,8 @@ $(SCIENCE)/.installed: constraints.txt constraints-science.txt
 formats: $(FORMATS)/.installed
 	$(FORMATS)/bin/python -m pytest -n 2 --dist loadfile tests/env/probes tests/env/scripted/test_scripted_dsbench.py \
 		tests/env/episode/test_corrections.py tests/env/coach/rubric \
-		--ignore tests/env/coach/rubric/test_helper_files.py --ignore tests/env/coach/rubric/test_changed_models.py
+		$(if $(MAPPA_TEST_LARGE),,--ignore tests/env/coach/rubric/test_helper_files.py \
+			--ignore tests/env/coach/rubric/test_changed_models.py)
 
 $(FORMATS)/.installed: pyproject.toml constraints.txt constraints-science.txt
 	$(PYTHON) -m venv $(FORMATS)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 import mappa_env  # noqa: F401  it registers the shipped cards, which stay
 from browser import chromium
-from spread import FilesAndRay, starts_ray
+from ray_files import starts_ray
 
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared machine")
@@ -25,7 +25,7 @@ LARGE = pytest.mark.skip(reason="minutes: `make test-all` runs it")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that start Ray first, then those with the most slow tests: one worker would end late.
+    """Put first what starts Ray, then the files with the most slow tests; else one worker would end late.
 
     Large tests are skipped unless MAPPA_TEST_LARGE is set.
     """
@@ -33,13 +33,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("large"):
                 item.add_marker(LARGE)
-    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    slow = Counter(item.path for item in items if any(map(item.get_closest_marker, ("slow", "large"))))
     items.sort(key=lambda item: (not starts_ray(item.path), -slow[item.path]))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndRay | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """``--dist loadfile``, with the files that start Ray together."""
+    from spread import FilesAndRay  # needs pytest-xdist, which is there if this is called
+
     return FilesAndRay(config, log) if config.option.dist == "loadfile" else None
 
 

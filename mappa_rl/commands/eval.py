@@ -45,6 +45,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if wanted is not None:
         if args.dry_run:
             raise ConfigError("--dry-run does not go with --benchmark: try it with --limit 1.")
+        say_unread(config, args.overrides, console)
         benchmarks = args.out or folder / FOLDER
         report(evaluate_on(wanted, config, folder, benchmarks, args.checkpoint), benchmarks, console)
         return 0

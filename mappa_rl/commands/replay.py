@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mappa_rl.commands.console import one_run, say
+from mappa_rl.commands.console import one_run, say, say_unread
 from mappa_rl.commands.options import add_overrides
 from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import CONFIG, new_folder, next_folder, own_folder_dropped, write_config
@@ -43,6 +43,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         )
     config = own_folder_dropped(load_config(folder / CONFIG, args.overrides), folder)
     config = config.with_overrides(["run.record_rollouts=false"])
+    say_unread(config, args.overrides, console)
     out = new_folder(config, folder.name) if config.run.out else next_folder(folder / "replay")
     say(console, str(replay(config, folder, out)))
     return 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from mappa_rl.atomic import write_text
 from mappa_rl.config.command_lines import record_command
 from mappa_rl.config.schema import Config, load_config
-from mappa_rl.errors import RunError
+from mappa_rl.errors import ConfigError, RunError
 
 CONFIG = "config.yaml"
 """The resolved config in a run's folder."""
@@ -21,7 +21,7 @@ LOCK = "lock"
 def new_folder(config: Config, recipe: str) -> Path:
     """The folder of a new run: ``run.out``, or ``runs/<recipe>-<time>``.
 
-    Raises RunError if it is taken, and where no folder can be made.
+    Raises RunError if it is taken, ConfigError where no folder can be made.
     """
     if config.run.out:
         out = Path(config.run.out)
@@ -32,19 +32,26 @@ def new_folder(config: Config, recipe: str) -> Path:
                 "folder with out=."
             )
         return out
-    return next_folder(Path("runs") / f"{Path(recipe).stem}-{time.strftime('%Y%m%d-%H%M%S')}")
+    out = next_folder(Path("runs") / f"{Path(recipe).stem}-{time.strftime('%Y%m%d-%H%M%S')}")
+    _check_possible(out)
+    return out
 
 
 def _check_possible(out: Path) -> None:
+    """Raise ConfigError unless ``out`` is a folder that can be written, or can be made."""
     remedy = "choose another folder with out=."
-    try:
-        there = next(path for path in (out, *out.absolute().parents) if path.exists())
-    except OSError as error:
-        raise RunError(f"run.out names no folder ({error.strerror}): {remedy}") from None
-    if not there.is_dir():
-        raise RunError(f"{there} is not a folder, so {out} cannot hold a run: {remedy}")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise RunError(f"{there} cannot be written, so {out} cannot hold a run: {remedy}")
+    for there in (out, *out.absolute().parents):
+        try:
+            os.lstat(there)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"run.out names no folder ({error}): {remedy}") from None
+        if not there.is_dir():
+            raise ConfigError(f"{there} is not a folder, so {out} cannot hold a run: {remedy}")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise ConfigError(f"{there} cannot be written, so {out} cannot hold a run: {remedy}")
+        return
 
 
 def next_folder(path: Path) -> Path:

@@ -62,7 +62,8 @@ def measured(rows: Iterable[Mapping[str, Any]], source: str, all_train: bool = T
     Args:
         rows: As ``metrics.jsonl`` holds them.
         source: The run, for the reader.
-        all_train: Whether all policies train. Nothing counts the actions of others: no figure is about them.
+        all_train: Whether all policies train. Nothing counts the actions of others, so without them neither
+            actions nor seconds of code are known, and lengths are those of the policies that train.
     """
     kept = [row for row in rows if row.get("episodes") and row.get("tokens")]
     if not kept:
@@ -87,7 +88,8 @@ def measured(rows: Iterable[Mapping[str, Any]], source: str, all_train: bool = T
     if actions:
         found["prompt_tokens"] = max((total("tokens/") - trained) / actions, 1.0)
     if actions and not all_train:
-        found["action_tokens"] = trained / max(actions - total("invalid/"), 1.0)
+        if trained:
+            found["action_tokens"] = trained / (actions - total("invalid/"))
     elif actions:
         found["actions"] = actions / sum(row["episodes"] for row in kept)
         found["action_tokens"] = sum(row["tokens"] for row in kept) / actions

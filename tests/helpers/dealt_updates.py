@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 
 from learner_helpers import make_batch, make_learner, make_model, make_reference
+from mappa_rl.algos.aggregation import shares_of
 from mappa_rl.config import Algo, Lora
 from mappa_rl.distributed import barrier
 from mappa_rl.learner.batch import Batch
@@ -39,6 +41,7 @@ class Case(NamedTuple):
     demonstrated: bool = False
     broken: bool = False
     samples: int = 18
+    aggregation: str = "token"
 
 
 CASES = {
@@ -54,6 +57,7 @@ CASES = {
     "one sample in a micro-batch": Case(2, budget=1, zero_stage=2),
     "one micro-batch": Case(2, budget=10_000),
     "fewer samples than processes": Case(4, samples=6, epochs=2, zero_stage=2),
+    **{f"mean of the {kind}": Case(2, aggregation=kind, zero_stage=2) for kind in ("sequence", "constant")},
     "not finite": Case(4, broken=True),
     "not finite, ZeRO 2": Case(4, broken=True, zero_stage=2),
     "not finite, ZeRO 3": Case(4, broken=True, zero_stage=3),
@@ -75,7 +79,8 @@ def batch_of(case: Case) -> Batch:
         [(rng.normal(size=len(s)) * s.action_mask).astype(np.float32) for s in samples] for _ in range(2)
     )
     targets = ValueTargets(values, returns, ValueLoss(0.7, 0.3)) if case.critic else None
-    return Batch(samples, advantages, weights, reference, targets)
+    shares = shares_of(case.aggregation, samples, weights, 20)  # type: ignore[arg-type]
+    return Batch(samples, advantages, weights, reference, targets, shares)
 
 
 def learner_of(case: Case) -> Learner:
@@ -105,7 +110,7 @@ def measure(case: Case, learner: Learner | SharedLearner) -> list[dict[str, floa
         given = batch
         if case.broken and step == 0:
             advantages = [np.full_like(a, np.nan) if i == 3 else a for i, a in enumerate(batch.advantages)]
-            given = Batch(batch.samples, advantages, batch.weights, batch.reference, batch.value_targets)
+            given = replace(batch, advantages=advantages)
         history.append(dict(learner.step(given, objective, shown)))
     after = learner.logprobs(batch.samples)
     history.append({f"sample {i}": float(row.sum() / (row != 0).sum()) for i, row in enumerate(after)})

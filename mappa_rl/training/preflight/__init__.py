@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from mappa_rl.coach.anchors import check_scripted
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
 from mappa_rl.training.preflight.algorithm import algorithm_problems
@@ -14,6 +15,7 @@ from mappa_rl.training.preflight.coach import coach_problems, key_problems
 from mappa_rl.training.preflight.environment import (
     environment_problems,
     find_card_or_none,
+    repeats_problems,
     shaping_problems,
 )
 from mappa_rl.training.preflight.gpus import gpu_count, memory_problems, placement_problems
@@ -26,7 +28,7 @@ from mappa_rl.training.preflight.model import (
     width_problems,
 )
 from mappa_rl.training.preflight.packages import missing_packages, tracking_problems
-from mappa_rl.training.preflight.problem import Problem
+from mappa_rl.training.preflight.problem import Problem, problems_of
 from mappa_rl.training.preflight.resources import (
     footprint,
     on_gpus,
@@ -77,11 +79,15 @@ def find_problems(
         found += model_problems(config, card) if purpose != "evaluate" else []
     environment = environment_problems(config, card, plays=purpose != "replay")
     found += environment + shaping_problems(config, shapings)
+    if purpose in ("train", "evaluate") and not environment:
+        found += repeats_problems(config)
     if card is None:
         return found
     found += team_problems(config, card)
     replays = purpose == "replay"
     found += key_problems(config) if replays else coach_problems(config, card, probe and not environment)
+    if purpose in ("train", "generate") and config.bias.anchors:
+        found += problems_of("anchors", lambda: check_scripted(config.bias.anchors, card))
     policies, shape = policy_map(config, card), None if packages else known_shape(config)
     if policies is not None and not replays and not packages:
         found += width_problems(config, policies)

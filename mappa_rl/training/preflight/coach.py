@@ -10,7 +10,6 @@ from mappa_env.coach.llm.criteria import read_spec
 from mappa_env.coach.rubric.coach import RubricCoach
 from mappa_env.errors import MappaError
 from mappa_env.evaluation.keys import refuse_keys
-from mappa_rl.coach.anchors import check_scripted
 from mappa_rl.coach.files import asks_a_model
 from mappa_rl.config import Config
 from mappa_rl.errors import ConfigError
@@ -49,8 +48,6 @@ def coach_problems(config: Config, card: Card, probe: bool) -> list[Problem]:
 
 
 def _check(config: Config, card: Card) -> None:
-    if config.bias.anchors:
-        check_scripted(config.bias.anchors, card)
     with closing(make_coach(config.env.coach, card)) as coach:
         if config.sft.corrections_coef and not coach.corrects:
             raise ConfigError(

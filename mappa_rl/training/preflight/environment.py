@@ -49,7 +49,7 @@ def environment_problems(config: Config, card: Card | None, plays: bool = True) 
             if problem.message not in {known.message for known in found}:
                 found.append(problem)
     for env in config.eval.also:
-        found += problems_of(f"eval.also.{env}", lambda e=env: _make_also(config, e))  # type: ignore[misc]
+        found += problems_of(f"eval.also.{env}", lambda e=env: _make(config_on(config, e, named=e), "eval"))  # type: ignore[misc]
     if found:
         return found
     for length in card.lengths:
@@ -59,6 +59,21 @@ def environment_problems(config: Config, card: Card | None, plays: bool = True) 
             found.append(
                 Problem("prompts", f"the {length} prompts of the card {card.id} cannot be rendered: {error}")
             )
+    return found
+
+
+def repeats_problems(config: Config) -> list[Problem]:
+    """Evaluations that ask for more tasks than there are. Their environments can be made."""
+    wanted = config.eval
+    if wanted.group_size == 1:
+        return []
+    asked = {"eval.episodes": (config, wanted.episodes)}
+    asked |= {f"eval.also.{env}": (config_on(config, env), count) for env, count in wanted.also.items()}
+    found = []
+    for key, (each, count) in asked.items():
+        with closing(make_env(each.env.id, **(each.env.options("eval") | {"coach": "off"}))) as env:
+            tasks = len(team_env(env).task_ids)
+        found += problems_of("evaluation", lambda: check_repeats(wanted.group_size, key, count, tasks))  # noqa: B023
     return found
 
 
@@ -86,19 +101,6 @@ def evidence_of(config: Config, length: str) -> list[Evidence]:
 
 
 def _make(config: Config, split: Literal["train", "eval"]) -> None:
-    ids = _task_ids(config, split)
-    if split == "train":
-        training_tasks(config, ids)
-    else:
-        check_repeats(config.eval.group_size, "eval.episodes", config.eval.episodes, len(ids))
-
-
-def _make_also(config: Config, env: str) -> None:
-    key = f"eval.also.{env}"
-    ids = _task_ids(config_on(config, env, named=env), "eval")
-    check_repeats(config.eval.group_size, key, config.eval.also[env], len(ids))
-
-
-def _task_ids(config: Config, split: Literal["train", "eval"]) -> Sequence[str]:
     with closing(make_env(config.env.id, **(config.env.options(split) | {"coach": "off"}))) as env:
-        return team_env(env).task_ids
+        if split == "train":
+            training_tasks(config, team_env(env).task_ids)

@@ -218,7 +218,8 @@ def fragments(config: Config, shape: Shape, w: int, adapters: bool) -> int:
 def generation(config: Config, shape: Shape, w: int) -> int:
     """Bytes of the hf engine's key-value cache where every request grows to ``rollout.max_context``."""
     rollout = config.rollout
-    together = min(HF_MAX_BATCH, -(-rollout.episodes_per_step // rollout.lockstep_groups))
+    groups = 1 if config.is_async else rollout.lockstep_groups
+    together = min(HF_MAX_BATCH, -(-rollout.episodes_per_step // groups))
     return together * rollout.max_context * shape.layers * 2 * shape.keys * w
 
 

@@ -34,7 +34,7 @@ THIRDS = [
     for number, fault in enumerate(FAULTS)
     for third in range(3)
 ]
-"""Every fault with every third wording."""
+"""Every fault with each third of the wordings; one third of each is not ``large``."""
 _LINE = re.compile(r"^(?:plan|result): .*$|.*\\boxed.*", re.MULTILINE)
 """What the next agent needs: it is the work of a team that communicates by text, not words around it."""
 

@@ -57,7 +57,7 @@ def test_one_budget_one_limit_and_a_ledger_equal_to_the_verdicts(
         assert not any(KEY.encode() in path.read_bytes() for path in files)
 
 
-@pytest.mark.large
+@pytest.mark.slow
 def test_a_service_that_dies_loses_no_cost_and_asks_again_only_what_was_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

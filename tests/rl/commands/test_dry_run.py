@@ -70,7 +70,7 @@ def test_dry_run_of_generate_writes_nothing_and_exits_as_the_refusal_does(
 
 
 def test_dry_run_counts_the_runs_of_a_comparison_and_checks_every_shaping(
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["shape", "demo", "--dry-run", "--no-rehearsal", "--seeds", "0,1,2", "--shapings"]
     assert main([*command, "all"]) == 0
@@ -78,7 +78,7 @@ def test_dry_run_counts_the_runs_of_a_comparison_and_checks_every_shaping(
     assert "4 shapings (process, outcome, mixed, backward) x 3 seeds (0, 1, 2) = 12 runs" in shown
     assert main([*command, "process,proc"]) == 2
     assert "shaping='proc' is not a shaping" in capsys.readouterr().out.split("problems (1):")[1]
-    assert main(["shape", "demo", "--shapings", "proc", "out=/no/such/folder"]) == 2
+    assert main(["shape", "demo", "--shapings", "proc", f"out={tmp_path / 'no' / 'such'}"]) == 2
     assert "shaping='proc' is not a shaping" in capsys.readouterr().err
 
 

@@ -14,6 +14,7 @@ from mappa_rl.commands.duration import LAUNCH, durations
 from mappa_rl.commands.rehearsal import Rehearsal, reply_lengths
 from mappa_rl.commands.work import Work, work
 from mappa_rl.config import Config, load_config
+from mappa_rl.errors import RunError
 from mappa_rl.evaluation.summary import Summary
 from mappa_rl.telemetry.pace import Marks, Pace
 
@@ -111,6 +112,20 @@ def test_a_rehearsal_times_every_phase_and_leaves_nothing(
         assert re.search(rf"{phase.phase} .* \d+:\d\d *\n", shown), phase
     assert re.search(r"time \(estimate\): \d+:\d\d on this machine\n", shown)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rehearsal_that_fails_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise RunError("the rehearsal failed: too many for me")
+
+    monkeypatch.setattr("mappa_rl.commands.dry_run.rehearse", fails)
+    assert main(["train", "demo", "--dry-run", *SMALL]) == 2
+    assert (
+        "rehearsal: the rehearsal failed: too many for me"
+        in capsys.readouterr().out.split("problems (1):")[1]
+    )
 
 
 @pytest.mark.large

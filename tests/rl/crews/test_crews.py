@@ -134,7 +134,7 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
     return not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.large
+@pytest.mark.slow
 def test_sigterm_leaves_a_checkpoint_and_no_process(tmp_path: Path, start: str) -> None:
     process = begun(tmp_path / "run", start)
     crews = members(psutil.Process(process.pid))
@@ -155,6 +155,11 @@ def test_a_crew_that_dies_ends_the_run_with_what_it_trained(tmp_path: Path, star
     assert process.returncode != 0
     assert "crew 1, which trains coder_0, has ended" in said
     assert gone([second])
+    saved = newest_step(tmp_path / "run")
+    assert saved > 0
+    crews = "placement.crews={solver_0: 1, coder_0: 1, verifier_0: 2}"
+    assert main(["train", "--resume", str(tmp_path / "run"), f"run.steps={saved + 1}", crews]) == 0
+    assert newest_step(tmp_path / "run") == saved + 1
 
 
 @pytest.mark.large

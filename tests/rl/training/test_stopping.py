@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from killing import PHASES, SMALL, draw, outcome, resume, run_stopped, run_whole, saved_steps
+from mappa_rl.cli import main
 from mappa_rl.errors import RunError
 from mappa_rl.learner.checkpoint import Checkpoints
 from mappa_rl.learner.parallel import Processes
@@ -167,7 +168,8 @@ def test_a_stopped_run_saves_its_last_step_and_resumes_to_the_uninterrupted_one(
 
 @pytest.mark.slow
 def test_sigterm_saves_a_run_of_two_processes_and_ends_all_of_them(tmp_path: Path) -> None:
-    overrides = [*SMALL, "run.processes=2", "run.steps=200", "run.checkpoint_every=0", "eval.episodes=2"]
+    more = ["optim.zero_stage=2", "run.steps=200", "run.checkpoint_every=0", "eval.episodes=2"]
+    overrides = [*SMALL, "run.processes=2", *more]
     process = subprocess.Popen(
         [sys.executable, "-m", "mappa_rl.cli", "train", "demo", *overrides, f"out={tmp_path / 'run'}"],
         stdout=subprocess.PIPE,
@@ -187,6 +189,8 @@ def test_sigterm_saves_a_run_of_two_processes_and_ends_all_of_them(tmp_path: Pat
     assert saved >= logged >= 2
     assert not members(tmp_path / "run")
     assert Checkpoints(tmp_path / "run" / "checkpoints", keep=1).intact("latest")
+    assert main(["train", "--resume", str(tmp_path / "run"), f"run.steps={saved + 1}"]) == 0
+    assert [row["step"] for row in read_metrics(tmp_path / "run")] == list(range(1, saved + 2))
 
 
 @pytest.mark.large

@@ -121,10 +121,11 @@ def test_a_limit_keeps_the_agents_level(math_card: Card) -> None:
     assert sorted(counted) == sorted(["solver_0", "coder_0", "verifier_0"] * 3)
 
 
-@pytest.mark.large
-def test_files_and_code_of_a_data_team() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [1, pytest.param(3, marks=pytest.mark.large)])
+def test_files_and_code_of_a_data_team(limit: int) -> None:
     card = find_card("dsbench")
-    rows = Bench(card, Options("rubric", episodes=1, limit=3), RowFile(None, {})).run()
+    rows = Bench(card, Options("rubric", episodes=1, limit=limit), RowFile(None, {})).run()
     found = summary([row for row in rows if row.discarded or row.kind in ("file", "code")], card.team.names)
     assert found.counted >= 1
     assert found.accuracy["all"]["coach"].agent.value == 1.0

@@ -165,7 +165,6 @@ def test_a_death_costs_no_request_and_no_update_and_others_go_on() -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.large
 def test_an_actor_that_dies_again_and_again_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RESTARTS", 1)
     engine = RayEngine(make_server(), "solver")

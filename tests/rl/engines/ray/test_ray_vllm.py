@@ -130,6 +130,18 @@ def check(engine: Any, model: Any, version: int) -> None:
     assert {g.version for g in done} == {version}
 
 
+def test_weights_go_straight_to_an_actor(tmp_path: Path) -> None:
+    _, engine = straight(tmp_path)
+    try:
+        newer = make_model(1)
+        engine.load_weights(newer, version=5)
+        sent = {name: digest(tensor) for name, tensor in named_weights(newer).items()}
+        assert engine.last_sync.checksum == combined(sent)
+        check(engine, newer, 5)
+    finally:
+        engine.close()
+
+
 @pytest.mark.large
 def test_weights_go_straight_to_an_actor_whose_vllm_dies_in_the_middle_of_an_update(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -131,7 +131,7 @@ def test_a_card_without_a_scripted_team_needs_a_pretrained_model(tmp_path: Path)
 def test_anchors_of_a_card_without_a_scripted_team_are_found_before_the_warm_start(tmp_path: Path) -> None:
     (tmp_path / "card.yaml").write_text("extends: mathchat\nid: Adrift-v0\ntitle: Own\nscripted: ''\n")
     found = problems(f"env.id={tmp_path}", "bias.anchors=20")
-    assert "coach: bias.anchors=20: Adrift-v0 has no scripted team; set bias.anchors=0." in found
+    assert "anchors: bias.anchors=20: Adrift-v0 has no scripted team; set bias.anchors=0." in found
 
 
 @pytest.mark.parametrize("key", ["eval.episodes", "eval.also.mappa/MathChat-v0"])
