@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,8 +19,20 @@ def finished(out: Path, arm: str, seed: int, recipe: str, settings: Sequence[str
         command += ["--resume", str(folder)]
     else:
         command += [recipe, f"run.seed={seed}", f"run.out={folder}", *settings]
-    subprocess.run(command, check=True)
+    _carried_out(command)
     return folder
+
+
+def _carried_out(command: Sequence[str]) -> None:
+    """Run ``command``, which also hears a SIGTERM that ends this program. Raises CalledProcessError."""
+    with subprocess.Popen(command) as process:
+        before = signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
+        try:
+            code = process.wait()
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    if code:
+        raise subprocess.CalledProcessError(code, command)
 
 
 def begins(out: Path, arm: str, seed: int, base: str, start: Path | None) -> list[str]:
