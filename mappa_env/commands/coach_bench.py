@@ -17,17 +17,10 @@ from mappa_env.benchmarking.coach.rows import RowFile
 from mappa_env.benchmarking.coach.running import Bench, Options
 from mappa_env.benchmarking.coach.summary import summary
 from mappa_env.benchmarking.coach.tables import tables
-from mappa_env.commands._shared import (
-    COACH_HELP,
-    at_least,
-    check_target,
-    command,
-    sandbox_option,
-    spec_option,
-    write_json,
-)
+from mappa_env.commands._shared import COACH_HELP, at_least, check_target, command, spec_option, write_json
 from mappa_env.errors import SandboxWarning
 from mappa_env.registration import card_of, find_card
+from mappa_env.sandbox import DEFAULT
 
 INTERRUPTED = 130
 
@@ -44,7 +37,7 @@ def add(commands: Any) -> None:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark."""
     parser.add_argument("--coach", default="rubric", metavar="SPEC", help=f"{COACH_HELP} (default: rubric)")
-    sandbox_option(parser)
+    parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
     parser.add_argument(
         "--episodes",
@@ -87,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     card = find_card(card_of(args.env))
     options = Options(
         coach=spec_option("--coach", args.coach),
-        sandbox=spec_option("--sandbox", args.sandbox),
+        sandbox=args.sandbox,
         tasks=args.tasks,
         episodes=args.episodes,
         seed=args.seed,
@@ -99,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     identity = {
         "env": card.id,
         "coach": options.coach,
-        "sandbox": options.sandbox,
+        "sandbox": args.sandbox,
         "tasks": args.tasks,
         "episodes": args.episodes,
         "seed": args.seed,

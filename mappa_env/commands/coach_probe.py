@@ -13,17 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mappa_env import __version__
-from mappa_env.commands._shared import (
-    COACH_HELP,
-    at_least,
-    check_target,
-    command,
-    sandbox_option,
-    spec_option,
-    write_json,
-)
+from mappa_env.commands._shared import COACH_HELP, at_least, check_target, command, spec_option, write_json
 from mappa_env.errors import OptionError, SandboxWarning, nearest
 from mappa_env.registration import card_of, find_card
+from mappa_env.sandbox import DEFAULT
 
 EXCEEDED = 1
 
@@ -35,7 +28,7 @@ def add(commands: Any) -> None:
         "env", metavar="ID|FOLDER", nargs="?", default="mappa/MathChat-v0", help="default: %(default)s"
     )
     parser.add_argument("--coach", default="rubric", metavar="SPEC", help=f"{COACH_HELP} (default: rubric)")
-    sandbox_option(parser)
+    parser.add_argument("--sandbox", default=DEFAULT, help="default: %(default)s")
     parser.add_argument("--tasks", default="train", metavar="SPLIT|PATH", help="default: %(default)s")
     parser.add_argument(
         "--actions", type=at_least(2), default=6, metavar="N", help="actions to alter (default: 6)"
@@ -78,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     probes = read_probes(args.probes or SHIPPED)
     options = Options(
         coach=spec_option("--coach", args.coach),
-        sandbox=spec_option("--sandbox", args.sandbox),
+        sandbox=args.sandbox,
         tasks=args.tasks,
         actions=args.actions,
         seed=args.seed,

@@ -39,7 +39,7 @@ class Options:
     """
 
     coach: str | Mapping[str, Any]
-    sandbox: str | Mapping[str, Any] = "local"
+    sandbox: str = "local"
     tasks: str = "train"
     actions: int = 6
     seed: int = 0

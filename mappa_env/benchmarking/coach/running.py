@@ -31,7 +31,7 @@ class Options:
     """
 
     coach: str | Mapping[str, Any]
-    sandbox: str | Mapping[str, Any] = "local"
+    sandbox: str = "local"
     tasks: str = "train"
     episodes: int = 4
     seed: int = 0

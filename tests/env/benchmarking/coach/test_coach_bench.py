@@ -288,8 +288,7 @@ def test_the_command_with_a_language_model(
             "cache": str(tmp_path / "c"),
             "price": {"input": 1, "output": 2},
         }
-        sandbox = "{name: calculator}"
-        args = ["coach", "bench", "--coach", json.dumps(spec), "--sandbox", sandbox, "--episodes", "1"]
+        args = ["coach", "bench", "--coach", json.dumps(spec), "--sandbox", "calculator", "--episodes", "1"]
         more = [
             "--limit",
             "3",

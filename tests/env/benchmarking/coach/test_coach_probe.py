@@ -212,10 +212,7 @@ def test_a_verdict_that_is_not_ok_is_no_success_of_the_attack(
 def test_a_coach_without_scores_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--classes", "naive", "--places", "action", "--actions", "2", "--real", "0"]
     assert (
-        main(
-            ["coach", "probe", "--coach", "off", "--sandbox", "{name: calculator}", *few, "--max-shift", "0"]
-        )
-        == 1
+        main(["coach", "probe", "--coach", "off", "--sandbox", "calculator", *few, "--max-shift", "0"]) == 1
     )
     assert "inconclusive" in capsys.readouterr().out
 
