@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from mappa_rl.commands.checkpoint import newest_step
+from mappa_rl.telemetry.sinks import read_metrics
 from ray_cluster import nodes
 from runs_on_ray import LIMIT_S, actors_named, finished, learned, on, until_step
 from runs_on_ray import begun as run_begun
@@ -38,15 +39,26 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_second_process_may_be_on_any_node_and_may_die(
+def test_the_second_process_may_be_on_any_node_and_may_die(two_nodes: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    _killed(out, *on(two_nodes))
+    assert [row["step"] for row in read_metrics(out)] == [1, 2, 3, 4]
+
+
+def _killed(out: Path, *overrides: str) -> None:
+    """A run of four steps whose second process is killed after two."""
+    process = begun(out, *overrides, "run.steps=4")
+    until_step(out, 2)
+    actors_named("Follower.follow")[0].kill()
+    assert "all processes start again from step" in finished(process)
+
+
+@pytest.mark.large
+def test_what_it_learns_is_what_two_processes_of_this_machine_learn(
     two_nodes: Any, undisturbed: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    process = begun(out, *on(two_nodes), "run.steps=4", f"warmstart.path={undisturbed / 'warmstart'}")
-    until_step(out, 2)
-    actors_named("Follower.follow")[0].kill()
-    said = finished(process)
-    assert "all processes start again from step" in said
+    _killed(out, *on(two_nodes), f"warmstart.path={undisturbed / 'warmstart'}")
     assert learned(out) == learned(undisturbed)
     assert len(learned(out)) == 4
 

@@ -115,9 +115,9 @@ def members(process: psutil.Process) -> list[psutil.Process]:
 
 def begun(out: Path, *overrides: str) -> subprocess.Popen[str]:
     """A long run with three crews that has made its first step."""
-    words = [sys.executable, "-m", "mappa_rl.cli", "train", "demo", *RUN, APART, f"out={out}", *overrides]
+    long = ["run.steps=500", "run.checkpoint_every=0", *overrides]
     process = subprocess.Popen(
-        [*words, "run.steps=500", "run.checkpoint_every=0"],
+        [sys.executable, "-m", "mappa_rl.cli", "train", "demo", *RUN, APART, f"out={out}", *long],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -147,8 +147,8 @@ def test_sigterm_leaves_a_checkpoint_and_no_process(tmp_path: Path, start: str) 
 
 
 @pytest.mark.slow
-def test_a_crew_that_dies_ends_the_run_with_what_it_trained(tmp_path: Path, start: str) -> None:
-    process = begun(tmp_path / "run", start)
+def test_a_crew_that_dies_ends_the_run_which_other_crews_resume(tmp_path: Path, start: str) -> None:
+    process = begun(tmp_path / "run", start, "run.checkpoint_every=1")
     first, second = members(psutil.Process(process.pid))
     first.kill()
     said, _ = process.communicate(timeout=LIMIT_S)

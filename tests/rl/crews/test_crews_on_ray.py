@@ -16,6 +16,7 @@ from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.config import load_config
 from mappa_rl.crews.ray import RayCrew
 from mappa_rl.errors import ActorLost, CrewLost
+from mappa_rl.telemetry.sinks import read_metrics
 from mappa_rl.training.crew_actor import CrewActor
 from ray_cluster import nodes
 from runs_on_ray import actors_named, finished, learned, on, until_step
@@ -43,25 +44,35 @@ def actors() -> list[psutil.Process]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with one crew, on this machine."""
     out = tmp_path_factory.mktemp("local") / "run"
-    finished(begun(out, "run.steps=6"))
+    finished(begun(out, "run.steps=4"))
     return out
 
 
 @pytest.mark.slow
-def test_crews_in_actors_learn_what_one_learns_and_one_may_die(
-    two_nodes: Any, undisturbed: Path, tmp_path: Path
-) -> None:
-    out, start = tmp_path / "run", f"warmstart.path={undisturbed / 'warmstart'}"
-    process = begun(out, *on(two_nodes), APART, "run.steps=6", start)
+def test_a_crew_may_die(two_nodes: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    _killed(out, *on(two_nodes))
+    assert [row["step"] for row in read_metrics(out)] == [1, 2, 3, 4]
+    assert not actors()
+
+
+def _killed(out: Path, *overrides: str) -> None:
+    """A run of four steps, one of whose crews is killed after two."""
+    process = begun(out, *overrides, APART, "run.steps=4")
     until_step(out, 2)
     crews = actors()
     assert len(crews) == 2
     crews[0].kill()
-    said = finished(process)
-    assert "has lost a crew: all processes start again from step" in said
+    assert "has lost a crew: all processes start again from step" in finished(process)
+
+
+@pytest.mark.large
+def test_crews_in_actors_learn_what_one_learns(two_nodes: Any, undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    _killed(out, *on(two_nodes), f"warmstart.path={undisturbed / 'warmstart'}")
     assert learned(out) == learned(undisturbed)
-    assert len(learned(out)) == 6
-    weights = "checkpoints/step-000006/policies/{}/model/model.safetensors"
+    assert len(learned(out)) == 4
+    weights = "checkpoints/step-000004/policies/{}/model/model.safetensors"
     for policy in ("solver_0", "coder_0", "verifier_0"):
         one, other = (load_file(run / weights.format(policy)) for run in (undisturbed, out))
         assert all((one[name] == other[name]).all() for name in one)

@@ -21,7 +21,7 @@ def one() -> Found:
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(2, marks=pytest.mark.large), 4], ids="{} processes".format
+    scope="module", params=[2, pytest.param(4, marks=pytest.mark.large)], ids="{} processes".format
 )
 def several(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
     out = tmp_path_factory.mktemp("several") / "found.json"

@@ -85,13 +85,13 @@ def test_one_process(name: str, right: tuple[float, float]) -> None:
     assert measure(ONE[name]) == pytest.approx(right, rel=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("name", TWO)
 def test_two_processes(name: str, right: tuple[float, float], two: dict[str, tuple[float, ...]]) -> None:
     assert two[name] == pytest.approx(right, rel=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("name", CRITIC)
 def test_a_critic_on_two_processes_is_that_of_one(name: str, two: dict[str, tuple[float, ...]]) -> None:
     """What one process has to learn is held against a plain loop in ``test_ppo.py``."""
@@ -102,7 +102,7 @@ def test_a_critic_on_two_processes_is_that_of_one(name: str, two: dict[str, tupl
     assert two[name] == pytest.approx(right, rel=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("name", BF16)
 def test_bf16_is_near_on_one_process_and_on_two(
     name: str, right: tuple[float, float], two: dict[str, tuple[float, ...]]

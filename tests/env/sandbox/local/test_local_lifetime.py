@@ -27,7 +27,11 @@ PATIENCE_S = 60
 """Seconds to wait for an expected event; long, because loaded machines are slow."""
 
 
-@pytest.fixture(params=LEVELS)
+EACH = [LEVELS[0], *(pytest.param(level, marks=pytest.mark.large) for level in LEVELS[1:])]
+"""Both levels have the same processes; the attacks of ``tests/attacks`` run at both."""
+
+
+@pytest.fixture(params=EACH)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
     """A sandbox with its own pool, which the test may destroy."""
     made = LocalSandbox(level=request.param, concurrency=65 + LEVELS.index(request.param))
@@ -138,7 +142,7 @@ print("not reached", flush=True)
 """
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EACH)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_outlives_its_host(level: str, how: signal.Signals, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

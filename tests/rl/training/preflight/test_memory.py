@@ -23,7 +23,7 @@ from mappa_rl.training.preflight.resources import footprint
 from mappa_rl.types import Sample, Span
 from memory_layouts import LAYOUTS, config_of, estimated, measure, save_models
 
-QUICK = ("shared", "lora")
+QUICK = ("lora",)
 ONE = PolicyMap.from_spec("shared", ["a_0"])
 SIZES = [
     "model.vocab_size=320",
