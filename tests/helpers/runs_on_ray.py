@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 import psutil
 
-from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.telemetry.sinks import read_metrics
 from tiny_run import TINY
 
@@ -42,14 +40,6 @@ def learned(out: Path) -> list[dict[str, float]]:
     """The metrics of a run, without what the clock gives."""
     rows = read_metrics(out)
     return [{k: v for k, v in row.items() if not k.startswith(("time", "tokens_per_s"))} for row in rows]
-
-
-def until_step(out: Path, step: int) -> None:
-    """Wait until the run has saved that step."""
-    until = time.monotonic() + LIMIT_S
-    while newest_step(out) < step:
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 KINDS = ("EnvWorker", "CoachService", "Follower", "CrewActor", "EngineHost")

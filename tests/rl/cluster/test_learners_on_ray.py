@@ -14,8 +14,9 @@ import pytest
 from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.telemetry.sinks import read_metrics
 from ray_cluster import nodes
-from runs_on_ray import LIMIT_S, actors_named, finished, learned, on, until_step
+from runs_on_ray import LIMIT_S, actors_named, finished, learned, on
 from runs_on_ray import begun as run_begun
+from saved_step import until_step
 
 RUN = ("warmstart.steps=20", "run.processes=2")
 

@@ -20,6 +20,7 @@ from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.crews.local import MEMBER
 from mappa_rl.errors import LearnerError
 from mappa_rl.telemetry.sinks import read_metrics
+from saved_step import until_step
 from tiny_run import TINY
 
 RUN = (*TINY, "warmstart.steps=3", "rollout.episodes_per_step=6", "run.steps=2", "eval.episodes=2")
@@ -149,6 +150,7 @@ def test_sigterm_leaves_a_checkpoint_and_no_process(tmp_path: Path, start: str) 
 @pytest.mark.slow
 def test_a_crew_that_dies_ends_the_run_which_other_crews_resume(tmp_path: Path, start: str) -> None:
     process = begun(tmp_path / "run", start, "run.checkpoint_every=1")
+    until_step(tmp_path / "run", 1)
     first, second = members(psutil.Process(process.pid))
     first.kill()
     said, _ = process.communicate(timeout=LIMIT_S)
@@ -156,7 +158,6 @@ def test_a_crew_that_dies_ends_the_run_which_other_crews_resume(tmp_path: Path, 
     assert "crew 1, which trains coder_0, has ended" in said
     assert gone([second])
     saved = newest_step(tmp_path / "run")
-    assert saved > 0
     crews = "placement.crews={solver_0: 1, coder_0: 1, verifier_0: 2}"
     assert main(["train", "--resume", str(tmp_path / "run"), f"run.steps={saved + 1}", crews]) == 0
     assert newest_step(tmp_path / "run") == saved + 1

@@ -19,8 +19,9 @@ from mappa_rl.errors import ActorLost, CrewLost
 from mappa_rl.telemetry.sinks import read_metrics
 from mappa_rl.training.crew_actor import CrewActor
 from ray_cluster import nodes
-from runs_on_ray import actors_named, finished, learned, on, until_step
+from runs_on_ray import actors_named, finished, learned, on
 from runs_on_ray import begun as run_begun
+from saved_step import until_step
 
 RUN = ("warmstart.steps=3", "rollout.episodes_per_step=6")
 APART = "placement.crews=apart"
