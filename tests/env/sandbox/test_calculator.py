@@ -107,6 +107,9 @@ hostile = st.text(alphabet="0129az+-*/%(), \n", max_size=12) | st.builds(
 @example("print(-7 // 2)")
 @example("print(1)(2)")
 @example("print(1),(2)")
+@example("print(sum(range(40 ** 10, 3, -1)))")
+@example("print(sum(range(0, 10 ** 6)))")
+@example("print( sum(range(5)))")
 def test_whatever_it_values_python_values_the_same(code: str) -> None:
     printed = _printed(code)
     if printed is not None:  # then it is short, bounded and made of numbers and known functions
@@ -119,6 +122,8 @@ def test_whatever_it_values_python_values_the_same(code: str) -> None:
         "import os\nprint(os.getcwd())",
         "open('a', 'w').write('1')",
         "print(2 ** 100000)",
+        "print(sum(range(10 ** 12)))",  # an interpreter needs longer than an action may take
+        "print(1 + sum(range(3 ** 9, 40 ** 9, 2)))",
         "print(x)",
         "",
         "'a'",
