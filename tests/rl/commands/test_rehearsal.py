@@ -98,7 +98,7 @@ def test_durations_scale_every_phase_by_its_own_size() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_a_rehearsal_times_every_phase_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,7 +135,7 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
     return not [each for each in left if each.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_sigterm_leaves_a_checkpoint_and_no_process(tmp_path: Path, start: str) -> None:
     process = begun(tmp_path / "run", start)
     crews = members(psutil.Process(process.pid))

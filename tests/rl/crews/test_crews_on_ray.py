@@ -49,7 +49,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.slow
+@pytest.mark.large
 def test_a_crew_may_die(two_nodes: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     _killed(out, *on(two_nodes))

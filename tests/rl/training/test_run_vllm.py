@@ -179,7 +179,7 @@ def test_without_vllm_a_run_says_what_to_install(tmp_path: Path) -> None:
 
 
 @needs_vllm
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize("refills", [pytest.param(False, marks=pytest.mark.large), True])
 def test_adapters_on_two_models_with_the_options_of_papers(refills: bool, tmp_path: Path) -> None:
     """One server for each base; sampler and learner agree for both tokenizers, also after updates.

@@ -54,7 +54,7 @@ def test_a_model_that_lets_down_who_uses_it_is_its_writers_fault(face: str) -> N
     check(play(TWO.format(when=THERE, face=FACES[face])))
 
 
-@pytest.mark.slow
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("clock", "face"),
     [("time.time()", "fails"), pytest.param("time.monotonic()", "one value", marks=pytest.mark.large)],
