@@ -8,6 +8,7 @@ from pathlib import Path
 from mappa_rl.commands.checkpoint import newest_step
 
 LIMIT_S = 150.0
+"""Seconds that a small run may take to its next checkpoint."""
 
 
 def until_step(out: Path, step: int) -> None:
