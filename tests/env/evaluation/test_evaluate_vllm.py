@@ -1,7 +1,7 @@
 """``mappa-env eval`` against vLLM's OpenAI server on the CPU.
 
 The tiny model is random, so what is tested is the way there and back: limits, token counts, keys.
-SmolLM2 plays too where ``make llm`` has put it.
+In ``make test-all`` SmolLM2 plays too where ``make llm`` has put it.
 """
 
 from __future__ import annotations
