@@ -339,14 +339,17 @@ _BOUND = 1.1
 def test_several_processes_hardly_exceed_the_limit_together(
     fill: str, level: str, sandboxes: Sandboxes
 ) -> None:
-    """At most 10 %. Without a cgroup, other work on the machine may delay a look: so it is tried again."""
+    """At most 10 %. Without a cgroup, other work on the machine may delay a look: so it is tried again.
+
+    With one the kernel may end them before they are measured at the limit.
+    """
     limit, peaks = 1000, []
     while len(peaks) < 5 and min(peaks, default=math.inf) >= _BOUND * limit:
         with sandboxes[level].open_workspace() as workspace:
             result = sandboxes[level].run(workspace, IN_ALL.format(fill), wider(memory_mb=limit))
         assert result.status == "memory", result
         peaks.append(result.peak_rss / 2**20)
-    assert limit < min(peaks) < _BOUND * limit, peaks
+    assert limit / 2 < min(peaks) < _BOUND * limit, peaks
 
 
 @pytest.mark.parametrize("level", LEVELS)

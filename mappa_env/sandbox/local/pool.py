@@ -30,9 +30,8 @@ class Pool:
 
     def __init__(self, level: IsolationLevel, concurrency: int) -> None:
         self.level = level
-        place = cgroup.find()
-        self.leaves = cgroup.Leaves(place) if place else None
-        """One control group per action; None if this process has no delegated cgroup."""
+        self.leaves = cgroup.find()
+        """One control group per action; None if this process may make none."""
         self._cores = len(os.sched_getaffinity(0))
         self._links: list[Link] = []
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ from typing import Any, cast
 from mappa_env.errors import OptionError, SandboxError, WorkspaceError, nearest
 from mappa_env.sandbox.base import Limits, Result
 from mappa_env.sandbox.linux import require_linux
-from mappa_env.sandbox.local.cgroup import Usage
+from mappa_env.sandbox.local.cgroup import Leaf
 from mappa_env.sandbox.local.exchange import Exchange
 from mappa_env.sandbox.local.inside import wire
 from mappa_env.sandbox.local.inside.root import WORK
@@ -100,19 +100,17 @@ class LocalSandbox:
         request = self._place(pool, workspace, quota)
         request |= {"limits": _numbers(limits, pool), "seed": seed % 2**32}
         before = workspace.snapshot
-        watch = _FolderWatch(workspace.storage.root, quota)
-        exchange = Exchange(
-            limits, watch.look if isinstance(workspace.storage, FolderStorage) else _nothing, _LOOK_S
-        )
+        folder = workspace.storage.root if isinstance(workspace.storage, FolderStorage) else None
         leaf = pool.leaves.new(limits.memory_mb * _MIB, limits.processes) if pool.leaves else None
+        exchange = Exchange(limits, _Watch(leaf, folder, quota).look, _LOOK_S)
         try:
             report = pool.run(exchange, request, code, leaf, started)
-            used = leaf.usage() if leaf else Usage(None, 0)
+            starved = leaf is not None and leaf.oom_kills() > 0
         finally:
             if leaf:
                 leaf.remove()
         after = workspace.scan()
-        status = exchange.exceeded or ("memory" if used.oom_kills else None)
+        status = exchange.exceeded or ("memory" if starved else None)
         return Result(
             status=status or _status(report, limits, workspace.storage, after, quota),
             exit_code=report["code"] if report else None,
@@ -121,7 +119,7 @@ class LocalSandbox:
             truncated=exchange.out.dropped + exchange.err.dropped,
             wall_s=report["wall"] if report else 0.0,
             cpu_s=report["cpu"] if report else 0.0,
-            peak_rss=used.peak_bytes or (report["rss"] if report else 0),
+            peak_rss=report["rss"] if report else 0,
             files=workspace.changes(before, after),
             isolation=pool.level.name,
             opened=exchange.opened,
@@ -162,24 +160,26 @@ class LocalSandbox:
         return {"folder": inner, "environment": _environment(WORK, "/tmp")}
 
 
-class _FolderWatch:
-    """Polls the size of a plain folder, which has no quota, while the action runs."""
+class _Watch:
+    """Polls, while the action runs, what nothing else ends.
 
-    def __init__(self, root: Root, quota: int) -> None:
-        self._root = root
-        self._quota = quota
+    That is a plain ``folder`` over its ``quota``, and an action some of whose processes the kernel has killed
+    for want of memory.
+    """
+
+    def __init__(self, leaf: Leaf | None, folder: Root | None, quota: int) -> None:
+        self._leaf, self._folder, self._quota = leaf, folder, quota
         self._next = time.monotonic() + _LOOK_AT_FILES_S
 
     def look(self) -> RunStatus | None:
-        if time.monotonic() < self._next:
+        """The limit that is exceeded."""
+        if self._leaf is not None and self._leaf.oom_kills():
+            return "memory"
+        if self._folder is None or time.monotonic() < self._next:
             return None
-        used = usage(self._root)
+        used = usage(self._folder)
         self._next = time.monotonic() + _LOOK_AT_FILES_S
         return "disk_limit" if used > self._quota else None
-
-
-def _nothing() -> None:
-    return None
 
 
 def _environment(folder: str, scratch: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""cgroup v2 leaves: on a fake tree, and on the real one if it is delegated to this process."""
+"""Leaves of both versions of cgroups: on fake trees, and on a real one where this process may make some."""
 
 import os
 import shutil
@@ -10,24 +10,41 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from attacks.harness import wider
 
-from mappa_env.sandbox.local import cgroup
+from mappa_env.sandbox.local import LocalSandbox, cgroup
+from mappa_env.sandbox.local.cgroup import leaf as leaf_module
+from mappa_env.sandbox.local.cgroup.v1 import LeafV1
+from mappa_env.sandbox.local.cgroup.v2 import LeafV2
 
 DEADLINE_S = 60.0
+FILES = {
+    LeafV2: ("cgroup.procs", "cgroup.kill", "memory.max", "memory.oom.group", "pids.max"),
+    LeafV1: ("cgroup.procs", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+}
+"""What the kernel makes in a new leaf."""
+OOM = {LeafV2: "memory.events", LeafV1: "memory.oom_control"}
+
+
+@pytest.fixture(params=FILES)
+def kind(request: pytest.FixtureRequest) -> type[cgroup.Leaf]:
+    chosen: type[cgroup.Leaf] = request.param
+    return chosen
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fake hierarchy of plain files: `unit` enables memory and pids, `unit/main` contains the processes."""
+def tree(kind: type[cgroup.Leaf], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fake hierarchy of plain files: ``unit`` may hold leaves, and ``unit/main`` contains the processes."""
     unit = tmp_path / "fs" / "unit"
     (unit / "main").mkdir(parents=True)
     for place in (unit, unit / "main"):
         (place / "cgroup.procs").touch()
-    (unit / "cgroup.subtree_control").write_text("memory pids\n")
+    if kind is LeafV2:
+        (unit / "cgroup.subtree_control").write_text("memory pids\n")
 
     def mkdir(path: str, *, dir_fd: int) -> None:
         os.mkdir(path, dir_fd=dir_fd)
-        for file in ("cgroup.procs", "cgroup.kill", "memory.max", "memory.oom.group", "pids.max"):
+        for file in FILES[kind]:
             os.close(os.open(f"{path}/{file}", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=dir_fd))
 
     def rmdir(path: str, *, dir_fd: int) -> None:
@@ -35,65 +52,105 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     fake = SimpleNamespace(**vars(os))
     fake.mkdir, fake.rmdir = mkdir, rmdir
-    monkeypatch.setattr(cgroup, "os", fake)
+    monkeypatch.setattr(leaf_module, "os", fake)
     return unit
 
 
-def found(folder: Path, mount: str, own: str) -> Path | None:
-    (folder / "mountinfo").write_text(f"22 1 0:20 / /proc rw - proc proc rw\n{mount}")
+def found(folder: Path, mounts: str, own: str) -> tuple[Path, type[cgroup.Leaf]] | None:
+    (folder / "mountinfo").write_text(f"22 1 0:20 / /proc rw - proc proc rw\n{mounts}")
     (folder / "own").write_text(own)
-    return cgroup.find(folder / "mountinfo", folder / "own")
+    leaves = cgroup.find(folder / "mountinfo", folder / "own")
+    if leaves is None:
+        return None
+    leaves.close()
+    return leaves.place, leaves.kind
 
 
-def test_the_nearest_cgroup_that_hands_controllers_down_is_found(tree: Path, tmp_path: Path) -> None:
-    mount = f"31 1 0:29 / {tmp_path}/fs rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
-    assert found(tmp_path, mount, "4:memory:/x\n0::/unit/main\n") == tree
-    assert sorted(path.name for path in tree.iterdir()) == ["cgroup.procs", "cgroup.subtree_control", "main"]
+def mount(kind: type[cgroup.Leaf], folder: Path, root: str = "/") -> str:
+    if kind is LeafV2:
+        return f"31 1 0:29 {root} {folder}/fs rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+    return (
+        f"30 1 0:28 {root} {folder}/pids rw - cgroup cgroup rw,pids\n"
+        f"31 1 0:29 {root} {folder}/fs rw,nosuid shared:9 - cgroup cgroup rw,cpu,memory\n"
+    )
 
 
-def test_a_mount_that_shows_a_part_of_the_hierarchy_is_understood(tree: Path, tmp_path: Path) -> None:
-    mount = f"31 1 0:29 /host/box {tmp_path}/fs rw - cgroup2 cgroup2 rw\n"
-    assert found(tmp_path, mount, "0::/host/box/unit/main\n") == tree
-    assert found(tmp_path, mount, "0::/host/other\n") is None
+def own(kind: type[cgroup.Leaf], path: str) -> str:
+    return f"4:memory,cpu:/x\n0::{path}\n" if kind is LeafV2 else f"4:cpu,memory:{path}\n3:pids:/x\n0::/x\n"
 
 
-@pytest.mark.parametrize("own", ["", "4:memory:/unit\n", "0::/../unit/main\n", "0::/\n"])
-def test_no_cgroup_is_found_where_there_is_none(own: str, tree: Path, tmp_path: Path) -> None:
-    mount = f"31 1 0:29 / {tmp_path}/fs rw - cgroup2 cgroup2 rw\n"
-    assert found(tmp_path, mount, own) is None
-    assert found(tmp_path, "", "0::/unit/main\n") is None
+def test_the_nearest_cgroup_that_can_hold_leaves_is_found(
+    kind: type[cgroup.Leaf], tree: Path, tmp_path: Path
+) -> None:
+    """With v1 that is the one of this process; with v2 one above it, which hands controllers down."""
+    expected = tree if kind is LeafV2 else tree / "main"
+    assert found(tmp_path, mount(kind, tmp_path), own(kind, "/unit/main")) == (expected, kind)
+    assert not list(tree.rglob("mappa-*"))
 
 
-def test_a_leaf_states_its_limits_and_reads_its_use(tree: Path) -> None:
-    with closing(cgroup.Leaves(tree)) as leaves:
+def test_a_mount_that_shows_a_part_of_the_hierarchy_is_understood(
+    kind: type[cgroup.Leaf], tree: Path, tmp_path: Path
+) -> None:
+    shown = mount(kind, tmp_path, root="/host/box")
+    assert found(tmp_path, shown, own(kind, "/host/box/unit")) == (tree, kind)
+    assert found(tmp_path, shown, own(kind, "/host/other")) is None
+
+
+@pytest.mark.parametrize("path", ["/../unit/main", "/"])
+def test_a_cgroup_that_cannot_be_reached_holds_none(
+    path: str, kind: type[cgroup.Leaf], tree: Path, tmp_path: Path
+) -> None:
+    assert found(tmp_path, mount(kind, tmp_path), own(kind, path)) is None
+
+
+def test_no_cgroup_is_found_where_there_is_none(kind: type[cgroup.Leaf], tree: Path, tmp_path: Path) -> None:
+    assert found(tmp_path, mount(kind, tmp_path), "") is None
+    assert found(tmp_path, "", own(kind, "/unit/main")) is None
+
+
+@pytest.mark.parametrize("kind", [LeafV1], indirect=True)
+def test_v1_serves_where_v2_is_mounted_without_controllers(
+    kind: type[cgroup.Leaf], tree: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "unified").mkdir()
+    (tmp_path / "unified" / "cgroup.procs").touch()
+    (tmp_path / "unified" / "cgroup.subtree_control").mkdir()  # not to be written, as root too
+    hybrid = f"32 1 0:30 / {tmp_path}/unified rw - cgroup2 cgroup2 rw\n" + mount(kind, tmp_path)
+    groups = own(kind, "/unit/main").replace("0::/x", "0::/")
+    assert found(tmp_path, hybrid, groups) == (tree / "main", LeafV1)
+
+
+def test_a_leaf_states_its_limits_and_reads_its_use(kind: type[cgroup.Leaf], tree: Path) -> None:
+    with closing(cgroup.Leaves(tree, kind)) as leaves:
         leaf = leaves.new(memory_bytes=5000, processes=7)
         (folder,) = tree.glob("mappa-*")
-        limits = [(folder / name).read_text() for name in ("memory.max", "memory.oom.group", "pids.max")]
-        assert limits == ["5000", "1", "7"]
-        assert leaf.usage() == (None, 0)
-        (folder / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
-        (folder / "memory.peak").write_text("4096\n")
-        assert leaf.usage() == (4096, 2)
+        limits = [(folder / name).read_text() for name in FILES[kind] if name.startswith(("memory", "pids"))]
+        assert limits == (["5000", "1", "7"] if kind is LeafV2 else ["5000", "5000"])
+        assert leaf.oom_kills() == 0
+        (folder / OOM[kind]).write_text("low 0\noom 3\noom_kill 2\n")
+        assert leaf.oom_kills() == 2
         leaf.remove()
         assert not folder.exists()
 
 
-def test_a_leaf_that_is_gone_is_no_error(tree: Path) -> None:
-    with closing(cgroup.Leaves(tree)) as leaves:
+def test_a_leaf_that_is_gone_is_no_error(kind: type[cgroup.Leaf], tree: Path) -> None:
+    with closing(cgroup.Leaves(tree, kind)) as leaves:
         leaf = leaves.new(memory_bytes=5000, processes=7)
         leaf.remove()
         leaf.kill()
         leaf.remove()
-        assert leaf.usage() == (None, 0)
+        assert leaf.oom_kills() == 0
 
 
-def test_leaves_that_lost_their_owner_are_swept(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaves_that_lost_their_owner_are_swept(
+    kind: type[cgroup.Leaf], tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = tree / "mappa-old"
     old.mkdir()
-    cgroup.Leaves(tree).close()
+    cgroup.Leaves(tree, kind).close()
     assert old.exists()  # recent, so it may belong to another pool
-    monkeypatch.setattr(cgroup, "_STALE_S", -1.0)
-    cgroup.Leaves(tree).close()
+    monkeypatch.setattr(leaf_module, "_STALE_S", -1.0)
+    cgroup.Leaves(tree, kind).close()
     assert not old.exists()
     assert (tree / "main").exists()
 
@@ -121,7 +178,7 @@ def test_a_real_leaf_kills_all_it_holds(sleeper: Callable[[], subprocess.Popen[b
     top = os.open(tops[0], os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
-            leaf = cgroup.Leaf(top)
+            leaf = LeafV2(top)
         except OSError as error:
             pytest.skip(f"cgroup2 is not writable: {error}")
         held, entered, free = sleeper(), sleeper(), sleeper()
@@ -148,10 +205,12 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_real_limits_hold(bomb: str) -> None:
-    place = cgroup.find()
-    if place is None:
-        pytest.skip("no cgroup with memory and pids was delegated to this process")
-    with closing(cgroup.Leaves(place)) as leaves:
+    found = cgroup.find()
+    if found is None:
+        pytest.skip("this process may make no cgroups")
+    with closing(found) as leaves:
+        if bomb == "processes" and leaves.kind is LeafV1:
+            pytest.skip("the memory controller of cgroup v1 counts no processes")
         leaf = leaves.new(memory_bytes=64 << 20, processes=20)
         enter = "import sys\nsys.stdin.read(1)\n"
         command = [sys.executable, "-c", enter + BOMBS[bomb]]
@@ -162,18 +221,48 @@ def test_real_limits_hold(bomb: str) -> None:
             process.stdin.write(b"x")
             process.stdin.close()
             end = process.wait(DEADLINE_S)
-            usage = leaf.usage()
+            kills = leaf.oom_kills()
             leaf.kill()  # the fork bomb's children hold the pipe open
             assert process.stderr is not None
             errors = process.stderr.read()
-            assert usage.peak_bytes is None or 4 << 20 < usage.peak_bytes <= 64 << 20
             if bomb == "memory":
                 assert end == -9
-                assert usage.oom_kills >= 1
+                assert kills >= 1
             else:
                 assert b"BlockingIOError" in errors
-                assert usage.oom_kills == 0
+                assert kills == 0
         finally:
             leaf.remove()
             process.kill()
             process.wait()
+
+
+STARVED = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, lambda *_: None)
+parent = os.getpid()
+if os.fork() == 0:
+    x = bytearray(b'1') * (90 << 20)
+    os._exit(0)
+while time.sleep(0.1) is None:
+    pass
+"""
+
+
+def test_an_action_of_which_the_kernel_killed_one_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cgroup v1 kills one process at a time, so the host must end those that live on.
+
+    The leaf allows less than the sandbox's own count, so the kernel is the one that finds it.
+    """
+    found = cgroup.find()
+    if found is None:
+        pytest.skip("this process may make no cgroups")
+    found.close()
+    new = cgroup.Leaves.new
+    monkeypatch.setattr(
+        cgroup.Leaves, "new", lambda self, memory_bytes, processes: new(self, 64 << 20, processes)
+    )
+    sandbox = LocalSandbox(concurrency=3)
+    with sandbox.open_workspace() as workspace:
+        result = sandbox.run(workspace, STARVED, wider(wall_s=60, memory_mb=512))
+    assert (result.status, result.wall_s < 30) == ("memory", True), result
