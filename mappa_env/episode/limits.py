@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mappa_env.errors import OptionError, SandboxError
 from mappa_env.sandbox.base import Limits
+from mappa_env.sandbox.memory import machine_memory
 from mappa_env.types import Task
 
 _MIB = 2**20
@@ -51,10 +51,11 @@ class TaskLimits:
         if not larger:
             return self._least
         limits = dataclasses.replace(self._card, **{**larger, **self._chosen})
-        if (limits.memory_mb + limits.disk_mb) * _MIB > _machine():
+        there = machine_memory() // _MIB
+        if limits.memory_mb + limits.disk_mb > there:
             raise SandboxError(
                 f"the task {task.id!r} is impossible on this machine: its tables need {limits.memory_mb} MiB "
-                f"of memory and {limits.disk_mb} MiB for files, but the machine has {_machine() // _MIB} MiB."
+                f"of memory and {limits.disk_mb} MiB for files, but this process may use {there} MiB."
             )
         return limits
 
@@ -85,8 +86,3 @@ def _estimate(head: bytes, size: int) -> float:
     lines = head.splitlines() or [b""]
     rows = size * len(lines) / max(len(head), 1)
     return max(size, _CELL * rows * (lines[0].count(b",") + 1))
-
-
-def _machine() -> int:
-    """Bytes of memory of this machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

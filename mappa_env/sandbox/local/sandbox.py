@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from mappa_env.errors import OptionError, SandboxError, WorkspaceError, nearest
+from mappa_env.errors import OptionError, SandboxError, SandboxWarning, WorkspaceError, nearest
 from mappa_env.sandbox.base import Limits, Result
 from mappa_env.sandbox.linux import require_linux
 from mappa_env.sandbox.local.cgroup import Leaf
@@ -33,6 +34,7 @@ _LOOK_S = 0.05
 _LOOK_AT_FILES_S = 0.2
 _SCRATCH = ("TMPDIR", "MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 """Variables that name the folder for temporary files, which keeps caches out of the file history."""
+_CROWDED = "the kernel ended the action for want of memory, although it was within its limit: others used it."
 _POOLS = Pools()
 
 
@@ -72,7 +74,11 @@ class LocalSandbox:
         return Workspace(self._make_storage)
 
     def run(self, workspace: Workspace, code: str, limits: Limits, *, seed: int = 0) -> Result:
-        """See ``Sandbox.run``. ``unavailable``: the action never began because the host failed."""
+        """See ``Sandbox.run``. ``unavailable``: the action never began because the host failed, or the kernel
+        ended it for memory that others used.
+
+        Emits a SandboxWarning where the cgroup of an action stays behind.
+        """
         asked = time.monotonic()
         try:
             pool = self._pool()
@@ -105,17 +111,15 @@ class LocalSandbox:
         exchange = Exchange(limits, _Watch(leaf, folder, quota).look, _LOOK_S)
         try:
             report = pool.run(exchange, request, code, leaf, started)
-            starved = leaf is not None and leaf.oom_kills() > 0
+            status = exchange.exceeded or _starved(leaf)
         finally:
-            if leaf:
-                leaf.remove()
+            _remove(leaf)
         after = workspace.scan()
-        status = exchange.exceeded or ("memory" if starved else None)
         return Result(
             status=status or _status(report, limits, workspace.storage, after, quota),
             exit_code=report["code"] if report else None,
             stdout=exchange.out.text(),
-            stderr=exchange.err.text() + after.note(),
+            stderr=_CROWDED if status == "unavailable" else exchange.err.text() + after.note(),
             truncated=exchange.out.dropped + exchange.err.dropped,
             wall_s=report["wall"] if report else 0.0,
             cpu_s=report["cpu"] if report else 0.0,
@@ -172,14 +176,33 @@ class _Watch:
         self._next = time.monotonic() + _LOOK_AT_FILES_S
 
     def look(self) -> RunStatus | None:
-        """The limit that is exceeded."""
-        if self._leaf is not None and self._leaf.oom_kills():
-            return "memory"
+        """The limit that is exceeded; ``unavailable``: see ``_starved``."""
+        if starved := _starved(self._leaf):
+            return starved
         if self._folder is None or time.monotonic() < self._next:
             return None
         used = usage(self._folder)
         self._next = time.monotonic() + _LOOK_AT_FILES_S
         return "disk_limit" if used > self._quota else None
+
+
+def _starved(leaf: Leaf | None) -> RunStatus | None:
+    """What it makes of an action that the kernel killed a process of it for want of memory.
+
+    If the action was within its limit, others used the memory, which is nobody's fault.
+    """
+    if leaf is None or not leaf.oom_kills():
+        return None
+    return "memory" if leaf.filled() else "unavailable"
+
+
+def _remove(leaf: Leaf | None) -> None:
+    """Remove the leaf of an action that has ended. What it did counts even if the leaf stays behind."""
+    try:
+        if leaf is not None:
+            leaf.remove()
+    except OSError as error:
+        warnings.warn(f"the cgroup of an action could not be removed: {error}", SandboxWarning, stacklevel=2)
 
 
 def _environment(folder: str, scratch: str) -> dict[str, str]:

@@ -32,7 +32,11 @@ class Leaf(abc.ABC):
 
     @abc.abstractmethod
     def oom_kills(self) -> int:
-        """How many processes the kernel has killed because the leaf's memory was full."""
+        """How many of its processes the kernel has killed for want of memory, its own or that of a parent."""
+
+    @abc.abstractmethod
+    def filled(self) -> bool:
+        """Whether its own limit of memory has been reached. If not, others used the memory up."""
 
     def entrance(self) -> int:
         """A descriptor that moves a process into the leaf when it writes `0`; the caller closes it."""

@@ -6,6 +6,9 @@ import contextlib
 
 from mappa_env.sandbox.local.cgroup.leaf import Leaf
 
+_CHARGED = 2**18
+"""Bytes that the kernel charges at once."""
+
 
 class LeafV1(Leaf):
     """Limits memory. The kernel kills one process at a time: who sees ``oom_kills`` ends the others."""
@@ -17,5 +20,12 @@ class LeafV1(Leaf):
             self._write("memory.memsw.limit_in_bytes", str(memory_bytes))
 
     def oom_kills(self) -> int:
-        """How many processes the kernel has killed because the leaf's memory was full (from Linux 4.13)."""
+        """How many of its processes the kernel has killed for want of memory (from Linux 4.13)."""
         return self._count("memory.oom_control", "oom_kill")
+
+    def filled(self) -> bool:
+        """Whether its limit has been reached, even if the kernel could free enough of it, such as caches."""
+        # Not by memory.failcnt: recent kernels do not count where memory and swap together reach the limit.
+        files = ("memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes", "memory.limit_in_bytes")
+        memory, swapped, limit = (int(self._read(file) or 0) for file in files)
+        return limit > 0 and max(memory, swapped) > limit - _CHARGED

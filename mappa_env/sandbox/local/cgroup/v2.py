@@ -26,5 +26,9 @@ class LeafV2(Leaf):
             self._write("memory.swap.max", "0")
 
     def oom_kills(self) -> int:
-        """How many processes the kernel has killed because the leaf's memory was full."""
+        """How many of its processes the kernel has killed for want of memory."""
         return self._count("memory.events", "oom_kill")
+
+    def filled(self) -> bool:
+        """Whether its limit has been reached, and nothing could be freed."""
+        return self._count("memory.events", "oom") > 0

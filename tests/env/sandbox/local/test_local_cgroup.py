@@ -12,10 +12,12 @@ from types import SimpleNamespace
 import pytest
 from attacks.harness import wider
 
+from mappa_env.errors import SandboxWarning
 from mappa_env.sandbox.local import LocalSandbox, cgroup
 from mappa_env.sandbox.local.cgroup import leaf as leaf_module
 from mappa_env.sandbox.local.cgroup.v1 import LeafV1
 from mappa_env.sandbox.local.cgroup.v2 import LeafV2
+from mappa_env.sandbox.memory import machine_memory
 
 DEADLINE_S = 60.0
 FILES = {
@@ -24,6 +26,10 @@ FILES = {
 }
 """What the kernel makes in a new leaf."""
 OOM = {LeafV2: "memory.events", LeafV1: "memory.oom_control"}
+FULL = {
+    LeafV2: ("memory.events", "oom 1\noom_kill 1\n"),
+    LeafV1: ("memory.max_usage_in_bytes", f"{(1 << 30) - 4096}\n"),
+}
 
 
 @pytest.fixture(params=FILES)
@@ -133,6 +139,18 @@ def test_a_leaf_states_its_limits_and_reads_its_use(kind: type[cgroup.Leaf], tre
         assert not folder.exists()
 
 
+def test_a_leaf_tells_whether_it_or_a_parent_was_full(kind: type[cgroup.Leaf], tree: Path) -> None:
+    with closing(cgroup.Leaves(tree, kind)) as leaves:
+        leaf = leaves.new(memory_bytes=1 << 30, processes=7)
+        (folder,) = tree.glob("mappa-*")
+        (folder / "memory.max_usage_in_bytes").write_text(f"{1 << 29}\n")
+        (folder / OOM[kind]).write_text("oom 0\noom_kill 1\n")
+        assert (leaf.oom_kills(), leaf.filled()) == (1, False)
+        name, text = FULL[kind]
+        (folder / name).write_text(text)
+        assert leaf.filled()
+
+
 def test_a_leaf_that_is_gone_is_no_error(kind: type[cgroup.Leaf], tree: Path) -> None:
     with closing(cgroup.Leaves(tree, kind)) as leaves:
         leaf = leaves.new(memory_bytes=5000, processes=7)
@@ -140,6 +158,7 @@ def test_a_leaf_that_is_gone_is_no_error(kind: type[cgroup.Leaf], tree: Path) ->
         leaf.kill()
         leaf.remove()
         assert leaf.oom_kills() == 0
+        assert not leaf.filled()
 
 
 def test_leaves_that_lost_their_owner_are_swept(
@@ -266,3 +285,80 @@ def test_an_action_of_which_the_kernel_killed_one_process_ends(monkeypatch: pyte
     with sandbox.open_workspace() as workspace:
         result = sandbox.run(workspace, STARVED, wider(wall_s=60, memory_mb=512))
     assert (result.status, result.wall_s < 30) == ("memory", True), result
+
+
+HUNGRY = """
+open('kept.txt', 'w').write('done')
+x = bytearray(b'1') * (150 << 20)
+"""
+
+
+@pytest.fixture
+def crowded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leaves below a cgroup that allows all actions together less than any of them alone may use."""
+    found = cgroup.find()
+    if found is None:
+        pytest.skip("this process may make no cgroups")
+    found.close()
+    parent = found.place / f"crowded-{os.getpid()}"
+    parent.mkdir()
+    name = "memory.max" if found.kind is LeafV2 else "memory.limit_in_bytes"
+    (parent / name).write_text(str(64 << 20))
+    new = cgroup.Leaves.new
+
+    def below(self: cgroup.Leaves, memory_bytes: int, processes: int) -> cgroup.Leaf:
+        with closing(cgroup.Leaves(parent, self.kind)) as leaves:
+            inner = new(leaves, memory_bytes, processes)
+            inner._parent = os.dup(leaves._fd)  # closed with this process
+            return inner
+
+    monkeypatch.setattr(cgroup.Leaves, "new", below)
+    yield
+    parent.rmdir()
+
+
+def test_memory_that_others_used_is_no_limit_that_the_action_reached(crowded: None) -> None:
+    """The files that it wrote stay its own, so nobody else is taken for their writer."""
+    sandbox = LocalSandbox(concurrency=4)
+    with sandbox.open_workspace() as workspace:
+        result = sandbox.run(workspace, HUNGRY, wider(wall_s=60, memory_mb=512))
+    assert (result.status, "others used it" in result.stderr) == ("unavailable", True), result
+    assert [change.path for change in result.files] == ["kept.txt"]
+
+
+def test_a_leaf_that_cannot_be_removed_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = cgroup.find()
+    if found is None:
+        pytest.skip("this process may make no cgroups")
+    found.close()
+    remove = cgroup.Leaf.remove
+
+    def busy(self: cgroup.Leaf, deadline_s: float = 10.0) -> None:
+        remove(self, deadline_s)
+        raise OSError(16, "Device or resource busy")
+
+    sandbox = LocalSandbox(concurrency=5)
+    with sandbox.open_workspace() as workspace:
+        sandbox.run(workspace, "pass", wider(wall_s=60))
+        monkeypatch.setattr(cgroup.Leaf, "remove", busy)
+        with pytest.warns(SandboxWarning, match="could not be removed"):
+            result = sandbox.run(workspace, "open('a.txt', 'w').write('1')", wider(wall_s=60))
+        monkeypatch.undo()
+        after = sandbox.run(workspace, "pass", wider(wall_s=60))
+    assert (result.status, [change.path for change in result.files]) == ("ok", ["a.txt"])
+    assert after.files == ()
+
+
+def test_the_least_limit_of_the_cgroups_bounds_the_machine(
+    kind: type[cgroup.Leaf], tree: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mountinfo").write_text(mount(kind, tmp_path))
+    (tmp_path / "own").write_text(own(kind, "/unit/main"))
+    files = tmp_path / "mountinfo", tmp_path / "own"
+    machine = machine_memory(*files)
+    name = "memory.max" if kind is LeafV2 else "memory.limit_in_bytes"
+    (tree / "main" / name).write_text("max\n" if kind is LeafV2 else "9223372036854771712\n")
+    assert machine_memory(*files) == machine
+    (tree / name).write_text("300000000\n")
+    assert machine_memory(*files) == 300_000_000
+    assert machine_memory(tmp_path / "none", tmp_path / "none") == machine
