@@ -51,7 +51,7 @@ def attribute(trajectory: Trajectory, card: Card, coach: Coach | None = None) ->
     elif looks_up(card):
         walk = WordWalk(cases, trajectory.actions, graded(cases))
     else:
-        walk = NumberWalk(cases, trajectory.actions, graded(cases))
+        walk = NumberWalk(cases, trajectory.actions, graded(cases), outcome.status)
     found, links = walk.run(), tuple(walk.links)
     if found:
         return Attribution(True, _equal(found, count), "tracing", links, near)

@@ -26,6 +26,7 @@ from mappa_env.coach.rubric.claims_math import (
     same,
     short,
 )
+from mappa_env.grading.math import FORMS
 from mappa_env.types import ActionRecord, Link
 
 
@@ -37,24 +38,27 @@ class _At(NamedTuple):
 class NumberWalk:
     """Traces a failed episode through its numbers. ``cases``: all its actions; ``links``: the walk so far.
 
-    ``end``: the step of the action whose answer was graded. ``links`` run from there to the cause.
+    ``end``: the step of the action whose answer was graded; ``status``: the grader's. ``links`` run from there
+    to the cause.
     """
 
-    def __init__(self, cases: Sequence[Case], actions: Sequence[ActionRecord], end: int) -> None:
-        self._cases, self._end = cases, end
+    def __init__(self, cases: Sequence[Case], actions: Sequence[ActionRecord], end: int, status: str) -> None:
+        self._cases, self._end, self._status = cases, end, status
         self._actions = {record.step: record for record in (*cases[end].seen, actions[end])}
         self.links: list[Link] = []
 
     def run(self) -> tuple[int, ...]:
         """The steps of the responsible actions, all equally; empty if the record does not decide."""
         end, closing = self._end, self._cases[self._end]
+        box = box_in(closing.me, closing.answer)
+        if box is not None and self._status in FORMS:
+            return self._blamed(end, f"boxed {short(box)}, which has no form that is graded ({self._status})")
         ran = max((step for step, record in self._actions.items() if record.tool is not None), default=None)
         plan = None if ran is None else self._plan(ran)
         planned = None if plan is None else plan.said
         worker = None if ran is None else self._actions[ran].agent
         result = self._last(lambda record: own(_result(record, worker), planned), after=ran)
         output = None if ran is None else self._output(ran, planned, None if result is None else result.said)
-        box = box_in(closing.me, closing.answer)
         reported = result is not None and result.said.number is not None
         printed = output is not None and (
             output.said.number is not None or (box is not None and same(box, output.said))

@@ -17,6 +17,7 @@ from mappa_env.coach.rubric.claims_math import (
     short,
 )
 from mappa_env.grading.expression import Number
+from mappa_env.grading.math import FORMS, grade_answer
 from mappa_env.grading.reading import numbers_in
 
 
@@ -99,6 +100,8 @@ def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None,
         if all(same(answer, each) for each in given.computed):
             return Finding(1.0, f"{said} is the value that was handed on")
         return Finding(points.careless, f"{said} {torn}", given.computed[-1].agent)
+    if any(same(answer, each) and is_right(each, gold) for each in given.known) and _misshapen(answer, gold):
+        return Finding(points.wrong, f"{said} is right in value, but not in a form that is graded", case.me)
     source = origin_of(chain, gold)
     others = [each for each in given.known if not same(answer, each)]
     if not others:
@@ -107,6 +110,11 @@ def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None,
     if any(each is not None and each in others and is_right(each, gold) for each in plain):
         return Finding(points.coasted, f"{said} {torn}, and a look at that would have shown it wrong", source)
     return Finding(points.careless, f"{said} {torn}", source)
+
+
+def _misshapen(answer: Statement, gold: str) -> bool:
+    """Whether it is the form of an answer that keeps it from being right."""
+    return grade_answer(rf"\boxed{{{answer.text}}}", gold).status in FORMS
 
 
 def origin_of(chain: Chain, gold: str) -> str | None:

@@ -251,6 +251,13 @@ def test_numbers_are_traced_in_every_form(math: Episode, texts: Sequence[str], s
     assert attribute(saying(math, actions), CARDS["mathchat"]).culprit == step
 
 
+@pytest.mark.parametrize("box", ["-246/2", "-(120 + 3)", "-1 - 122"])
+def test_who_spoils_the_form_of_an_answer_is_the_culprit(math: Episode, box: str) -> None:
+    actions = ["plan: -123", "```python\nprint(-123)\n```", "result: -123", rf"answer: \boxed{{{box}}}"]
+    found = attribute(saying(math, actions), CARDS["mathchat"])
+    assert (found.culprit, found.decided) == (3, "tracing")
+
+
 def test_an_episode_that_is_not_over_has_no_end(math: Episode) -> None:
     math.reset(seed=0)
     math.act("plan: 1 + 1")
