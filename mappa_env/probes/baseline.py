@@ -22,11 +22,11 @@ NEIGHBOURS, FOLDS = 15, 5
 CHANCE = 2.5
 """Times the reciprocal root of the number of rows: a correlation that hardly occurs by chance."""
 MAX_ROWS = 2000
-"""Training rows that count: the first ones."""
+"""Training rows that count: a sample of all that were exported."""
 MAX_TEST_ROWS = 2000
 MAX_CLASSES = 50
 _CELLS = 2**18
-"""Larger tables are left out: a forest on them takes seconds."""
+"""Of larger tables only the most telling columns count: a forest on all of them takes seconds."""
 _LARGEST = 1e150
 """Labels whose squares overflow are left out."""
 
@@ -58,20 +58,21 @@ def baseline(x: Table, y: Table, test: Table) -> Allowed | None:
         or len(y.names) != 1
     ):
         return None
-    rows = min(x.kept, y.kept, MAX_ROWS)
+    rows = _sample(min(x.kept, y.kept))
     features, labels, given = (
-        _single(x.numbers[:rows]),
-        y.column(0)[:rows],
+        _single(x.numbers[rows]),
+        y.column(0)[rows],
         _single(test.numbers[:MAX_TEST_ROWS]),
     )
     known = np.isfinite(features).all(axis=1) & _usable(labels)
     features, labels = features[known], labels[known]
-    if not len(labels) or not len(given) or not np.isfinite(given).all() or features.size > _CELLS:
+    if not len(labels) or not len(given) or not np.isfinite(given).all():
         return None
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
     settings: dict[str, Any] = {"n_estimators": TREES, "random_state": 0, "n_jobs": 1}
     if labels.dtype.kind == "f" and len(np.unique(labels)) > MANY_VALUES:
+        features, given = _narrowed(features, labels[:, None], given)
         with ONE_FIT:
             found = ExtraTreesRegressor(**settings).fit(features, labels).predict(given)
             smooth = Allowed(
@@ -81,14 +82,38 @@ def baseline(x: Table, y: Table, test: Table) -> Allowed | None:
     names = np.array([_name(label) for label in labels])
     if len(np.unique(names)) > min(MAX_CLASSES, max(2, len(names) // 2)):
         return None
+    each = (names[:, None] == np.unique(names)).astype(float)
+    features, given = _narrowed(features, each, given)
     with ONE_FIT:
         forest = ExtraTreesClassifier(**settings).fit(features, names)
         classes, shares = forest.classes_, forest.predict_proba(given)
-        each = (names[:, None] == classes).astype(float)
         other, learns = _smooth(features, each, given).clip(1e-3), _learns(features, each)
     other /= other.sum(axis=1, keepdims=True)
     smooth = Allowed(classes[other.argmax(axis=1)], other, classes.tolist(), learns=learns)
     return Allowed(classes[shares.argmax(axis=1)], shares, classes.tolist(), smooth)
+
+
+def _sample(rows: int) -> NDArray[np.intp]:
+    """Which of ``rows`` rows count, in their order: the same ones whenever there are as many."""
+    if rows <= MAX_ROWS:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(rows).choice(rows, MAX_ROWS, replace=False))
+
+
+def _narrowed(
+    features: NDArray[Any], values: NDArray[Any], given: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Both tables with the columns that go together with one of ``values`` most, if they exceed ``_CELLS``.
+
+    ``values``: (rows, columns). Columns of one value, such as padding, come last.
+    """
+    if features.size <= _CELLS:
+        return features, given
+    centred, wanted = features - features.mean(axis=0, dtype=float), values - values.mean(axis=0)
+    spread = np.sqrt((centred**2).sum(axis=0))
+    together = np.abs(centred.T @ wanted).max(axis=1) / np.where(spread > 0, spread, np.inf)
+    best = np.sort(np.argsort(-together, kind="stable")[: max(1, _CELLS // len(features))])
+    return features[:, best], given[:, best]
 
 
 def _smooth(features: NDArray[Any], values: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_env.probes.association import MANY_VALUES, Column, association, missing
-from mappa_env.probes.baseline import MAX_ROWS, Allowed
+from mappa_env.probes.baseline import Allowed
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.labels import (
     answers_in,
@@ -60,9 +60,9 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = 
             found["model"]["answer_cols"] = predictions.values.shape[1]
             found["model"]["one_answer"] = _is_constant(predictions.values)
     if opened.allowed is not None:
-        found["allowed"] = _allowed(opened.allowed, tables)
+        found["allowed"] = _allowed(opened.allowed, tables, train)
         if opened.allowed.smooth is not None:
-            found["allowed_smooth"] = _allowed(opened.allowed.smooth, tables)
+            found["allowed_smooth"] = _allowed(opened.allowed.smooth, tables, train)
             found["allowed_smooth"]["learns"] = round(opened.allowed.smooth.learns, 3)
     checks = _checks(tables, train, test, labels=labels)
     scale = None if labels or tables[1] is None else scale_of(tables[1], targets_in(train, test), train)
@@ -171,19 +171,22 @@ def _model(said: Said) -> Facts:
     return found
 
 
-def _allowed(allowed: Allowed, tables: list[Table | None]) -> Facts:
+def _allowed(allowed: Allowed, tables: list[Table | None], train: CsvTable) -> Facts:
     """What a model could predict from these tables, in the form of a model's predictions.
 
-    ``partial``: the forest saw, or the facts list, the first rows only.
+    ``partial``: the facts list only the first rows, or only these were exported although train.csv has more.
+    Rows that the table has in excess of train.csv hide nothing.
     """
-    (predictions, shares, classes, *_), (x, _, test) = allowed, tables
+    (predictions, shares, classes, *_), (x, y, test) = allowed, tables
     facts: Facts = {"n_predictions": test.rows if test else 0, "predictions": listed(predictions[:, None])}
     if shares is not None:
         two = len(classes) == 2
         facts["probabilities"] = listed(shares[:, 1:] if two else shares)
         facts |= {} if two else {"classes": list(classes[:_MAX_NAMES])}
     least = min(len(facts[name]) for name in ("predictions", "probabilities") if name in facts)
-    if x is None or x.rows > MAX_ROWS or least < facts["n_predictions"]:
+    kept = 0 if x is None or y is None else min(x.kept, y.kept)
+    given = 0 if x is None else min(x.rows, x.rows if train.rows is None else train.rows)
+    if not kept or kept < given or least < facts["n_predictions"]:
         facts["partial"] = True
     return facts
 

@@ -38,8 +38,8 @@ class _At(NamedTuple):
 class NumberWalk:
     """Traces a failed episode through its numbers. ``cases``: all its actions; ``links``: the walk so far.
 
-    ``end``: the step of the action whose answer was graded; ``status``: the grader's. ``links`` run from there
-    to the cause.
+    ``end``: the step of the action whose answer was graded; ``status``: the grader's. ``links`` run from
+    there to the cause.
     """
 
     def __init__(self, cases: Sequence[Case], actions: Sequence[ActionRecord], end: int, status: str) -> None:

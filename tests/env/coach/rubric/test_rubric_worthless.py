@@ -22,6 +22,10 @@ X.to_pickle("X_train.pkl"); y.to_pickle("y_train.pkl"); Z.to_pickle("X_test.pkl"
 NOISE = """X, Z = (pd.DataFrame(rng.normal(size=t.shape), columns=t.columns) for t in (X, Z))"""
 SHUFFLED = "Z = Z.iloc[rng.permutation(len(Z))]"
 LOGARITHM = "y = np.log1p(y)"
+MIXED = "X = X.iloc[rng.permutation(len(X))]"
+LONG = "X, y = pd.concat([X] * 40), pd.concat([y] * 40)"
+WIDE = """pad = [pd.DataFrame(np.zeros((len(t), 3000)), index=t.index).add_prefix("z") for t in (X, Z)]
+X, Z = pd.concat([X, pad[0]], axis=1), pd.concat([Z, pad[1]], axis=1)"""
 SEED = 5
 """Of a task of regression."""
 
@@ -121,7 +125,9 @@ def test_what_goes_wrong_in_another_order_of_rows_shows_without_the_truth() -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [SHUFFLED, NOISE, LOGARITHM])
+@pytest.mark.parametrize(
+    "change", [SHUFFLED, NOISE, LOGARITHM, MIXED, f"{MIXED}\n{LONG}", f"{MIXED}\n{WIDE}"]
+)
 def test_engineers_who_hand_on_wrong_values_earn_least(change: str) -> None:
     engineer_, modeler_ = played(REWRITE.replace("CHANGE", change), "pass", SEED)
     assert engineer_.verdict.blame == modeler_.verdict.blame == "engineer_0"
@@ -140,6 +146,8 @@ HONEST = {
     "labels of objects": "y = y.astype(object)",
     "labels as text": "y = y.astype(str)",
     "labels of categories": "y = y.astype('category')",
+    "rows repeated": LONG,
+    "padded": WIDE,
 }
 
 
