@@ -15,6 +15,8 @@ from mappa_env.probes.plain import Table
 _SAME = 0.01
 """A scale is another one if most values move by more than this, in standard deviations of the target: values
 that are rounded or clipped keep theirs."""
+_MOVED = 0.5
+"""The same for values whose rows are unknown: a selection of rows moves them, too, and is no scale."""
 _OUTER = 0.05
 """The share of values at each end whose slope continues beyond it."""
 _KEPT = 0.95
@@ -22,10 +24,14 @@ _KEPT = 0.95
 
 
 class Scale(NamedTuple):
-    """Values of y_train, increasing, and those of the same rows in train.csv: both (values,)."""
+    """Values of y_train, increasing, and those of the same rows in train.csv: both (values,).
+
+    ``by_rank``: they are not of the same rows, but of the same rank.
+    """
 
     mine: NDArray[np.float64]
     given: NDArray[np.float64]
+    by_rank: bool = False
 
     def undone(self, predictions: Sequence[Any]) -> list[float] | None:
         """Predictions in the scale of train.csv; None if they are not numbers, or too large."""
@@ -43,15 +49,24 @@ class Scale(NamedTuple):
 
 
 def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
-    """The scale of y_train; None if it is that of train.csv, or if the rows are not those of train.csv.
+    """The scale of y_train; None if it is that of train.csv, or cannot be told.
 
-    Any monotone transformation has one, whatever its formula is.
+    Any monotone transformation has one, whatever its formula is. Where rows were dropped or drawn, so that
+    those of y_train are unknown, only rising ones can be told.
     """
-    if len(targets) != 1 or y.rows != train.rows or y.numeric != (True,):
+    if len(targets) != 1 or y.numeric != (True,):
         return None
-    most = min(len(train.head), y.kept)
-    mine, given = y.column(0)[:most], train.column(targets[0])[:most]
-    if given.dtype.kind != "f" or not np.isfinite(mine).all() or not np.isfinite(given).all():
+    given = train.column(targets[0])
+    most = len(given) if y.rows == train.rows else y.kept
+    mine = y.column(0)[:most]
+    if given.dtype.kind != "f" or not np.isfinite(mine).all():
+        return None
+    if y.rows != train.rows:
+        given = given[np.isfinite(given)]  # these rows may be the ones that were dropped
+        whole = len(train.head) == train.rows and y.kept == y.rows
+        return _by_rank(mine, given) if whole and min(len(mine), len(given)) > MANY_VALUES else None
+    given = given[: len(mine)]
+    if not np.isfinite(given).all():
         return None
     values, first = np.unique(mine, return_index=True)
     partners = given[first]
@@ -61,3 +76,18 @@ def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
         return None
     steps = np.diff(partners)
     return Scale(values, partners) if (steps > 0).all() or (steps < 0).all() else None
+
+
+def _by_rank(mine: NDArray[np.float64], given: NDArray[np.float64]) -> Scale | None:
+    """The scale by which the distributions of both are one."""
+    known, spread = np.sort(given), float(np.std(given))
+    at = np.searchsorted(known, mine).clip(1, len(known) - 1)
+    off = np.minimum(np.abs(mine - known[at - 1]), np.abs(mine - known[at]))
+    shares = np.linspace(0, 1, min(len(mine), len(given)))
+    values, partners = (np.quantile(each, shares).astype(np.float64) for each in (mine, given))
+    if np.median(off) <= _SAME * spread and np.median(np.abs(values - partners)) <= _MOVED * spread:
+        return None
+    if np.isin(mine, given).mean() > 1 / 2:  # a selection
+        return None
+    rising = np.flatnonzero((np.diff(values) > 0) & (np.diff(partners) > 0))
+    return Scale(values[rising], partners[rising], by_rank=True) if len(rising) > MANY_VALUES else None

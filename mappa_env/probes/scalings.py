@@ -38,6 +38,8 @@ _NAMES_OF_LINES = re.compile(
     r"(?:scal|skal|standard|z.?score|norm|min.?max|divid|multi[p]|factor|minus|negat|thousand|tausend|million|inver[st])|"
     r"[-*/+]\s?(?:y|p|pred|target)\b|\b(?:y|p|pred|target)\s?[-*/+]\s?[\w(]"
 )
+_ALL_NAMES = re.compile(f"{_NAMES.pattern}|{_NAMES_OF_LINES.pattern}")
+"""Ranks do not tell a line from a curve."""
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,18})?(?:e[-+]?\d{1,3})?")
 _OTHER_SCRIPTS = re.compile("[\u0370-\uffff]{2}")
 """Words of which this module knows none."""
@@ -52,8 +54,8 @@ def scalings(workspace: Workspace, y: Table, targets: list[str], train: CsvTable
     slope, start = np.polyfit(scale.given, scale.mine, 1)
     away = scale.mine - (slope * scale.given + start)
     linear = bool(np.abs(away).max() <= _LINEAR * np.std(scale.mine))
-    known = _NAMES_OF_LINES if linear else _NAMES
-    numbers = _parameters(train.column(targets[0]), slope if linear else 0.0)
+    known = _ALL_NAMES if scale.by_rank else _NAMES_OF_LINES if linear else _NAMES
+    numbers = _parameters(train.column(targets[0]), slope if linear or scale.by_rank else 0.0)
     found = []
     for path, entry in workspace.present.items():
         if not entry.agent or entry.kind != "file" or not entry.size or path in (*TABLES, MODEL, LABELS):

@@ -58,6 +58,28 @@ def test_a_scale_that_is_undone_costs_nobody_anything(scale: str) -> None:
         assert mine >= usual - 0.5, (played, plain)
 
 
+@pytest.mark.parametrize("scale", ["log1p", "standardised", "thousands"])
+@pytest.mark.parametrize("rows", ["iloc[1:]", "sample(frac=0.9, random_state=0)"])
+def test_rows_may_be_dropped_from_labels_in_another_scale(rows: str, scale: str) -> None:
+    there, back = (_worded(text) for text in SCALES[scale])
+    dropping = f"y = {there}\nx, y = x.{rows}, y.{rows}\nopen('scale.txt', 'w').write({there!r})"
+    engineer = tables(f"import numpy as np\n{dropping}")
+    played = sprint(engineer, FOREST.replace("LABELS", "y"), SUBMITS.replace("BACK", back), seed=TARGETS)
+    assert played.culprit is None, played
+    assert min(score or 0 for score in played.scores) >= 7.5, played
+
+
+@pytest.mark.parametrize(
+    "change", ["y", "y.round(1)", "y.clip(upper=y.quantile(0.95))", "y.astype('float32')"]
+)
+def test_rows_may_be_selected_from_labels_in_their_own_scale(change: str) -> None:
+    for rows in ("iloc[3:]", "loc[given < given.quantile(0.9)]", "loc[given > given.quantile(0.2)]"):
+        engineer = tables(f"given, y = y, {change}\nx, y = x.{rows}, y.{rows}")
+        played = sprint(engineer, FOREST.replace("LABELS", "y"), SUBMITS.replace("BACK", "p"), seed=TARGETS)
+        assert played.culprit is None, (rows, played)
+        assert played.scores[0] == 10, (rows, played)
+
+
 @pytest.mark.parametrize("scale", ["log1p", "negated"])
 def test_who_submits_a_scale_that_a_file_may_explain_gets_the_benefit_of_the_doubt(scale: str) -> None:
     played = _played(SCALES[scale][0])
