@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mappa_env.coach.program import exception_of
 from mappa_env.coach.rubric.artifacts import Defect
 from mappa_env.coach.rubric.case import Case, Finding, deleted_by
-from mappa_env.coach.rubric.inputs import files_before, unsound_inputs
+from mappa_env.coach.rubric.inputs import files_before, spoiled, unsound_inputs
 from mappa_env.coach.rubric.obstacles import in_the_way
 from mappa_env.coach.rubric.usage import explains, tried
 
@@ -92,8 +92,8 @@ def intact(case: Case) -> Finding:
     """Check that this segment neither deleted nor overwrote a file of the task or of another agent.
 
     Nor may it put something in the way of another agent's file. An agent whose inputs were unsound may write
-    other agents' files again: that is a repair. Files that no card names do not count: nobody can tell which
-    of them others need, until a program fails over one.
+    other agents' files again: that is a repair, unless it makes a sound one unusable. Files that no card names
+    do not count: nobody can tell which of them others need, until a program fails over one.
     """
     tables = set(case.evidence.task.files)
     others = {path for spec in case.team if spec.name != case.me for path in spec.requires}
@@ -103,9 +103,9 @@ def intact(case: Case) -> Finding:
     tied = {path for path, change in before.items() if change.links > 1}
     mine = (path for path, at in present.items() if at.agent == case.me and at.step >= len(case.before))
     overwritten = set(mine) - tied
-    harmed = (gone & (others | tables)) | (
-        overwritten & (tables if unsound_inputs(case) else others | tables)
-    )
+    if overwritten and unsound_inputs(case):
+        overwritten &= tables | spoiled(case)
+    harmed = (gone | overwritten) & (others | tables)
     if taken := sorted(harmed & before.keys() - set(case.evidence.agent.requires)):
         return Finding(0.0, f"deleted or overwrote what others need: {', '.join(taken)}", case.me)
     last = {change.path: change for run in case.programs for change in run.tool.files}

@@ -17,6 +17,7 @@ from mappa_env.coach.rubric.artifacts import (
     OTHER_LOADER,
     PATHS,
     Defect,
+    defects,
     defects_of,
     looks_of,
     other_format,
@@ -68,6 +69,12 @@ def foreign_input(case: Case) -> Defect | None:
     return _foreign(case.team, case.evidence.task, case.before, case.me, case.programs)
 
 
+def spoiled(case: Case) -> set[str]:
+    """The files that were sound when this segment began, and that this agent has made unusable."""
+    bad = {defect.path for defect in defects(case) if defect.writer == case.me and not defect.unclear}
+    return bad and bad & _sound(case.team, case.evidence.task, case.before)
+
+
 def files_before(case: Case) -> dict[str, FileChange]:
     """The last change of every file that existed when this segment began."""
     return _files(case.team, case.evidence.task, case.before)
@@ -102,7 +109,7 @@ def _root(order: Order, task: Task, before: Sequence[ActionRecord], cause: Defec
     """The agent at the root of ``cause``; empty: nobody is known."""
     writer, team = cause.writer, order.team
     earlier = _until(before, writer, cause.path)
-    if len(earlier) == len(before):
+    if len(earlier) == len(before) or _harmed(team, task, before, earlier, cause):
         return writer
     if deeper := _unsound(order, task, earlier, writer):
         return deeper[0].writer
@@ -115,6 +122,25 @@ def _root(order: Order, task: Task, before: Sequence[ActionRecord], cause: Defec
     if (foreign := _foreign(team, task, earlier, writer, runs)) is not None:
         return foreign.writer
     return "" if _unknown(_files(team, task, earlier), earlier, writer, runs) is not None else writer
+
+
+def _harmed(
+    team: Team, task: Task, before: Sequence[ActionRecord], earlier: Sequence[ActionRecord], cause: Defect
+) -> bool:
+    """Whether the writer of ``cause`` spoiled what was none of its work, which nothing that it met excuses.
+
+    ``earlier``: the actions before the segment in which it did.
+    """
+    if cause.path in team[cause.writer].requires:
+        return False
+    return bool(obstacles([cause.path], before, "")) or cause.path in _sound(team, task, earlier)
+
+
+def _sound(team: Team, task: Task, before: Sequence[ActionRecord]) -> set[str]:
+    """The files that were there after the actions ``before``, without a known defect."""
+    present = _files(team, task, before)
+    bad = {defect.path for defect in defects_of(_facts(before), present, looks_of(before))}
+    return {path for path, change in present.items() if change.kind == "file"} - bad
 
 
 def _unknown(

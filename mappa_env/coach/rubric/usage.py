@@ -14,12 +14,12 @@ def tried(programs: Sequence[Program], causes: Sequence[Defect], given: Collecti
 
     ``given``: the files of the task and what the agent should read. A program that used one of them and
     failed was to do without the unsound one. To list the folder is to look around: it counts only beside the
-    use of a file.
+    use of a file, or if a program then failed, as one does that reports what it did not find.
     """
     used = [run for run in programs if any(run.uses(path) for path in given)]
     if any(run.tool.status == "error" for run in used):
         return True
-    looked = bool(used)
+    looked = bool(used) or any(run.failed for run in programs)
     return any(
         explains(cause, run, listed=looked)
         if run.tool.status not in ("ok", "error") or cause.fills or cause.helper is not None

@@ -212,12 +212,16 @@ def test_who_looks_for_what_is_missing_is_excused(episode: Episode, name: str) -
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_who_lists_the_folder_and_stops_is_idle(episode: Episode, name: str) -> None:
+def test_who_lists_the_folder_is_idle_unless_its_program_fails_or_uses_a_file(
+    episode: Episode, name: str
+) -> None:
     """Beside the use of another file, to look around shows what one has to do without."""
-    for end in ("", "raise SystemExit(1)", "1 / 0"):
+    verdict, most = analyst(episode, LISTS[name], "engineer_0", "forgets_x_test")
+    assert verdict.score is not None
+    assert (verdict.score <= 3, verdict.blame, most) == (True, "analyst_0", 3), verdict
+    for end in ("raise SystemExit('X_test.pkl fehlt')", "raise FileNotFoundError('X_test.pkl')", "1 / 0"):
         verdict, most = analyst(episode, f"{LISTS[name]}\n{end}", "engineer_0", "forgets_x_test")
-        assert verdict.score is not None
-        assert (verdict.score <= 3, verdict.blame, most) == (True, "analyst_0", 3), verdict
+        assert (verdict.score, verdict.blame, most) == (6, "engineer_0", 10), verdict
     for use in ("open('model.pkl', 'rb')", "import pandas\npandas.read_csv('test.csv')"):
         verdict, most = analyst(episode, f"{LISTS[name]}\n{use}", "engineer_0", "forgets_x_test")
         assert (verdict.score, verdict.blame, most) == (6, "engineer_0", 10), verdict
