@@ -38,6 +38,8 @@ _SAME_ROWS = 0.99
 """The association of a feature with its column in train.csv from which their rows count as the same."""
 _FEW_ROWS = 20
 """With fewer rows, equal columns may be a coincidence."""
+_OFF = 1.0
+"""Standard deviations by which most values of a column may differ from what X_train has for the same ones."""
 _WORKS = ("loads", "type", "has_predict", "error", "predicts")
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -222,6 +224,9 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labe
         checks["labels_follow"] = follow
     if z is not None and (follow := _rows_follow(z, test, train, kept)) is not None:
         checks["test_rows_follow"] = follow
+    if x is not None and z is not None and (off := _rescaled(x, z, train, test, kept)) is not None:
+        checks["scales_match"] = not off
+        checks["scales_off"] = off
     if x is not None:
         checks["target_leaked"] = leaked(x, y, targets, train)
         checks["id_kept"] = bool(test.header) and test.header[0] in x.names
@@ -345,6 +350,37 @@ def _rows_follow(z: Table, test: CsvTable, train: CsvTable, kept: list[str]) -> 
         if len(mine) >= _FEW_ROWS:
             found.append(association(mine, given))
     return min((value for value in found if value is not None), default=None)
+
+
+def _rescaled(x: Table, z: Table, train: CsvTable, test: CsvTable, kept: list[str]) -> list[str] | None:
+    """The ``kept`` columns of numbers that became others in X_test than the same values in X_train.
+
+    ``_OFF`` tells by how much: tables may be scaled each by itself. None: no column can be compared.
+    """
+    if z.rows != test.rows or z.rows < _FEW_ROWS:
+        return None
+    seen, found = False, []
+    for name in (name for name in kept if name in z.names and name in test.header):
+        most, least = min(len(train.head), x.kept), min(len(test.head), z.kept)
+        before, after = train.column(name)[:most], x.column(x.names.index(name))[:most]
+        asked, got = test.column(name)[:least], z.column(z.names.index(name))[:least]
+        if any(each.dtype.kind != "f" for each in (before, after, asked, got)):
+            continue
+        known = np.isfinite(before) & np.isfinite(after)
+        values, first = np.unique(before[known], return_index=True)
+        with np.errstate(all="ignore"):  # values as large as this have no scale
+            spread = float(np.std(after[known])) if known.any() else 0.0
+        if len(values) < 2 or not spread > 0:
+            continue
+        inside = np.isfinite(asked) & np.isfinite(got) & (asked >= values[0]) & (asked <= values[-1])
+        if inside.sum() < _FEW_ROWS:
+            continue
+        seen = True
+        with np.errstate(all="ignore"):
+            expected = np.interp(asked[inside], values, after[known][first])
+            off = np.median(np.abs(got[inside] - expected))
+        found += [name[:_MAX_NAME]] if off > _OFF * spread else []
+    return found[:8] if seen else None
 
 
 def listed(values: NDArray[Any]) -> list[Any]:

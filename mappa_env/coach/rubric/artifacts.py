@@ -254,6 +254,11 @@ def _tables(
         yield "y_train.pkl", "its values are not those of its rows in train.csv"
     if checks.get("test_rows_follow", 1.0) < FOLLOWS:
         yield "X_test.pkl", "its rows are not those of test.csv in their order"
+    pair = ("X_train.pkl", "X_test.pkl")
+    if checks.get("scales_match") is False:
+        alone = _last_alone("scales_match", pair, present, looks) or pair[1]
+        names = ", ".join(map(str, checks.get("scales_off", ())[:3]))
+        yield alone, f"columns are on another scale than in {pair[alone == pair[0]]} ({names})"
     if checks.get("label_words"):
         yield "y_train.pkl", f"{checks['label_words']} labels are texts where train.csv has numbers"
     cols, targets = section(facts, "y_train").get("cols"), checks.get("targets")
@@ -264,9 +269,8 @@ def _tables(
     if checks.get("test_rows_match") is False:
         yield "X_test.pkl", "it has not as many rows as test.csv"
     if checks.get("columns_match") is False:
-        columns = ("X_train.pkl", "X_test.pkl")
-        alone = _last_alone("columns_match", columns, present, looks) or columns[1]
-        yield alone, f"its columns are not those of {columns[alone == columns[0]]}"
+        alone = _last_alone("columns_match", pair, present, looks) or pair[1]
+        yield alone, f"its columns are not those of {pair[alone == pair[0]]}"
 
 
 def _other_rows(facts: Mapping[str, Any], alone: str | None) -> tuple[str, str]:

@@ -92,8 +92,8 @@ def intact(case: Case) -> Finding:
     """Check that this segment neither deleted nor overwrote a file of the task or of another agent.
 
     Nor may it put something in the way of another agent's file. An agent whose inputs were unsound may write
-    other agents' files again: that is a repair, unless it makes a sound one unusable. Files that no card names
-    do not count: nobody can tell which of them others need, until a program fails over one.
+    other agents' files again: that is a repair, unless it makes a sound one unusable. Files that no card
+    names do not count: nobody can tell which of them others need, until a program fails over one.
     """
     tables = set(case.evidence.task.files)
     others = {path for spec in case.team if spec.name != case.me for path in spec.requires}

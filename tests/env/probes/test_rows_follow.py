@@ -7,7 +7,7 @@ import pytest
 
 from mappa_env.coach.rubric.artifacts import FOLLOWS
 from mappa_env.probes.csv_table import CsvTable, read_csv
-from mappa_env.probes.facts import _rows_follow
+from mappa_env.probes.facts import _rescaled, _rows_follow
 from mappa_env.probes.plain import Table
 
 RNG = np.random.default_rng(3)
@@ -49,3 +49,23 @@ def test_numbers_out_of_order_are_found(part: int, rows: int) -> None:
     follow = _rows_follow(table_of(clipped), csv_of(test), csv_of(test), ["a"])
     assert follow is not None
     assert follow >= FOLLOWS
+
+
+@pytest.mark.parametrize(
+    ("train_as", "test_as", "off"),
+    [
+        (lambda t: t, lambda t: t, False),
+        (lambda t: (t - 5) / 3, lambda t: (t - 5) / 3, False),
+        (lambda t: -(t**3), lambda t: -(t**3), False),
+        (lambda t: (t - 5) / 3, lambda t: (t - 5.6) / 2.6, False),  # each table by itself
+        (lambda t: (t - 5) / 3, lambda t: t, True),
+        (lambda t: t, lambda t: t / 100, True),
+        (lambda t: np.log(t + 20), lambda t: t, True),
+        (lambda t: t, lambda t: -t, True),
+    ],
+)
+def test_columns_on_two_scales_are_found(train_as, test_as, off: bool) -> None:  # type: ignore[no-untyped-def]
+    train, test = (RNG.normal(5, 3, size=size).round(4) for size in (200, 80))
+    tables = table_of(train_as(train)), table_of(test_as(test))
+    assert _rescaled(*tables, csv_of(train), csv_of(test), ["a"]) == (["a"] if off else [])
+    assert _rescaled(*tables, csv_of(train), csv_of(test), []) is None

@@ -187,6 +187,8 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "labels_kept": True,
         "labels_follow": 1.0,
         "test_rows_follow": 1.0,
+        "scales_match": True,
+        "scales_off": [],
         "label_words": 0,
         "labels_known": 1.0,
         "targets": 1,

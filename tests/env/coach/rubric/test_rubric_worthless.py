@@ -126,7 +126,17 @@ def test_what_goes_wrong_in_another_order_of_rows_shows_without_the_truth() -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "change", [SHUFFLED, NOISE, LOGARITHM, MIXED, f"{MIXED}\n{LONG}", f"{MIXED}\n{WIDE}"]
+    "change",
+    [
+        "X = (X - X.mean()) / X.std()",
+        "Z = Z * 100",
+        SHUFFLED,
+        NOISE,
+        LOGARITHM,
+        MIXED,
+        f"{MIXED}\n{LONG}",
+        f"{MIXED}\n{WIDE}",
+    ],
 )
 def test_engineers_who_hand_on_wrong_values_earn_least(change: str) -> None:
     engineer_, modeler_ = played(REWRITE.replace("CHANGE", change), "pass", SEED)
@@ -140,6 +150,9 @@ def test_engineers_who_hand_on_wrong_values_earn_least(change: str) -> None:
 HONEST = {
     "as it is": "",
     "scaled": "X, Z = X / X.std(), Z / X.std()",
+    "scaled each by itself": "X, Z = ((t - t.mean()) / t.std() for t in (X, Z))",
+    "negated": "X, Z = -X, -Z",
+    "logarithms": "X, Z = (np.sign(t) * np.log1p(t.abs()) for t in (X.astype(float), Z.astype(float)))",
     "fewer training rows": "X, y = X.iloc[20:], y.iloc[20:]",
     "training rows in another order": "X = X.sample(frac=1, random_state=0); y = y.loc[X.index]",
     "arrays": "X, Z = (pd.DataFrame(t.to_numpy()) for t in (X, Z))",
