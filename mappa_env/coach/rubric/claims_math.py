@@ -22,7 +22,7 @@ _COMMENT = re.compile(r"\s#.*")
 _EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
 _MODULE = re.compile(r"\bmath\.(?=[a-z])")
 _PYTHON = re.compile(r"[0-9A-Za-z_+\-*/%(), <>=!\[\].:'\"]{1,900}")
-_GLUED = re.compile(r"[0-9](?!e[0-9])[A-Za-z_]|[0-9]\.[A-Za-df-z_]")  # the parser would warn of some
+_GLUED = re.compile(r"[0-9](?!e[0-9]|_[0-9])[A-Za-z_]|[0-9]\.[A-Za-df-z_]")  # the parser would warn of some
 _NEXT_LINE = re.compile(
     r"^([ \t>#*_`\-]*plan[ \t*_`]*[:=])[ \t*_`]*\n(?:[ \t]*(?:```+[ \t]*\w*[ \t]*)?\n){0,3}"
     r"[ \t]*(?:[-*>][ \t]+)?([^\n]{1,900})$",

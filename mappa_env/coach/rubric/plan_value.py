@@ -58,7 +58,9 @@ class _Raised(Exception):
 def is_expression(source: str) -> bool:
     """Whether ``source`` is a Python expression that computes something: no name alone, no list, no words."""
     tree = _parsed(source)
-    return isinstance(tree, (ast.BinOp, ast.UnaryOp, ast.Call, ast.IfExp, ast.Compare, ast.BoolOp))
+    return isinstance(
+        tree, (ast.BinOp, ast.UnaryOp, ast.Call, ast.IfExp, ast.Compare, ast.BoolOp, ast.Subscript)
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -187,6 +189,8 @@ class _Walk:
             return self.value(chosen, names, depth + 1)
         if isinstance(node, ast.Call) and not node.keywords:
             return self._call(node, names, depth + 1)
+        if isinstance(node, ast.Subscript):
+            return self._item(self.value(node.value, names, depth + 1), node.slice, names, depth + 1)
         if isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name):
                 self._named(node.value.id, names, used=True)
@@ -201,6 +205,15 @@ class _Walk:
             if bool(value) == isinstance(node.op, ast.Or):
                 break
         return value
+
+    def _item(self, values: Any, index: ast.expr, names: dict[str, Any], depth: int) -> Any:
+        """One item; slices and other containers than these are unknown."""
+        at = self.value(index, names, depth)
+        if not isinstance(values, (list, tuple, range)) or not isinstance(at, int):
+            raise _Unknown
+        if not -len(values) <= at < len(values):
+            raise _Raised("IndexError", f"{type(values).__name__} index out of range")
+        return values[at]
 
     @staticmethod
     def _named(name: str, names: dict[str, Any], *, used: bool = False) -> Any:
