@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 MathStatus = Literal["ok", "no_answer", "no_box", "too_long", "unreadable", "unevaluated", "timeout", "error"]
 
-FORMS: tuple[MathStatus, ...] = ("too_long", "unreadable", "unevaluated")
-"""The reasons that lie in how an answer is written: its value may be right."""
 MAX_BOX = 300
 """Longest box, in characters, that is judged."""
 MAX_GOLD = 1000

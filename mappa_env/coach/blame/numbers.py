@@ -14,6 +14,7 @@ from mappa_env.coach.blame.origin import origins
 from mappa_env.coach.rubric.broken_plan import stopped
 from mappa_env.coach.rubric.case import Case
 from mappa_env.coach.rubric.claims_math import (
+    FORMS,
     Statement,
     answers_of,
     box_in,
@@ -26,7 +27,6 @@ from mappa_env.coach.rubric.claims_math import (
     same,
     short,
 )
-from mappa_env.grading.math import FORMS
 from mappa_env.types import ActionRecord, Link
 
 

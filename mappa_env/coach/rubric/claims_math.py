@@ -12,11 +12,13 @@ from mappa_env.coach.rubric.plan_remarks import without_remarks
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
 from mappa_env.coach.rubric.prose_plan import Formula, formula_at_end
 from mappa_env.grading.expression import Number
-from mappa_env.grading.math import alternatives, grade_answer
+from mappa_env.grading.math import MathStatus, alternatives, grade_answer
 from mappa_env.grading.reading import Reading, boxed, given, labelled, numbers_in, stated, symbolic, value_of
 from mappa_env.grading.readings import readings
 from mappa_env.types import ActionRecord, ToolResult
 
+FORMS: tuple[MathStatus, ...] = ("too_long", "unreadable", "unevaluated")
+"""Grades that lie in how an answer is written: its value may be right."""
 _TOLERANCE = Fraction(1, 10**6)
 _COMMENT = re.compile(r"\s#.*")
 _EQUALS = re.compile(r"(?<![=<>!])=(?!=)")

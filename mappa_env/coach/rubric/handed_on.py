@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mappa_env.coach.rubric.broken_plan import stopped
 from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.claims_math import (
+    FORMS,
     Chain,
     Statement,
     chain_of,
@@ -17,7 +18,7 @@ from mappa_env.coach.rubric.claims_math import (
     short,
 )
 from mappa_env.grading.expression import Number
-from mappa_env.grading.math import FORMS, grade_answer
+from mappa_env.grading.math import grade_answer
 from mappa_env.grading.reading import numbers_in
 
 
