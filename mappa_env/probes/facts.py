@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_env.probes.association import MANY_VALUES, Column, association, missing
-from mappa_env.probes.baseline import Allowed
+from mappa_env.probes.baseline import MAX_ROWS, Allowed
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.labels import (
     answers_in,
@@ -77,15 +77,20 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = 
 def _undo(scale: Scale, found: dict[str, Facts]) -> None:
     """Say what predictions in the scale of y_train are in that of train.csv.
 
-    A model may have undone it itself, so its own words stay. The forest knows only y_train.
+    A model may have undone it itself, so its own words stay. The forest knows only y_train. What ranks tell
+    is good enough to find skill, and not to deny it: then what the forest predicts is ``partial``.
     """
     model = found["model"]
+    scales = {"undone": scale, **({"undone_falling": scale.falling()} if scale.by_rank else {})}
     for part in (model, model.get("again", {})):
-        if (undone := scale.undone(part.get("predictions", [None]))) is not None:
-            part["undone"] = undone
+        for name, each in scales.items():
+            if (undone := each.undone(part.get("predictions", [None]))) is not None:
+                part[name] = undone
     for name in ("allowed", "allowed_smooth"):
         if (undone := scale.undone(found.get(name, {}).get("predictions", [None]))) is not None:
             found[name]["predictions"] = undone
+        if scale.by_rank and name in found:
+            found[name]["partial"] = True
 
 
 def _file(file: File) -> Facts:
@@ -176,7 +181,7 @@ def _model(said: Said) -> Facts:
 def _allowed(allowed: Allowed, tables: list[Table | None], train: CsvTable) -> Facts:
     """What a model could predict from these tables, in the form of a model's predictions.
 
-    ``partial``: the facts list only the first rows, or only these were exported although train.csv has more.
+    ``partial``: the facts list only the first rows, or the host's models saw fewer rows than train.csv has.
     Rows that the table has in excess of train.csv hide nothing.
     """
     (predictions, shares, classes, *_), (x, y, test) = allowed, tables
@@ -186,7 +191,7 @@ def _allowed(allowed: Allowed, tables: list[Table | None], train: CsvTable) -> F
         facts["probabilities"] = listed(shares[:, 1:] if two else shares)
         facts |= {} if two else {"classes": list(classes[:_MAX_NAMES])}
     least = min(len(facts[name]) for name in ("predictions", "probabilities") if name in facts)
-    kept = 0 if x is None or y is None else min(x.kept, y.kept)
+    kept = 0 if x is None or y is None else min(x.kept, y.kept, MAX_ROWS)
     given = 0 if x is None else min(x.rows, x.rows if train.rows is None else train.rows)
     if not kept or kept < given or least < facts["n_predictions"]:
         facts["partial"] = True

@@ -15,6 +15,12 @@ from mappa_env.probes.plain import Table
 _SAME = 0.01
 """A scale is another one if most values move by more than this, in standard deviations of the target: values
 that are rounded or clipped keep theirs."""
+_LARGEST = 1e100
+"""Values of this size are no target: their squares overflow."""
+_EQUAL = 1e-6
+"""The relative distance of values that are one: float32 has them so."""
+_ENDS = 0.05
+"""The distance, in parts of the range, of the ends of values on one scale whose rows are unknown."""
 _MOVED = 0.5
 """The same for values whose rows are unknown: a selection of rows moves them, too, and is no scale."""
 _OUTER = 0.05
@@ -26,12 +32,16 @@ _KEPT = 0.95
 class Scale(NamedTuple):
     """Values of y_train, increasing, and those of the same rows in train.csv: both (values,).
 
-    ``by_rank``: they are not of the same rows, but of the same rank.
+    ``by_rank``: they are not of the same rows, but of the same rank, which the rows that were dropped move.
     """
 
     mine: NDArray[np.float64]
     given: NDArray[np.float64]
     by_rank: bool = False
+
+    def falling(self) -> Scale:
+        """The same ranks, counted from the other end."""
+        return self._replace(given=self.given[::-1])
 
     def undone(self, predictions: Sequence[Any]) -> list[float] | None:
         """Predictions in the scale of train.csv; None if they are not numbers, or too large."""
@@ -59,7 +69,7 @@ def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
     given = train.column(targets[0])
     most = len(given) if y.rows == train.rows else y.kept
     mine = y.column(0)[:most]
-    if given.dtype.kind != "f" or not np.isfinite(mine).all():
+    if given.dtype.kind != "f" or not (np.abs(mine) < _LARGEST).all() or (np.abs(given) > _LARGEST).any():
         return None
     if y.rows != train.rows:
         given = given[np.isfinite(given)]  # these rows may be the ones that were dropped
@@ -79,15 +89,21 @@ def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
 
 
 def _by_rank(mine: NDArray[np.float64], given: NDArray[np.float64]) -> Scale | None:
-    """The scale by which the distributions of both are one."""
+    """The scale by which the distributions of both are one.
+
+    None for rows that were selected, repeated or jittered: they have the values of ``given``, or its ends.
+    """
     known, spread = np.sort(given), float(np.std(given))
     at = np.searchsorted(known, mine).clip(1, len(known) - 1)
     off = np.minimum(np.abs(mine - known[at - 1]), np.abs(mine - known[at]))
+    if np.mean(off <= _EQUAL * np.abs(mine)) > 1 / 2:
+        return None
+    ends = np.abs([mine.min() - known[0], mine.max() - known[-1]])
+    if (ends <= _ENDS * np.ptp(known)).all():
+        return None
     shares = np.linspace(0, 1, min(len(mine), len(given)))
     values, partners = (np.quantile(each, shares).astype(np.float64) for each in (mine, given))
     if np.median(off) <= _SAME * spread and np.median(np.abs(values - partners)) <= _MOVED * spread:
-        return None
-    if np.isin(mine, given).mean() > 1 / 2:  # a selection
         return None
     rising = np.flatnonzero((np.diff(values) > 0) & (np.diff(partners) > 0))
     return Scale(values[rising], partners[rising], by_rank=True) if len(rising) > MANY_VALUES else None

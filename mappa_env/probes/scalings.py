@@ -51,11 +51,12 @@ def scalings(workspace: Workspace, y: Table, targets: list[str], train: CsvTable
     scale = scale_of(y, targets, train)
     if scale is None:
         return []
-    slope, start = np.polyfit(scale.given, scale.mine, 1)
-    away = scale.mine - (slope * scale.given + start)
-    linear = bool(np.abs(away).max() <= _LINEAR * np.std(scale.mine))
+    with np.errstate(all="ignore"):  # numbers of any size: those that overflow tell nothing
+        slope, start = np.polyfit(scale.given, scale.mine, 1)
+        away = scale.mine - (slope * scale.given + start)
+        linear = bool(np.abs(away).max() <= _LINEAR * np.std(scale.mine))
+        numbers = _parameters(train.column(targets[0]), slope if linear or scale.by_rank else 0.0)
     known = _ALL_NAMES if scale.by_rank else _NAMES_OF_LINES if linear else _NAMES
-    numbers = _parameters(train.column(targets[0]), slope if linear or scale.by_rank else 0.0)
     found = []
     for path, entry in workspace.present.items():
         if not entry.agent or entry.kind != "file" or not entry.size or path in (*TABLES, MODEL, LABELS):
@@ -68,6 +69,7 @@ def scalings(workspace: Workspace, y: Table, targets: list[str], train: CsvTable
 
 def _parameters(given: np.ndarray[tuple[int, ...], np.dtype[np.float64]], slope: float) -> list[float]:
     """The numbers of train.csv by which people shift and stretch."""
+    given = given[np.isfinite(given)]
     values = [given.mean(), given.std(), given.std(ddof=1), given.var(), given.min(), given.max()]
     values += [np.ptp(given), np.median(given), *([slope, 1 / slope] if slope else [])]
     return [

@@ -48,11 +48,22 @@ class NumberWalk:
         self.links: list[Link] = []
 
     def run(self) -> tuple[int, ...]:
-        """The steps of the responsible actions, all equally; empty if the record does not decide."""
+        """The steps of the responsible actions, all equally; empty if the record does not decide.
+
+        It does not where a value was handed on and boxed in a form that is not graded: without the truth,
+        either may be wrong.
+        """
+        found, closing = self._walk(), self._cases[self._end]
+        box = box_in(closing.me, closing.answer)
+        valued = box is not None and box.number is not None
+        if not (valued and found and self._end not in found and self._status in FORMS):
+            return found
+        self.links.append(Link(self._end, "boxed it in a form that is not graded, be it right or not"))
+        return ()
+
+    def _walk(self) -> tuple[int, ...]:
         end, closing = self._end, self._cases[self._end]
         box = box_in(closing.me, closing.answer)
-        if box is not None and self._status in FORMS:
-            return self._blamed(end, f"boxed {short(box)}, which has no form that is graded ({self._status})")
         ran = max((step for step, record in self._actions.items() if record.tool is not None), default=None)
         plan = None if ran is None else self._plan(ran)
         planned = None if plan is None else plan.said

@@ -31,7 +31,14 @@ from mappa_env.coach.rubric.artifacts import (
 from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.checks_work import BLOCKED, IDLE, unwritten, why
 from mappa_env.coach.rubric.inputs import unsound_inputs
-from mappa_env.coach.rubric.model_skill import SHORT, falls_short, skill_of_model, skills_of_model, two_faced
+from mappa_env.coach.rubric.model_skill import (
+    SHORT,
+    UNDONE,
+    falls_short,
+    skill_of_model,
+    skills_of_model,
+    two_faced,
+)
 from mappa_env.coach.rubric.poor_tables import allowed_skill, poor_tables, worthless_tables
 from mappa_env.coach.rubric.submission_form import flaw_of
 
@@ -198,10 +205,12 @@ def submission(case: Case) -> Finding | None:
     said = f"{path} is valid and predicts {_worded(skill)}"
     if causes and (skill > 0 or _used_inputs(case)):
         return Finding(_worked_around(skill), f"{said}; {why(causes[0])}", causes[0].writer)
-    if given is None or facts is None:
-        return Finding(_scored(skill, 1.0), said, case.me if skill <= 0 else None)
     if scaled and skill <= 0:
         return Finding(BLOCKED, f"{said}; perhaps it could not know the scale of {MODEL}'s predictions")
+    if scaled and "undone_falling" in seen:  # a scale that ranks tell: what the model allows is not certain
+        return Finding(_scored(skill, skill), said)
+    if given is None or facts is None:
+        return Finding(_scored(skill, 1.0), said, case.me if skill <= 0 else None)
     answers = skills_of_model(case, facts)
     if skill < SHORT * min(given, 1.0) - (max(answers) - min(answers)):
         return Finding(_scored(skill, given), f"{said}, worse than {MODEL} allows", case.me)
@@ -217,7 +226,7 @@ def _is_scaled(case: Case, facts: Mapping[str, Any]) -> bool:
     seen = section(facts, "model")
     if "undone" not in seen:
         return False
-    plain = {name: value for name, value in seen.items() if name not in ("undone", "again")}
+    plain = {name: value for name, value in seen.items() if name not in (*UNDONE, "again")}
     return (skill_of_model(case, {**facts, "model": plain}) or 0.0) <= 0
 
 

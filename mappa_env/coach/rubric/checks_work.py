@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mappa_env.coach.program import exception_of
 from mappa_env.coach.rubric.artifacts import Defect
 from mappa_env.coach.rubric.case import Case, Finding, deleted_by
-from mappa_env.coach.rubric.inputs import files_before, spoiled, unsound_inputs
+from mappa_env.coach.rubric.inputs import broken_before, files_before, spoiled, unsound_inputs
 from mappa_env.coach.rubric.obstacles import in_the_way
 from mappa_env.coach.rubric.usage import explains, tried
 
@@ -91,7 +91,7 @@ def work(
 def intact(case: Case) -> Finding:
     """Check that this segment neither deleted nor overwrote a file of the task or of another agent.
 
-    Nor may it put something in the way of another agent's file. An agent whose inputs were unsound may write
+    Nor may it put something in the way of another agent's file. An agent that found unsound files may write
     other agents' files again: that is a repair, unless it makes a sound one unusable. Files that no card
     names do not count: nobody can tell which of them others need, until a program fails over one.
     """
@@ -103,7 +103,7 @@ def intact(case: Case) -> Finding:
     tied = {path for path, change in before.items() if change.links > 1}
     mine = (path for path, at in present.items() if at.agent == case.me and at.step >= len(case.before))
     overwritten = set(mine) - tied
-    if overwritten and unsound_inputs(case):
+    if overwritten and (unsound_inputs(case) or broken_before(case)):
         overwritten &= tables | spoiled(case)
     harmed = (gone | overwritten) & (others | tables)
     if taken := sorted(harmed & before.keys() - set(case.evidence.agent.requires)):

@@ -86,6 +86,8 @@ def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None,
     """Judge an ``answer`` that is wrong, or cannot be checked without ``gold``, by what reached its agent."""
     chain, plan, output = given.chain, given.plan, given.output
     said = f"the answer {short(answer)}"
+    if gold is not None and _is_misshapen(answer, given.known, gold):
+        return Finding(points.wrong, f"{said} is right in value, but not in a form that is graded", case.me)
     if not any(same(answer, each) for each in given.computed):
         last = given.computed[-1]
         right = gold is not None and any(is_right(each, gold) for each in given.computed)
@@ -101,8 +103,6 @@ def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None,
         if all(same(answer, each) for each in given.computed):
             return Finding(1.0, f"{said} is the value that was handed on")
         return Finding(points.careless, f"{said} {torn}", given.computed[-1].agent)
-    if any(same(answer, each) and is_right(each, gold) for each in given.known) and _misshapen(answer, gold):
-        return Finding(points.wrong, f"{said} is right in value, but not in a form that is graded", case.me)
     source = origin_of(chain, gold)
     others = [each for each in given.known if not same(answer, each)]
     if not others:
@@ -113,9 +113,10 @@ def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None,
     return Finding(points.careless, f"{said} {torn}", source)
 
 
-def _misshapen(answer: Statement, gold: str) -> bool:
-    """Whether it is the form of an answer that keeps it from being right."""
-    return grade_answer(rf"\boxed{{{answer.text}}}", gold).status in FORMS
+def _is_misshapen(answer: Statement, known: Iterable[Statement], gold: str) -> bool:
+    """Whether an answer has a right value that was handed on, and its form is what is wrong."""
+    right = any(same(answer, each) and is_right(each, gold) for each in known)
+    return right and grade_answer(rf"\boxed{{{answer.text}}}", gold).status in FORMS
 
 
 def origin_of(chain: Chain, gold: str) -> str | None:

@@ -75,6 +75,12 @@ def spoiled(case: Case) -> set[str]:
     return bad and bad & _sound(case.team, case.evidence.task, case.before)
 
 
+def broken_before(case: Case) -> bool:
+    """Whether any file of another agent was unusable when this segment began, also one it need not read."""
+    found = defects_of(_facts(case.before), files_before(case), looks_of(case.before))
+    return any(defect.writer not in ("", case.me) for defect in found)
+
+
 def files_before(case: Case) -> dict[str, FileChange]:
     """The last change of every file that existed when this segment began."""
     return _files(case.team, case.evidence.task, case.before)

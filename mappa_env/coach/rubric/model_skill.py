@@ -13,6 +13,8 @@ SHORT = 0.8
 """An agent that keeps less than this fraction of the possible skill may be to blame for the difference."""
 TWO_FACED = 0.5
 """A model whose two answers differ more in skill depends on who asks it: numbers that it draws do less."""
+UNDONE = ("undone", "undone_falling")
+"""What the probe says that predictions in the scale of y_train are in that of train.csv."""
 _RANGES = {"probability": (0.02, 0.98), "nonnegative": (0.0, math.inf)}
 
 
@@ -35,7 +37,7 @@ def skills_of_model(case: Case, facts: Mapping[str, Any], reference: float | Non
     answers = [seen, {**seen, **again}] if (again := section(seen, "again")) else [seen]
     for answer in answers:
         # Numbers in the scale of y_train are as good as those in that of train.csv.
-        undone = [{**answer, "predictions": answer["undone"]}] if "undone" in answer else []
+        undone = [{**answer, "predictions": answer[name]} for name in UNDONE if name in answer]
         skills = []
         for each in (answer, *undone):
             clipped = {

@@ -22,6 +22,7 @@ from mappa_env.sandbox.local.inside.root import WORK
 from mappa_env.sandbox.local.isolation_levels import LEVELS, IsolationLevel
 from mappa_env.sandbox.local.pool import Pool, Pools
 from mappa_env.sandbox.local.tmpfs import TmpfsStorage
+from mappa_env.sandbox.memory import machine_memory
 from mappa_env.types import RunStatus
 from mappa_env.workspace.nofollow import Root
 from mappa_env.workspace.scanning import usage
@@ -189,11 +190,12 @@ class _Watch:
 def _starved(leaf: Leaf | None) -> RunStatus | None:
     """What it makes of an action that the kernel killed a process of it for want of memory.
 
-    If the action was within its limit, others used the memory, which is nobody's fault.
+    If others used the memory, that is nobody's fault. They did if the action was within its limit and had
+    less than half of what this process may use: none can void itself, however small the machine is.
     """
     if leaf is None or not leaf.oom_kills():
         return None
-    return "memory" if leaf.filled() else "unavailable"
+    return "memory" if leaf.filled() or 2 * leaf.peak() >= machine_memory() else "unavailable"
 
 
 def _remove(leaf: Leaf | None) -> None:

@@ -80,6 +80,35 @@ def test_rows_may_be_selected_from_labels_in_their_own_scale(change: str) -> Non
         assert played.scores[0] == 10, (rows, played)
 
 
+OVERSAMPLED = """
+rare = y > y.quantile(0.8)
+noise = [np.random.default_rng(at).normal(0, SHARE * y.std(), rare.sum()) for at in range(TIMES)]
+more = [(x[rare], y[rare] + each) for each in noise]
+x, y = (pd.concat([each, *(pair[part] for pair in more)]) for part, each in enumerate((x, y)))
+"""
+
+
+@pytest.mark.parametrize("share", ["0.01", "0.02"])
+@pytest.mark.parametrize("times", ["3", "9"])
+def test_targets_that_are_oversampled_with_noise_are_on_their_scale(times: str, share: str) -> None:
+    change = OVERSAMPLED.replace("SHARE", share).replace("TIMES", times)
+    engineer = tables(f"import numpy as np\nimport pandas as pd\n{change}")
+    played = sprint(engineer, FOREST.replace("LABELS", "y"), SUBMITS.replace("BACK", "p"), seed=TARGETS)
+    assert played.culprit is None, played
+    assert played.scores[0] == 10, played
+
+
+@pytest.mark.parametrize("scale", ["log1p", "standardised", "thousands", "negated"])
+@pytest.mark.parametrize("rows", ["y < y.quantile(0.8)", "y > y.quantile(0.2)"])
+def test_rows_that_were_trimmed_make_nobody_a_culprit_for_the_scale(rows: str, scale: str) -> None:
+    there, back = (_worded(text) for text in SCALES[scale])
+    change = f"x, y = x[{rows}], ({there})[{rows}]\nopen('scale.txt', 'w').write({there!r})"
+    engineer = tables(f"import numpy as np\n{change}")
+    played = sprint(engineer, FOREST.replace("LABELS", "y"), SUBMITS.replace("BACK", back), seed=TARGETS)
+    assert played.culprit is None, played
+    assert played.scores[0] == 10, played
+
+
 @pytest.mark.parametrize("scale", ["log1p", "negated"])
 def test_who_submits_a_scale_that_a_file_may_explain_gets_the_benefit_of_the_doubt(scale: str) -> None:
     played = _played(SCALES[scale][0])

@@ -35,8 +35,12 @@ class Leaf(abc.ABC):
         """How many of its processes the kernel has killed for want of memory, its own or that of a parent."""
 
     @abc.abstractmethod
+    def peak(self) -> int:
+        """The most bytes of memory that it has had at once; 0 if the kernel does not tell."""
+
+    @abc.abstractmethod
     def filled(self) -> bool:
-        """Whether its own limit of memory has been reached. If not, others used the memory up."""
+        """Whether its own limit of memory has been reached, not only that of a parent."""
 
     def entrance(self) -> int:
         """A descriptor that moves a process into the leaf when it writes `0`; the caller closes it."""

@@ -23,9 +23,13 @@ class LeafV1(Leaf):
         """How many of its processes the kernel has killed for want of memory (from Linux 4.13)."""
         return self._count("memory.oom_control", "oom_kill")
 
+    def peak(self) -> int:
+        """The most bytes of memory, and of memory and swap."""
+        files = ("memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes")
+        return max(int(self._read(file) or 0) for file in files)
+
     def filled(self) -> bool:
         """Whether its limit has been reached, even if the kernel could free enough of it, such as caches."""
         # Not by memory.failcnt: recent kernels do not count where memory and swap together reach the limit.
-        files = ("memory.max_usage_in_bytes", "memory.memsw.max_usage_in_bytes", "memory.limit_in_bytes")
-        memory, swapped, limit = (int(self._read(file) or 0) for file in files)
-        return limit > 0 and max(memory, swapped) > limit - _CHARGED
+        limit = int(self._read("memory.limit_in_bytes") or 0)
+        return limit > 0 and self.peak() > limit - _CHARGED

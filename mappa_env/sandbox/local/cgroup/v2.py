@@ -29,6 +29,10 @@ class LeafV2(Leaf):
         """How many of its processes the kernel has killed for want of memory."""
         return self._count("memory.events", "oom_kill")
 
+    def peak(self) -> int:
+        """The most bytes of memory (from Linux 5.19)."""
+        return int(self._read("memory.peak") or 0)
+
     def filled(self) -> bool:
         """Whether its limit has been reached, and nothing could be freed."""
         return self._count("memory.events", "oom") > 0

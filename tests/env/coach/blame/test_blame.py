@@ -251,11 +251,22 @@ def test_numbers_are_traced_in_every_form(math: Episode, texts: Sequence[str], s
     assert attribute(saying(math, actions), CARDS["mathchat"]).culprit == step
 
 
-@pytest.mark.parametrize("box", ["-246/2", "-(120 + 3)", "-1 - 122"])
-def test_who_spoils_the_form_of_an_answer_is_the_culprit(math: Episode, box: str) -> None:
-    actions = ["plan: -123", "```python\nprint(-123)\n```", "result: -123", rf"answer: \boxed{{{box}}}"]
-    found = attribute(saying(math, actions), CARDS["mathchat"])
-    assert (found.culprit, found.decided) == (3, "tracing")
+@pytest.mark.parametrize("off", [0, 1])
+@pytest.mark.parametrize("form", ["{0}*2 - {0}", "{0} + 0", "2*{0}/2"])
+def test_a_form_that_is_not_graded_leaves_open_whether_the_value_was_right(form: str, off: int) -> None:
+    """The record alone does not tell; verdicts that know the truth do."""
+    episode = Episode(CARDS["mathchat"], coach="rubric", sandbox="calculator", prompts="compact")
+    episode.reset(seed=0)
+    value = int(episode.task.truth["answer"]) + off
+    box = form.format(f"({value})")
+    run = f"```python\nprint({value})\n```"
+    trajectory = saying(episode, [f"plan: {value}", run, f"result: {value}", rf"\boxed{{{box}}}"])
+    episode.close()
+    assert trajectory.outcome is not None
+    assert trajectory.outcome.status == "unevaluated"
+    assert attribute(trajectory, CARDS["mathchat"]).decided == "nobody"
+    found = attribute(trajectory, CARDS["mathchat"], make_coach("rubric", CARDS["mathchat"]))
+    assert (found.culprit, found.decided) == (0 if off else 3, "verdicts")
 
 
 def test_an_episode_that_is_not_over_has_no_end(math: Episode) -> None:

@@ -250,6 +250,7 @@ def test_coder_without_code() -> None:
         ("3*4+2", "14", "14", r"\boxed{\frac{28}{2}}", 1, "verifier_0"),
         ("as usual", "14", "", r"\boxed{2\cdot 7}", 1, "verifier_0"),
         ("3*4", "12", "12", r"\boxed{24/2}", 8, "solver_0"),  # in any form it would be wrong
+        ("3*4+2", "12", "12", r"\boxed{28/2}", 1, "verifier_0"),
         ("3*4+2", "Total 14 after 7 steps", "14", r"\boxed{14}", 10, None),
         ("as usual", "Total 13 after 7 steps", "13", r"\boxed{13}", 8, "coder_0"),
         ("3*4+2", "12", "12", r"\boxed{12}", 4, "coder_0"),  # the plan that it saw is right

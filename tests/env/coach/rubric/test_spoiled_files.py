@@ -15,6 +15,7 @@ from mappa_env.scripted import make_team
 from paths import REGISTRY
 from probing import code_of
 from rubric_play import code
+from sprint_play import TARGETS, sprint, tables
 
 SPOIL = {
     "a sound table": ("open('X_test.pkl', 'wb').write(b'junk')",),
@@ -80,3 +81,31 @@ def test_a_repair_is_no_damage(episode: Episode, name: str) -> None:
     mine = next(action for action in episode.actions if action.agent == "modeler_0")
     assert (mine.verdict.score or 0) >= 6, mine.verdict
     assert culprit(episode.actions) == "engineer_0"
+
+
+UNUSABLE = {
+    "missing values": ("z.iloc[4, 0] = float('nan')", "Z = Z.fillna(0)"),
+    "texts": (
+        "z = z.astype(object)\nz.iloc[4, 0] = '?'",
+        "Z = Z.apply(pd.to_numeric, errors='coerce').fillna(0)",
+    ),
+    "rows": ("z = z.iloc[:-2]", "Z = pd.concat([Z, Z.iloc[-2:]])"),
+    "another scale": ("z = z * 1000", "Z = Z / 1000"),
+}
+"""What an engineer did to X_test, and how another agent repairs it."""
+FOREST = """
+import pandas as pd
+from sklearn.ensemble import ExtraTreesRegressor
+X, y = pd.read_pickle('X_train.pkl'), pd.read_pickle('y_train.pkl')
+pd.to_pickle(ExtraTreesRegressor(60, random_state=0).fit(X, y), 'model.pkl')
+"""
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_modeler_may_repair_a_table_that_it_need_not_read(name: str) -> None:
+    spoil, repair = UNUSABLE[name]
+    modeler = f"{FOREST}\nZ = pd.read_pickle('X_test.pkl')\n{repair}\nZ.to_pickle('X_test.pkl')"
+    played = sprint(tables(f"z = z.astype(float)\n{spoil}"), modeler, seed=TARGETS)
+    assert played.culprit == "engineer_0", played
+    assert (played.scores[0] or 0) <= 4, played
+    assert (played.scores[1] or 0) >= 8, played
