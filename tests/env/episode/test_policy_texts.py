@@ -44,7 +44,7 @@ EPISODES = {
     ("mathchat", "compact", "local", "faulty", 60): "6719db7c126f8227",
     ("mathchat", "brief", "calculator", "faulty", 60): "ed741c465870d209",
     ("dsbench_sprint", "brief", "null", "faulty", 24): "c7443366f8df5d56",
-    ("dsbench", "full", "null", "expert", 4): "4b3ae4bf569946a1",
+    ("dsbench", "full", "null", "expert", 4): "41840b0cd79177cb",
     ("dsbench", "compact", "null", "faulty", 8): "ed6d98c0837ae90d",
     ("dsbench_sprint", "compact", "null", "faulty", 24): "2ef021c8b95ce8bb",
 }
