@@ -169,6 +169,32 @@ def separation(task: Task, facts: Mapping[str, Any], *, signed: bool = False) ->
     return area if signed else abs(area)
 
 
+def ranking(task: Task, facts: Mapping[str, Any]) -> float | None:
+    """How well the predictions of the model in a probe's facts rank the rows: 0 (not) to 1.
+
+    The rank correlation, in either direction, which no monotone function of them changes. None without one
+    number per row, or if the task asks for something else.
+    """
+    model = facts.get("model")
+    found, total = (model.get(key) for key in ("predictions", "n_predictions")) if model else (None, None)
+    if not isinstance(found, list) or not isinstance(total, int):
+        return None
+    truth = _head(task, len(found), total)
+    if truth is None or truth.shape[1] != 1:
+        return None
+    try:
+        said, wanted = np.array(found, dtype=float), truth[:, 0].astype(float)
+    except (TypeError, ValueError):
+        return None
+    if said.shape != wanted.shape or not np.isfinite(said).all():
+        return None
+    if (said == said[0]).all() or (wanted == wanted[0]).all():
+        return 0.0
+    from scipy.stats import rankdata
+
+    return abs(float(np.corrcoef(rankdata(said), rankdata(wanted))[0, 1]))
+
+
 def _by_target(task: Task, model: Mapping[str, Any]) -> Any:
     """Probabilities in the order of the targets, if the classes are named like them; else as they are."""
     found, classes, targets = model.get("probabilities"), model.get("classes"), targets_of(task)

@@ -73,7 +73,7 @@ def baseline(x: Table, y: Table, test: Table) -> Allowed | None:
     settings: dict[str, Any] = {"n_estimators": TREES, "random_state": 0, "n_jobs": 1}
     if labels.dtype.kind == "f" and len(np.unique(labels)) > MANY_VALUES:
         features, given = _narrowed(features, labels[:, None], given)
-        with ONE_FIT:
+        with ONE_FIT, np.errstate(all="ignore"):  # what is too large to compute with teaches nothing
             found = ExtraTreesRegressor(**settings).fit(features, labels).predict(given)
             smooth = Allowed(
                 _smooth(features, labels[:, None], given)[:, 0], learns=_learns(features, labels[:, None])
@@ -84,7 +84,7 @@ def baseline(x: Table, y: Table, test: Table) -> Allowed | None:
         return None
     each = (names[:, None] == np.unique(names)).astype(float)
     features, given = _narrowed(features, each, given)
-    with ONE_FIT:
+    with ONE_FIT, np.errstate(all="ignore"):
         forest = ExtraTreesClassifier(**settings).fit(features, names)
         classes, shares = forest.classes_, forest.predict_proba(given)
         other, learns = _smooth(features, each, given).clip(1e-3), _learns(features, each)

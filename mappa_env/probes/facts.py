@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mappa_env.grading.metrics import MAX_ABS
 from mappa_env.probes.association import MANY_VALUES, Column, association, missing
 from mappa_env.probes.baseline import MAX_ROWS, Allowed
 from mappa_env.probes.csv_table import CsvTable
@@ -78,7 +79,7 @@ def _undo(scale: Scale, found: dict[str, Facts]) -> None:
     """Say what predictions in the scale of y_train are in that of train.csv.
 
     A model may have undone it itself, so its own words stay. The forest knows only y_train. What ranks tell
-    is good enough to find skill, and not to deny it: then what the forest predicts is ``partial``.
+    is good enough to find skill, and not to deny it: what the forest predicts is marked ``by_rank``.
     """
     model = found["model"]
     scales = {"undone": scale, **({"undone_falling": scale.falling()} if scale.by_rank else {})}
@@ -90,7 +91,7 @@ def _undo(scale: Scale, found: dict[str, Facts]) -> None:
         if (undone := scale.undone(found.get(name, {}).get("predictions", [None]))) is not None:
             found[name]["predictions"] = undone
         if scale.by_rank and name in found:
-            found[name]["partial"] = True
+            found[name]["by_rank"] = True
 
 
 def _file(file: File) -> Facts:
@@ -181,8 +182,9 @@ def _model(said: Said) -> Facts:
 def _allowed(allowed: Allowed, tables: list[Table | None], train: CsvTable) -> Facts:
     """What a model could predict from these tables, in the form of a model's predictions.
 
-    ``partial``: the facts list only the first rows, or the host's models saw fewer rows than train.csv has.
-    Rows that the table has in excess of train.csv hide nothing.
+    ``partial``: the facts list only the first rows, or the host's models saw fewer rows than train.csv has:
+    fewer of many, or others than the rest, as their labels tell. Rows in excess of train.csv, and columns of
+    which only some rows could be exported, hide nothing.
     """
     (predictions, shares, classes, *_), (x, y, test) = allowed, tables
     facts: Facts = {"n_predictions": test.rows if test else 0, "predictions": listed(predictions[:, None])}
@@ -193,9 +195,19 @@ def _allowed(allowed: Allowed, tables: list[Table | None], train: CsvTable) -> F
     least = min(len(facts[name]) for name in ("predictions", "probabilities") if name in facts)
     kept = 0 if x is None or y is None else min(x.kept, y.kept, MAX_ROWS)
     given = 0 if x is None else min(x.rows, x.rows if train.rows is None else train.rows)
-    if not kept or kept < given or least < facts["n_predictions"]:
+    unlike = kept < given and (given > MAX_ROWS or y is None or not _alike(y.column(0), kept))
+    if not kept or unlike or least < facts["n_predictions"]:
         facts["partial"] = True
     return facts
+
+
+def _alike(labels: Column, first: int) -> bool:
+    """Whether the ``first`` labels are like all."""
+    some = labels[:first]
+    if labels.dtype.kind != "f" or len(np.unique(labels)) <= MANY_VALUES:
+        return set(some.tolist()) == set(labels.tolist())
+    with np.errstate(all="ignore"):
+        return bool(abs(np.median(some) - np.median(labels)) <= np.std(labels) / 4)
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
@@ -308,7 +320,8 @@ def _labels_follow(
 def _label_facts(y: Table, targets: list[str], train: CsvTable, *, labels: bool) -> Facts:
     """What the labels in y_train are to the targets in train.csv.
 
-    ``targets``: their number. ``label_words``: how many labels are texts, where those are numbers.
+    ``targets``: their number. ``label_words``: how many labels are texts, where those are numbers;
+    ``labels_huge``: how many are larger than any number that may be submitted.
     ``labels_known``: the share of labels that occurs there, if all rows of train.csv are at hand; of numbers
     only where the task asks for ``labels``.
     """
@@ -317,6 +330,7 @@ def _label_facts(y: Table, targets: list[str], train: CsvTable, *, labels: bool)
     if targets and all(train.column(name).dtype.kind == "f" for name in targets):
         found["label_words"] = len(words)
         words = []
+        found["labels_huge"] = int((np.abs(y.numbers) > MAX_ABS).sum())
     if (known := share_known(labels_in(y) if labels else words, labels_of(train, targets))) is not None:
         found["labels_known"] = known
     return found

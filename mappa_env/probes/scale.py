@@ -21,8 +21,8 @@ _EQUAL = 1e-6
 """The relative distance of values that are one: float32 has them so."""
 _ENDS = 0.05
 """The distance, in parts of the range, of the ends of values on one scale whose rows are unknown."""
-_MOVED = 0.5
-"""The same for values whose rows are unknown: a selection of rows moves them, too, and is no scale."""
+_WIDER = 2.5
+"""The ratio of the spreads of values on one scale whose rows are unknown."""
 _OUTER = 0.05
 """The share of values at each end whose slope continues beyond it."""
 _KEPT = 0.95
@@ -91,19 +91,19 @@ def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
 def _by_rank(mine: NDArray[np.float64], given: NDArray[np.float64]) -> Scale | None:
     """The scale by which the distributions of both are one.
 
-    None for rows that were selected, repeated or jittered: they have the values of ``given``, or its ends.
+    None for rows that were selected, repeated, jittered or smoothed: they have the values of ``given``, its
+    ends, or about its middle and its spread.
     """
     known, spread = np.sort(given), float(np.std(given))
     at = np.searchsorted(known, mine).clip(1, len(known) - 1)
     off = np.minimum(np.abs(mine - known[at - 1]), np.abs(mine - known[at]))
-    if np.mean(off <= _EQUAL * np.abs(mine)) > 1 / 2:
-        return None
     ends = np.abs([mine.min() - known[0], mine.max() - known[-1]])
-    if (ends <= _ENDS * np.ptp(known)).all():
+    if np.mean(off <= _EQUAL * np.abs(mine)) > 1 / 2 or (ends <= _ENDS * np.ptp(known)).all():
+        return None
+    near = abs(np.median(mine) - np.median(known)) <= spread
+    if near and spread <= _WIDER * np.std(mine) and np.std(mine) <= _WIDER * spread:
         return None
     shares = np.linspace(0, 1, min(len(mine), len(given)))
     values, partners = (np.quantile(each, shares).astype(np.float64) for each in (mine, given))
-    if np.median(off) <= _SAME * spread and np.median(np.abs(values - partners)) <= _MOVED * spread:
-        return None
     rising = np.flatnonzero((np.diff(values) > 0) & (np.diff(partners) > 0))
     return Scale(values[rising], partners[rising], by_rank=True) if len(rising) > MANY_VALUES else None

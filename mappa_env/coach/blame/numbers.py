@@ -56,7 +56,8 @@ class NumberWalk:
         found, closing = self._walk(), self._cases[self._end]
         box = box_in(closing.me, closing.answer)
         valued = box is not None and box.number is not None
-        if not (valued and found and self._end not in found and self._status in FORMS):
+        own = any(self._actions[step].agent == closing.me for step in found)
+        if own or not (valued and found and self._status in FORMS):
             return found
         self.links.append(Link(self._end, "boxed it in a form that is not graded, be it right or not"))
         return ()

@@ -261,6 +261,8 @@ def _tables(
         yield alone, f"columns are on another scale than in {pair[alone == pair[0]]} ({names})"
     if checks.get("label_words"):
         yield "y_train.pkl", f"{checks['label_words']} labels are texts where train.csv has numbers"
+    if checks.get("labels_huge") and not checks.get("labels_scaled"):
+        yield LABELS, f"{checks['labels_huge']} of its numbers are larger than any that may be submitted"
     cols, targets = section(facts, "y_train").get("cols"), checks.get("targets")
     if cols and targets and cols != targets:
         yield LABELS, f"it has {cols} columns, and train.csv has {targets} of targets"

@@ -75,10 +75,10 @@ def spoiled(case: Case) -> set[str]:
     return bad and bad & _sound(case.team, case.evidence.task, case.before)
 
 
-def broken_before(case: Case) -> bool:
-    """Whether any file of another agent was unusable when this segment began, also one it need not read."""
+def broken_before(case: Case) -> set[str]:
+    """The files of other agents that were unusable when this segment began, also those it need not read."""
     found = defects_of(_facts(case.before), files_before(case), looks_of(case.before))
-    return any(defect.writer not in ("", case.me) for defect in found)
+    return {defect.path for defect in found if defect.writer not in ("", case.me)}
 
 
 def files_before(case: Case) -> dict[str, FileChange]:

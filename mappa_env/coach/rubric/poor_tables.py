@@ -13,7 +13,7 @@ FEATURES = "X_train.pkl"
 WORTHLESS = 0.2
 """Tables on which neither the model nor the host's forest reaches this skill are their writer's doing."""
 APART = 0.3
-"""From here on, a forest tells two classes apart, whatever the metric makes of its predictions."""
+"""From here on, a forest tells two classes apart, or ranks rows, whatever the metric makes of that."""
 LITTLE = 0.5
 """Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
 _LEARNED = (FEATURES, "y_train.pkl", "X_test.pkl")
@@ -38,7 +38,7 @@ def poor_tables(case: Case, skill: float = 0.0) -> list[Defect]:
     given = int(section(facts, "checks").get("train_rows") or 0)
     if change is None or not change.agent or (cols * 2 >= offered and rows * 2 >= given):
         return []
-    if (learned_skill(case, facts) or 0.0) >= LITTLE:
+    if max(learned_skill(case, facts) or 0.0, _ranked(case, facts) or 0.0) >= LITTLE:
         return []
     if cols and 2 * cols < offered:
         return [Defect(FEATURES, change.agent, f"it keeps only {cols} of {offered} columns")]
@@ -85,9 +85,11 @@ def _teaches_nothing(case: Case, facts: Mapping[str, Any]) -> bool:
     task = case.evidence.task
     if any(section(facts, name).get("partial") for name in _HOSTS):
         return False
-    metric = metric_named(task.metric)
+    metric, ranked = metric_named(task.metric), _ranked(case, facts)
+    if ranked is not None and ranked >= APART:
+        return False
     # Against a perfect score the skill is least, and the reference need not be fitted.
-    for reference in (metric.ideal, None):
+    for reference in (metric.ideal, None) if ranked is None else ():
         learned = learned_skill(case, facts, reference)
         if learned is None or learned >= WORTHLESS:
             return False
@@ -97,6 +99,23 @@ def _teaches_nothing(case: Case, facts: Mapping[str, Any]) -> bool:
     return skill_of(best, constant, metric.ideal, task.metric) >= WORTHLESS and not (
         metric.takes == "probability" if apart is None else apart >= APART
     )
+
+
+def _ranked(case: Case, facts: Mapping[str, Any]) -> float | None:
+    """How well the better of the host's models ranks the rows; None unless ranks alone tell the scale."""
+    from mappa_env.grading.submission import ranking
+
+    if case.evidence.truth is None:
+        return None
+    hosts = [part for name in _HOSTS if (part := section(facts, name)).get("by_rank")]
+    found = [ranking(case.evidence.task, {"model": part}) for part in hosts]
+    return max((rank for rank in found if rank is not None), default=None)
+
+
+def ruined(case: Case) -> bool:
+    """Whether nothing can be learned from the tables, and this agent wrote one last of those that matter."""
+    bare = worthless_tables(case, facts_of(case) or {})
+    return bare is not None and bare.writer == case.me
 
 
 def _who_changed(case: Case) -> str | None:

@@ -190,6 +190,7 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "scales_match": True,
         "scales_off": [],
         "label_words": 0,
+        "labels_huge": 0,
         "labels_known": 1.0,
         "targets": 1,
         "unlike": [],

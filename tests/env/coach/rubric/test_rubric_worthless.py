@@ -26,6 +26,8 @@ MIXED = "X = X.iloc[rng.permutation(len(X))]"
 LONG = "X, y = pd.concat([X] * 40), pd.concat([y] * 40)"
 WIDE = """pad = [pd.DataFrame(np.zeros((len(t), 3000)), index=t.index).add_prefix("z") for t in (X, Z)]
 X, Z = pd.concat([X, pad[0]], axis=1), pd.concat([Z, pad[1]], axis=1)"""
+TOLD = "X, y = X.iloc[3:], np.log1p(y - y.min())[3:]; open('scale.txt', 'w').write('log1p')"
+"""Labels in another scale, which a file explains, without some rows."""
 SEED = 5
 """Of a task of regression."""
 
@@ -128,14 +130,19 @@ def test_what_goes_wrong_in_another_order_of_rows_shows_without_the_truth() -> N
 @pytest.mark.parametrize(
     "change",
     [
-        "X = (X - X.mean()) / X.std()",
-        "Z = Z * 100",
         SHUFFLED,
         NOISE,
         LOGARITHM,
         MIXED,
         f"{MIXED}\n{LONG}",
         f"{MIXED}\n{WIDE}",
+        f"{MIXED}\n{WIDE.replace('3000', '8000')}",
+        f"{NOISE}\n{TOLD}",
+        f"{MIXED}\n{TOLD}",
+        "X = (X - X.mean()) / X.std()",
+        "Z = Z * 100",
+        "y = y * 1e101",
+        "y.iloc[0] = 9e99",
     ],
 )
 def test_engineers_who_hand_on_wrong_values_earn_least(change: str) -> None:

@@ -109,3 +109,20 @@ def test_a_modeler_may_repair_a_table_that_it_need_not_read(name: str) -> None:
     assert played.culprit == "engineer_0", played
     assert (played.scores[0] or 0) <= 4, played
     assert (played.scores[1] or 0) >= 8, played
+
+
+RUIN = {
+    "zeros": "X = X * 0",
+    "rows mixed": "X = X.sample(frac=1, random_state=0)",
+    "one column": "X = X[X.columns[:1]] * 0",
+}
+
+
+@pytest.mark.parametrize("repaired", [False, True])
+@pytest.mark.parametrize("name", RUIN)
+def test_a_defect_of_another_file_excuses_no_ruin(name: str, repaired: bool) -> None:
+    spoil, repair = UNUSABLE["missing values"]
+    ruin = f"X = pd.read_pickle('X_train.pkl')\n{RUIN[name]}\nX.to_pickle('X_train.pkl')"
+    mend = f"Z = pd.read_pickle('X_test.pkl')\n{repair}\nZ.to_pickle('X_test.pkl')" if repaired else ""
+    played = sprint(tables(f"z = z.astype(float)\n{spoil}"), f"{FOREST}\n{ruin}\n{mend}", seed=TARGETS)
+    assert (played.scores[1] or 0) <= 2, played
