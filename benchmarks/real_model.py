@@ -44,7 +44,7 @@ ARMS: Mapping[str, list[str]] = {
     "imitation": ["run.steps=0", "warmstart.until=0"],
     "few_shot": [
         "warmstart.steps=0",
-        "run.steps=40",
+        "run.steps=30",
         f"env.id={Path(__file__).parent / 'mathchat_few_shot'}",
     ],
 }
