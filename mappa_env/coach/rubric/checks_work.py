@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mappa_env.coach.program import exception_of
 from mappa_env.coach.rubric.artifacts import Defect, defects
 from mappa_env.coach.rubric.case import Case, Finding, deleted_by
-from mappa_env.coach.rubric.inputs import broken_before, files_before, spoiled, unsound_inputs
+from mappa_env.coach.rubric.inputs import broken_before, files_before, made_unusable, unsound_inputs
 from mappa_env.coach.rubric.obstacles import in_the_way
 from mappa_env.coach.rubric.poor_tables import ruined
 from mappa_env.coach.rubric.usage import explains, tried
@@ -123,7 +123,7 @@ def _repaired(case: Case, overwritten: set[str]) -> set[str]:
     broken = broken_before(case)
     if not unsound_inputs(case) and (not broken or broken & {defect.path for defect in defects(case)}):
         return broken
-    return broken if ruined(case) else overwritten - spoiled(case)
+    return broken if ruined(case) else overwritten - made_unusable(case)
 
 
 def unwritten(case: Case) -> list[str]:

@@ -69,7 +69,7 @@ def foreign_input(case: Case) -> Defect | None:
     return _foreign(case.team, case.evidence.task, case.before, case.me, case.programs)
 
 
-def spoiled(case: Case) -> set[str]:
+def made_unusable(case: Case) -> set[str]:
     """The files that were sound when this segment began, and that this agent has made unusable."""
     bad = {defect.path for defect in defects(case) if defect.writer == case.me and not defect.unclear}
     return bad and bad & _sound(case.team, case.evidence.task, case.before)
@@ -133,7 +133,7 @@ def _root(order: Order, task: Task, before: Sequence[ActionRecord], cause: Defec
 def _harmed(
     team: Team, task: Task, before: Sequence[ActionRecord], earlier: Sequence[ActionRecord], cause: Defect
 ) -> bool:
-    """Whether the writer of ``cause`` spoiled what was none of its work, which nothing that it met excuses.
+    """Whether the writer of ``cause`` damaged what was none of its work, which nothing that it met excuses.
 
     ``earlier``: the actions before the segment in which it did.
     """

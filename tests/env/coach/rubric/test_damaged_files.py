@@ -1,4 +1,4 @@
-"""Agents whose inputs are unsound, and who spoil other files: what blocks them does not excuse that."""
+"""Agents whose inputs are unsound, and who damage other files: what blocks them does not excuse that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from probing import code_of
 from rubric_play import code
 from sprint_play import TARGETS, sprint, tables
 
-SPOIL = {
+DAMAGE = {
     "a sound table": ("open('X_test.pkl', 'wb').write(b'junk')",),
     "its rows": ("import pandas as pd", "pd.read_pickle('X_test.pkl').iloc[3:].to_pickle('X_test.pkl')"),
     "gone": ("import os", "os.remove('X_test.pkl')"),
@@ -35,7 +35,7 @@ def episode() -> Iterator[Episode]:
 
 
 def play(episode: Episode, *modeler: str) -> None:
-    """An episode in which the engineer spoils its labels, and the modeler runs these lines."""
+    """An episode in which the engineer damages its labels, and the modeler runs these lines."""
     team = make_team("dsbench", "expert")
     episode.reset(seed=3)
     team.reset(episode.task, 3)
@@ -48,9 +48,9 @@ def play(episode: Episode, *modeler: str) -> None:
         episode.act(text)
 
 
-@pytest.mark.parametrize("name", SPOIL)
-def test_who_is_blocked_may_spoil_nothing(episode: Episode, name: str) -> None:
-    play(episode, *LOOKS, *SPOIL[name])
+@pytest.mark.parametrize("name", DAMAGE)
+def test_who_is_blocked_may_damage_nothing(episode: Episode, name: str) -> None:
+    play(episode, *LOOKS, *DAMAGE[name])
     mine = next(action for action in episode.actions if action.agent == "modeler_0")
     assert mine.verdict.score is not None
     assert mine.verdict.score <= 2, mine.verdict
@@ -58,8 +58,8 @@ def test_who_is_blocked_may_spoil_nothing(episode: Episode, name: str) -> None:
     last = Case(episode.evidence[-1], episode.card.order)
     assert last.me == "analyst_0"
     writers = {cause.path: cause.writer for cause in unsound_inputs(last)}
-    spoiled = "submission.csv" if name == "a folder in place of the result" else "X_test.pkl"
-    assert (writers["model.pkl"], writers[spoiled]) == ("engineer_0", "modeler_0")
+    damaged = "submission.csv" if name == "a folder in place of the result" else "X_test.pkl"
+    assert (writers["model.pkl"], writers[damaged]) == ("engineer_0", "modeler_0")
 
 
 REPAIRS = {
@@ -103,9 +103,9 @@ pd.to_pickle(ExtraTreesRegressor(60, random_state=0).fit(X, y), 'model.pkl')
 
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_a_modeler_may_repair_a_table_that_it_need_not_read(name: str) -> None:
-    spoil, repair = UNUSABLE[name]
+    damage, repair = UNUSABLE[name]
     modeler = f"{FOREST}\nZ = pd.read_pickle('X_test.pkl')\n{repair}\nZ.to_pickle('X_test.pkl')"
-    played = sprint(tables(f"z = z.astype(float)\n{spoil}"), modeler, seed=TARGETS)
+    played = sprint(tables(f"z = z.astype(float)\n{damage}"), modeler, seed=TARGETS)
     assert played.culprit == "engineer_0", played
     assert (played.scores[0] or 0) <= 4, played
     assert (played.scores[1] or 0) >= 8, played
@@ -121,8 +121,8 @@ RUIN = {
 @pytest.mark.parametrize("repaired", [False, True])
 @pytest.mark.parametrize("name", RUIN)
 def test_a_defect_of_another_file_excuses_no_ruin(name: str, repaired: bool) -> None:
-    spoil, repair = UNUSABLE["missing values"]
+    damage, repair = UNUSABLE["missing values"]
     ruin = f"X = pd.read_pickle('X_train.pkl')\n{RUIN[name]}\nX.to_pickle('X_train.pkl')"
-    mend = f"Z = pd.read_pickle('X_test.pkl')\n{repair}\nZ.to_pickle('X_test.pkl')" if repaired else ""
-    played = sprint(tables(f"z = z.astype(float)\n{spoil}"), f"{FOREST}\n{ruin}\n{mend}", seed=TARGETS)
+    fix = f"Z = pd.read_pickle('X_test.pkl')\n{repair}\nZ.to_pickle('X_test.pkl')" if repaired else ""
+    played = sprint(tables(f"z = z.astype(float)\n{damage}"), f"{FOREST}\n{ruin}\n{fix}", seed=TARGETS)
     assert (played.scores[1] or 0) <= 2, played
