@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
 from mappa_env.sandbox.local.cgroup.leaf import Leaf
 
@@ -22,6 +23,13 @@ class LeafV1(Leaf):
     def oom_kills(self) -> int:
         """How many of its processes the kernel has killed for want of memory (from Linux 4.13)."""
         return self._count("memory.oom_control", "oom_kill")
+
+    def entrance(self) -> int:
+        """See ``Leaf.entrance``; for a process with one thread, which the one that enters is.
+
+        To move a whole process may wait for tens of milliseconds, until all processors have been idle once.
+        """
+        return self._open("tasks", os.O_WRONLY)
 
     def peak(self) -> int:
         """The most bytes of memory, and of memory and swap."""

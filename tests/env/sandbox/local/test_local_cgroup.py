@@ -22,7 +22,7 @@ from mappa_env.sandbox.memory import machine_memory
 DEADLINE_S = 60.0
 FILES = {
     LeafV2: ("cgroup.procs", "cgroup.kill", "memory.max", "memory.oom.group", "pids.max"),
-    LeafV1: ("cgroup.procs", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+    LeafV1: ("cgroup.procs", "tasks", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
 }
 """What the kernel makes in a new leaf."""
 OOM = {LeafV2: "memory.events", LeafV1: "memory.oom_control"}
