@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ SMALL = [
 ]
 REAL = [
     "engine.name=hf",  # repeats itself to the bit
+    "engine.max_num_seqs=128",  # the defaults again: hf has no use for the recipe's
+    "engine.kv_cache_mb=256",
     "engine.dtype=learner",
     "optim.autocast=false",
     "algo.importance_sampling=none",
@@ -102,6 +105,8 @@ def forked(out: Path, plan: dict[str, Any]) -> int:
         code = 0
     except SystemExit as stopped:
         code = int(stopped.code or 0)
+    except BaseException:  # noqa: BLE001  (shown here, as the process ends before Python would)
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)

@@ -8,8 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from killing import ASYNC, PHASES, STEPS, Moment, draw, outcome, resume, run_killed, run_whole
+from killing import (
+    ASYNC,
+    DEMO,
+    PHASES,
+    SMOLLM2,
+    STEPS,
+    Moment,
+    Run,
+    draw,
+    outcome,
+    resume,
+    run_killed,
+    run_whole,
+)
 from mappa_env.trace import Traces
+from mappa_rl.config import load_config
 from mappa_rl.telemetry.sinks import read_metrics
 
 
@@ -19,6 +33,12 @@ def traced(out: Path) -> list[tuple[object, ...]]:
         (recorded.about["step"], recorded.trajectory.seed, recorded.trajectory.actions, recorded.learned)
         for recorded in Traces(out / "traces" / "train")
     ]
+
+
+@pytest.mark.parametrize("of", [DEMO, SMOLLM2], ids=["demo", "smollm2_lora"])
+def test_what_is_killed_is_a_run_that_would_be_accepted(of: Run) -> None:
+    """That of a real model takes minutes: only ``benchmarks/kill_resume.py --real`` carries it out."""
+    assert load_config(of.recipe, of.overrides).run.steps == STEPS
 
 
 @pytest.mark.slow
