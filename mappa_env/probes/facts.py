@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_env.grading.metrics import MAX_ABS
-from mappa_env.probes.association import MANY_VALUES, Column, association, missing
+from mappa_env.probes.alignment import FEW_ROWS, kept_in_order, labels_follow, rescaled, rows_follow
+from mappa_env.probes.association import MANY_VALUES, Column, missing
 from mappa_env.probes.baseline import MAX_ROWS, Allowed
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.labels import (
@@ -18,7 +19,6 @@ from mappa_env.probes.labels import (
     labels_in,
     labels_of,
     labels_seen,
-    share_equal,
     share_known,
 )
 from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, File, Opened
@@ -35,12 +35,6 @@ agree with itself by chance alone: that is weak, and shows in its skill. Less is
 _MAX_CELLS = 10_000
 _MAX_NAMES = 40
 _MAX_NAME = 60
-_SAME_ROWS = 0.99
-"""The association of a feature with its column in train.csv from which their rows count as the same."""
-_FEW_ROWS = 20
-"""With fewer rows, equal columns may be a coincidence."""
-_OFF = 1.0
-"""Standard deviations by which most values of a column may differ from what X_train has for the same ones."""
 _WORKS = ("loads", "type", "has_predict", "error", "predicts")
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -236,14 +230,14 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labe
         checks |= _label_facts(y, targets, train, labels=labels)
         checks["labels_kept"] = _labels_kept(y, targets, train)
     same = (labels and checks.get("labels_known") == 1) or checks.get("labels_kept", False)
-    kept = [] if x is None else _kept_in_order(x, targets, train)
-    if y is not None and (follow := _labels_follow(y, targets, train, kept, labels=same)) is not None:
+    kept = [] if x is None else kept_in_order(x, targets, train)
+    if y is not None and (follow := labels_follow(y, targets, train, kept, labels=same)) is not None:
         checks["labels_follow"] = follow
-    if z is not None and (follow := _rows_follow(z, test, train, kept)) is not None:
+    if z is not None and (follow := rows_follow(z, test, train, kept)) is not None:
         checks["test_rows_follow"] = follow
-    if x is not None and z is not None and (off := _rescaled(x, z, train, test, kept)) is not None:
+    if x is not None and z is not None and (off := rescaled(x, z, train, test, kept)) is not None:
         checks["scales_match"] = not off
-        checks["scales_off"] = off
+        checks["scales_off"] = [name[:_MAX_NAME] for name in off[:8]]
     if x is not None:
         checks["target_leaked"] = leaked(x, y, targets, train)
         checks["id_kept"] = bool(test.header) and test.header[0] in x.names
@@ -254,7 +248,7 @@ def leaked(x: Table, y: Table | None, targets: list[str], train: CsvTable) -> li
     """Feature columns that hold the target: by name, by one-hot name, or by repeating its values."""
     names = {*targets, *(f"{target}_{label}" for target in targets for label in _labels(train, target))}
     found = names.intersection(x.names)
-    if y is not None and y.rows == x.rows >= _FEW_ROWS:
+    if y is not None and y.rows == x.rows >= FEW_ROWS:
         most = min(HEAD_ROWS, x.kept, y.kept)
         truths = {_content(each) for each in y.columns(most) if len(each) and (each != each[0]).any()}
         columns = zip(x.names, x.columns(most), strict=True) if truths else ()
@@ -287,34 +281,6 @@ def _content(column: Column) -> bytes:
     if column.dtype.kind == "f":
         return b"f" + (np.where(np.isnan(column), np.nan, column) + 0.0).tobytes()
     return "".join("-" if cell is None else f"{len(cell)} {cell}" for cell in column).encode()
-
-
-def _kept_in_order(x: Table, targets: list[str], train: CsvTable) -> list[str]:
-    """The columns of X_train that go together with those of the same name in train.csv, row by row.
-
-    Empty: the rows were dropped, sorted or transformed, so that positions cannot be compared.
-    """
-    if x.rows != train.rows:
-        return []
-    most = min(len(train.head), x.kept)
-    shared = [at for at, name in enumerate(x.names) if name in train.header and name not in targets]
-    found = {
-        at: association(x.column(at)[:most], train.column(x.names[at])[:most]) for at in shared[:_MAX_NAMES]
-    }
-    return [x.names[at] for at, value in found.items() if value is not None and value >= _SAME_ROWS]
-
-
-def _labels_follow(
-    y: Table, targets: list[str], train: CsvTable, kept: list[str], *, labels: bool
-) -> float | None:
-    """``association`` of y_train with the target in train.csv; None if no column is ``kept``."""
-    if not kept or len(targets) != 1 or y.rows != train.rows or not y.names:
-        return None
-    most = min(len(train.head), y.kept)
-    mine, given = y.column(0)[:most], train.column(targets[0])[:most]
-    follow = association(mine, given)
-    # Labels that changed places go together with the true ones, too.
-    return follow if follow is None or not labels else min(follow, share_equal(mine, given))
 
 
 def _label_facts(y: Table, targets: list[str], train: CsvTable, *, labels: bool) -> Facts:
@@ -350,56 +316,6 @@ def _answers(y: Table | None, values: NDArray[Any], targets: list[str], train: C
         "answers_named": share_known(answers, labels_of(train, targets)),
     }
     return {name: share for name, share in shares.items() if share is not None}
-
-
-def _rows_follow(z: Table, test: CsvTable, train: CsvTable, kept: list[str]) -> float | None:
-    """The least ``association`` of a column of X_test, among the ``kept`` ones, with that in test.csv.
-
-    One column that left its rows is enough to mislead a model. Texts that train.csv lacks do not count: there
-    is no code for them.
-    """
-    if z.rows != test.rows or z.rows < _FEW_ROWS:
-        return None
-    most, found = min(len(test.head), z.kept), []
-    for name in (name for name in kept if name in z.names and name in test.header):
-        mine, given = z.column(z.names.index(name))[:most], test.column(name)[:most]
-        if given.dtype.kind != "f":
-            seen = np.isin(given.astype(str), train.column(name).astype(str))
-            mine, given = mine[seen], given[seen]
-        if len(mine) >= _FEW_ROWS:
-            found.append(association(mine, given))
-    return min((value for value in found if value is not None), default=None)
-
-
-def _rescaled(x: Table, z: Table, train: CsvTable, test: CsvTable, kept: list[str]) -> list[str] | None:
-    """The ``kept`` columns of numbers that became others in X_test than the same values in X_train.
-
-    ``_OFF`` tells by how much: tables may be scaled each by itself. None: no column can be compared.
-    """
-    if z.rows != test.rows or z.rows < _FEW_ROWS:
-        return None
-    seen, found = False, []
-    for name in (name for name in kept if name in z.names and name in test.header):
-        most, least = min(len(train.head), x.kept), min(len(test.head), z.kept)
-        before, after = train.column(name)[:most], x.column(x.names.index(name))[:most]
-        asked, got = test.column(name)[:least], z.column(z.names.index(name))[:least]
-        if any(each.dtype.kind != "f" for each in (before, after, asked, got)):
-            continue
-        known = np.isfinite(before) & np.isfinite(after)
-        values, first = np.unique(before[known], return_index=True)
-        with np.errstate(all="ignore"):  # values as large as this have no scale
-            spread = float(np.std(after[known])) if known.any() else 0.0
-        if len(values) < 2 or not spread > 0:
-            continue
-        inside = np.isfinite(asked) & np.isfinite(got) & (asked >= values[0]) & (asked <= values[-1])
-        if inside.sum() < _FEW_ROWS:
-            continue
-        seen = True
-        with np.errstate(all="ignore"):
-            expected = np.interp(asked[inside], values, after[known][first])
-            off = np.median(np.abs(got[inside] - expected))
-        found += [name[:_MAX_NAME]] if off > _OFF * spread else []
-    return found[:8] if seen else None
 
 
 def listed(values: NDArray[Any]) -> list[Any]:

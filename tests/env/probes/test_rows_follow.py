@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mappa_env.coach.rubric.artifacts import FOLLOWS
+from mappa_env.probes.alignment import rescaled, rows_follow
 from mappa_env.probes.csv_table import CsvTable, read_csv
-from mappa_env.probes.facts import _rescaled, _rows_follow
 from mappa_env.probes.plain import Table
 
 RNG = np.random.default_rng(3)
@@ -32,9 +32,9 @@ def encoded(train: np.ndarray, test: np.ndarray) -> np.ndarray:
 def test_texts_that_train_csv_lacks_may_get_one_code(cities: int, rows: int) -> None:
     names = np.array([f"city {at}" for at in range(2 * cities)])
     train, test = RNG.choice(names[:cities], 800), RNG.choice(names, rows)
-    follow = _rows_follow(table_of(encoded(train, test)), csv_of(test), csv_of(train), ["a"])
+    follow = rows_follow(table_of(encoded(train, test)), csv_of(test), csv_of(train), ["a"])
     assert follow is None or follow >= FOLLOWS
-    moved = _rows_follow(table_of(encoded(train, test[::-1])), csv_of(test), csv_of(train), ["a"])
+    moved = rows_follow(table_of(encoded(train, test[::-1])), csv_of(test), csv_of(train), ["a"])
     assert moved is None or moved < FOLLOWS
 
 
@@ -44,9 +44,9 @@ def test_numbers_out_of_order_are_found(part: int, rows: int) -> None:
     test = RNG.normal(size=rows).round(4)
     mine = test.copy()
     mine[: rows // part] = mine[: rows // part][::-1]
-    assert (_rows_follow(table_of(mine), csv_of(test), csv_of(test), ["a"]) or 0) < FOLLOWS
+    assert (rows_follow(table_of(mine), csv_of(test), csv_of(test), ["a"]) or 0) < FOLLOWS
     clipped = np.clip(test, *np.quantile(test, [0.05, 0.95]))
-    follow = _rows_follow(table_of(clipped), csv_of(test), csv_of(test), ["a"])
+    follow = rows_follow(table_of(clipped), csv_of(test), csv_of(test), ["a"])
     assert follow is not None
     assert follow >= FOLLOWS
 
@@ -67,5 +67,5 @@ def test_numbers_out_of_order_are_found(part: int, rows: int) -> None:
 def test_columns_on_two_scales_are_found(train_as, test_as, off: bool) -> None:  # type: ignore[no-untyped-def]
     train, test = (RNG.normal(5, 3, size=size).round(4) for size in (200, 80))
     tables = table_of(train_as(train)), table_of(test_as(test))
-    assert _rescaled(*tables, csv_of(train), csv_of(test), ["a"]) == (["a"] if off else [])
-    assert _rescaled(*tables, csv_of(train), csv_of(test), []) is None
+    assert rescaled(*tables, csv_of(train), csv_of(test), ["a"]) == (["a"] if off else [])
+    assert rescaled(*tables, csv_of(train), csv_of(test), []) is None

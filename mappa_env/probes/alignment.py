@@ -1,0 +1,98 @@
+"""Whether the rows and the scales of exported tables are those of the task's own tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mappa_env.probes.association import association
+from mappa_env.probes.csv_table import CsvTable
+from mappa_env.probes.labels import share_equal
+from mappa_env.probes.plain import Table
+
+FEW_ROWS = 20
+"""With fewer rows, equal columns may be a coincidence."""
+_SAME_ROWS = 0.99
+"""The association of a feature with its column in train.csv from which their rows count as the same."""
+_OFF = 1.0
+"""Standard deviations by which most values of a column may differ from what X_train has for the same ones."""
+_MOST_COLUMNS = 40
+"""Columns that are compared."""
+
+
+def kept_in_order(x: Table, targets: list[str], train: CsvTable) -> list[str]:
+    """The columns of X_train that go together with those of the same name in train.csv, row by row.
+
+    Empty: the rows were dropped, sorted or transformed, so that positions cannot be compared.
+    """
+    if x.rows != train.rows:
+        return []
+    most = min(len(train.head), x.kept)
+    shared = [at for at, name in enumerate(x.names) if name in train.header and name not in targets]
+    found = {
+        at: association(x.column(at)[:most], train.column(x.names[at])[:most])
+        for at in shared[:_MOST_COLUMNS]
+    }
+    return [x.names[at] for at, value in found.items() if value is not None and value >= _SAME_ROWS]
+
+
+def labels_follow(
+    y: Table, targets: list[str], train: CsvTable, kept: list[str], *, labels: bool
+) -> float | None:
+    """``association`` of y_train with the target in train.csv; None if no column is ``kept``."""
+    if not kept or len(targets) != 1 or y.rows != train.rows or not y.names:
+        return None
+    most = min(len(train.head), y.kept)
+    mine, given = y.column(0)[:most], train.column(targets[0])[:most]
+    follow = association(mine, given)
+    # Labels that changed places go together with the true ones, too.
+    return follow if follow is None or not labels else min(follow, share_equal(mine, given))
+
+
+def rows_follow(z: Table, test: CsvTable, train: CsvTable, kept: list[str]) -> float | None:
+    """The least ``association`` of a column of X_test, among the ``kept`` ones, with that in test.csv.
+
+    One column that left its rows is enough to mislead a model. Texts that train.csv lacks do not count: there
+    is no code for them.
+    """
+    if z.rows != test.rows or z.rows < FEW_ROWS:
+        return None
+    most, found = min(len(test.head), z.kept), []
+    for name in (name for name in kept if name in z.names and name in test.header):
+        mine, given = z.column(z.names.index(name))[:most], test.column(name)[:most]
+        if given.dtype.kind != "f":
+            seen = np.isin(given.astype(str), train.column(name).astype(str))
+            mine, given = mine[seen], given[seen]
+        if len(mine) >= FEW_ROWS:
+            found.append(association(mine, given))
+    return min((value for value in found if value is not None), default=None)
+
+
+def rescaled(x: Table, z: Table, train: CsvTable, test: CsvTable, kept: list[str]) -> list[str] | None:
+    """The ``kept`` columns of numbers that became others in X_test than the same values in X_train.
+
+    ``_OFF`` tells by how much: tables may be scaled each by itself. None: no column can be compared.
+    """
+    if z.rows != test.rows or z.rows < FEW_ROWS:
+        return None
+    seen, found = False, []
+    for name in (name for name in kept if name in z.names and name in test.header):
+        most, least = min(len(train.head), x.kept), min(len(test.head), z.kept)
+        before, after = train.column(name)[:most], x.column(x.names.index(name))[:most]
+        asked, got = test.column(name)[:least], z.column(z.names.index(name))[:least]
+        if any(each.dtype.kind != "f" for each in (before, after, asked, got)):
+            continue
+        known = np.isfinite(before) & np.isfinite(after)
+        values, first = np.unique(before[known], return_index=True)
+        with np.errstate(all="ignore"):  # values as large as this have no scale
+            spread = float(np.std(after[known])) if known.any() else 0.0
+        if len(values) < 2 or not spread > 0:
+            continue
+        inside = np.isfinite(asked) & np.isfinite(got) & (asked >= values[0]) & (asked <= values[-1])
+        if inside.sum() < FEW_ROWS:
+            continue
+        seen = True
+        with np.errstate(all="ignore"):
+            expected = np.interp(asked[inside], values, after[known][first])
+            off = np.median(np.abs(got[inside] - expected))
+        found += [name] if off > _OFF * spread else []
+    return found if seen else None
