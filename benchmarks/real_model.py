@@ -11,7 +11,7 @@
 * ``raft``: the same steps of rejection sampling: imitate the episodes that succeeded (arXiv 2304.06767).
 * ``imitation``: more of the warm start's imitation, as many steps as fit the time that ``process`` trained.
 * ``few_shot``: no demonstrations at all. The model as it is, prompts with worked examples, the easiest level
-  of the tasks and half of the steps, so its rates do not compare with the others'.
+  of the tasks and 30 steps, so its rates do not compare with the others'.
 
 Rates are those of held-out tasks at the warm start's best temperature, which was chosen on training tasks. An
 interrupted benchmark continues where it stopped: finished runs in --out are kept. Several machines or days

@@ -62,7 +62,7 @@ def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
     """The scale of y_train; None if it is that of train.csv, or cannot be told.
 
     Any monotone transformation has one, whatever its formula is. Where rows were dropped or drawn, so that
-    those of y_train are unknown, only rising ones can be told.
+    those of y_train are unknown, ranks tell the transformation, but not whether it rises or falls.
     """
     if len(targets) != 1 or y.numeric != (True,):
         return None

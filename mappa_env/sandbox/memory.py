@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_MOUNTS, _OWN = Path("/proc/self/mountinfo"), Path("/proc/self/cgroup")
+MOUNTS, OWN = Path("/proc/self/mountinfo"), Path("/proc/self/cgroup")
+"""What the kernel says of this process: its mounts, and the cgroups that it is in."""
 _LIMITS = {2: "memory.max", 1: "memory.limit_in_bytes"}
 
 
-def machine_memory(mounts: Path = _MOUNTS, own: Path = _OWN) -> int:
+def machine_memory(mounts: Path = MOUNTS, own: Path = OWN) -> int:
     """Bytes of memory that this process may use: the machine's, or the least limit of its control groups."""
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for version, file in _LIMITS.items():
@@ -22,7 +23,7 @@ def machine_memory(mounts: Path = _MOUNTS, own: Path = _OWN) -> int:
     return min(limits)
 
 
-def memory_cgroups(version: int, mounts: Path = _MOUNTS, own: Path = _OWN) -> list[Path]:
+def memory_cgroups(version: int, mounts: Path = MOUNTS, own: Path = OWN) -> list[Path]:
     """The folders of this process's memory cgroup and of those above it, nearest first.
 
     ``version``: 1 or 2. Empty where that hierarchy is not mounted, or does not show this process's part.

@@ -43,6 +43,12 @@ def _played(there: str = "y", back: str = "p", labels: str = "y", *, explained: 
     return sprint(engineer, FOREST.replace("LABELS", labels), analyst, seed=TARGETS)
 
 
+def _changed(change: str, back: str = "p") -> Played:
+    """An episode with a forest on tables that the engineer changed; ``back`` is what the analyst submits."""
+    analyst = SUBMITS.replace("BACK", back)
+    return sprint(tables(change), FOREST.replace("LABELS", "y"), analyst, seed=TARGETS)
+
+
 def _worded(text: str) -> str:
     return text.replace("MEAN", "y.mean()").replace("STD", "y.std()").replace("MIN", "y.min()")
 
@@ -62,9 +68,8 @@ def test_a_scale_that_is_undone_costs_nobody_anything(scale: str) -> None:
 @pytest.mark.parametrize("rows", ["iloc[1:]", "sample(frac=0.9, random_state=0)"])
 def test_rows_may_be_dropped_from_labels_in_another_scale(rows: str, scale: str) -> None:
     there, back = (_worded(text) for text in SCALES[scale])
-    dropping = f"y = {there}\nx, y = x.{rows}, y.{rows}\nopen('scale.txt', 'w').write({there!r})"
-    engineer = tables(f"import numpy as np\n{dropping}")
-    played = sprint(engineer, FOREST.replace("LABELS", "y"), SUBMITS.replace("BACK", back), seed=TARGETS)
+    change = f"y = {there}\nx, y = x.{rows}, y.{rows}\nopen('scale.txt', 'w').write({there!r})"
+    played = _changed(change, back)
     assert played.culprit is None, played
     assert min(score or 0 for score in played.scores) >= 7.5, played
 
@@ -74,8 +79,7 @@ def test_rows_may_be_dropped_from_labels_in_another_scale(rows: str, scale: str)
 )
 def test_rows_may_be_selected_from_labels_in_their_own_scale(change: str) -> None:
     for rows in ("iloc[3:]", "loc[given < given.quantile(0.9)]", "loc[given > given.quantile(0.2)]"):
-        engineer = tables(f"given, y = y, {change}\nx, y = x.{rows}, y.{rows}")
-        played = sprint(engineer, FOREST.replace("LABELS", "y"), SUBMITS.replace("BACK", "p"), seed=TARGETS)
+        played = _changed(f"given, y = y, {change}\nx, y = x.{rows}, y.{rows}")
         assert played.culprit is None, (rows, played)
         assert played.scores[0] == 10, (rows, played)
 
@@ -91,9 +95,7 @@ x, y = (pd.concat([each, *(pair[part] for pair in more)]) for part, each in enum
 @pytest.mark.parametrize("share", ["0.01", "0.02"])
 @pytest.mark.parametrize("times", ["3", "9"])
 def test_targets_that_are_oversampled_with_noise_are_on_their_scale(times: str, share: str) -> None:
-    change = OVERSAMPLED.replace("SHARE", share).replace("TIMES", times)
-    engineer = tables(f"import numpy as np\nimport pandas as pd\n{change}")
-    played = sprint(engineer, FOREST.replace("LABELS", "y"), SUBMITS.replace("BACK", "p"), seed=TARGETS)
+    played = _changed(OVERSAMPLED.replace("SHARE", share).replace("TIMES", times))
     assert played.culprit is None, played
     assert played.scores[0] == 10, played
 
@@ -103,8 +105,7 @@ def test_targets_that_are_oversampled_with_noise_are_on_their_scale(times: str, 
 def test_rows_that_were_trimmed_make_nobody_a_culprit_for_the_scale(rows: str, scale: str) -> None:
     there, back = (_worded(text) for text in SCALES[scale])
     change = f"x, y = x[{rows}], ({there})[{rows}]\nopen('scale.txt', 'w').write({there!r})"
-    engineer = tables(f"import numpy as np\n{change}")
-    played = sprint(engineer, FOREST.replace("LABELS", "y"), SUBMITS.replace("BACK", back), seed=TARGETS)
+    played = _changed(change, back)
     assert played.culprit is None, played
     assert played.scores[0] == 10, played
 

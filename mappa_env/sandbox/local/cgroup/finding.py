@@ -8,10 +8,10 @@ from pathlib import Path
 from mappa_env.sandbox.local.cgroup.leaf import Leaf, Leaves
 from mappa_env.sandbox.local.cgroup.v1 import LeafV1
 from mappa_env.sandbox.local.cgroup.v2 import LeafV2
-from mappa_env.sandbox.memory import memory_cgroups
+from mappa_env.sandbox.memory import MOUNTS, OWN, memory_cgroups
 
 
-def find(mounts: Path = Path("/proc/self/mountinfo"), own: Path = Path("/proc/self/cgroup")) -> Leaves | None:
+def find(mounts: Path = MOUNTS, own: Path = OWN) -> Leaves | None:
     """Leaves in the nearest cgroup above this process that can hold some; None without one.
 
     With cgroup v2 a cgroup that contains processes cannot enable controllers for its children. So start this
