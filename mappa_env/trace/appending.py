@@ -21,6 +21,7 @@ class Appender:
 
     ``card`` and ``about``: see ``Encoder``. ``packs``: compress the file when it is closed; None: if its name
     ends with ``.gz``. ``writer`` begins the keys of its episodes; empty: something random.
+    ``environment``: see ``Encoder``.
     """
 
     def __init__(
@@ -31,16 +32,24 @@ class Appender:
         about: Mapping[str, Any] | None = None,
         packs: bool | None = None,
         writer: str = "",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.path = path
         self._packs = path.suffix == ".gz" if packs is None else packs
-        self._encoder = Encoder(writer or secrets.token_hex(4), card, about)
+        self._encoder = Encoder(writer or secrets.token_hex(4), card, about, environment)
         self._file: int | None = None
 
-    def append(self, trajectory: Trajectory) -> str:
-        """Write one episode; returns its key. Raises OSError if it cannot be written completely."""
+    def open(self) -> None:
+        """Open the file, which ``append`` does by itself. Raises OSError, DataError."""
+        self._open()
+
+    def append(self, trajectory: Trajectory, files: Mapping[str, int] | None = None) -> str:
+        """Write one episode; returns its key. ``files``: see ``Encoder.episode``.
+
+        Raises OSError if it cannot be written completely.
+        """
         self._open()  # first: a new file has none of the texts that the encoder remembers
-        key, lines = self._encoder.episode(trajectory)
+        key, lines = self._encoder.episode(trajectory, files)
         self._write(lines)
         return key
 

@@ -31,15 +31,20 @@ class Encoder:
     """Encodes episodes for one file, and remembers which texts the file has.
 
     ``writer`` begins the key of every episode. ``card``: see ``source.described``. ``about`` is repeated in
-    every episode.
+    every episode. ``environment`` has the secrets to hide; None: that of this process.
     """
 
     def __init__(
-        self, writer: str, card: Mapping[str, Any] | None = None, about: Mapping[str, Any] | None = None
+        self,
+        writer: str,
+        card: Mapping[str, Any] | None = None,
+        about: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._writer = writer
         self._about = to_json(dict(about or {}))
-        self._secrets = Secrets(os.environ)
+        self._environment = os.environ if environment is None else environment
+        self._secrets = Secrets(self._environment)
         self._card = None if card is None else self._secrets.hide(to_json(card))
         self._count = 0
         self._texts: dict[str, bytes] = {}
@@ -51,8 +56,8 @@ class Encoder:
         self._card_known = False
         self._variable: str | None = None
 
-    def episode(self, trajectory: Trajectory) -> tuple[str, bytes]:
-        """The key of an episode, and its lines.
+    def episode(self, trajectory: Trajectory, files: Mapping[str, int] | None = None) -> tuple[str, bytes]:
+        """The key of an episode, and its lines. ``files``: the sizes of its task's; None: it has them.
 
         Secrets are looked for once in all that is written: few episodes hold anything like one, and only
         their lines are written again, without it.
@@ -60,11 +65,13 @@ class Encoder:
         key = f"{self._writer}-{self._count}"
         self._count += 1
         self._know_variable(trajectory.settings)
+        if files is None:
+            files = sizes(trajectory.task)
         draft = _Draft(key, self._texts, None, self._card_id, self._about)
-        lines = draft.lines(trajectory)
+        lines = draft.lines(trajectory, files)
         if self._secrets.may_be_in(b"\n".join(draft.pieces)):
             draft = _Draft(key, self._texts, self._secrets, self._card_id, self._about)
-            lines = draft.lines(trajectory)
+            lines = draft.lines(trajectory, files)
         self._censored |= draft.censored
         if draft.hidden or not self._censored.isdisjoint(draft.used):
             self._withheld.add(key)
@@ -111,7 +118,7 @@ class Encoder:
         name = coach.get("key_variable") if isinstance(coach, Mapping) else None
         if isinstance(name, str) and name != self._variable:
             self._variable = name
-            self._secrets = Secrets(os.environ, [name])
+            self._secrets = Secrets(self._environment, [name])
 
 
 class _Draft:
@@ -138,7 +145,7 @@ class _Draft:
         self.hidden = False
         """Whether anything is written without a secret that it holds."""
 
-    def lines(self, trajectory: Trajectory) -> list[bytes]:
+    def lines(self, trajectory: Trajectory, files: Mapping[str, int]) -> list[bytes]:
         """A line per action, and the one that closes the episode."""
         lines: list[bytes] = []
         actions, timings = trajectory.actions, trajectory.timings
@@ -160,7 +167,7 @@ class _Draft:
             )
             rows.append(_row(action, segment))
             segment += action.last_turn
-        lines.append(self._closing(trajectory, rows))
+        lines.append(self._closing(trajectory, files, rows))
         return lines
 
     def _messages(self, actions: Sequence[ActionRecord], position: int, before: int | None) -> bytes:
@@ -191,15 +198,15 @@ class _Draft:
         self.used.add(found)
         return found
 
-    def _closing(self, trajectory: Trajectory, rows: list[list[Any]]) -> bytes:
+    def _closing(self, trajectory: Trajectory, files: Mapping[str, int], rows: list[list[Any]]) -> bytes:
         task = trajectory.task
         shown: dict[str, Any] = {name: getattr(task, name) for name in TASK}
         if len(task.prompt) < SHARED:
             shown["prompt"] = task.prompt
         else:
             shown["text"] = self._text(task.prompt).decode()
-        if task.files:
-            shown["files"] = _sizes(task)
+        if files:
+            shown["files"] = files
         return b'%b"key":"%b","task":%b,"episode":%b,"card":%b,"about":%b,"rows":%b}\n' % (
             _EPISODE,
             self._key,
@@ -246,7 +253,8 @@ def _row(action: ActionRecord, segment: int) -> list[Any]:
     return list(summarised(action, 0, segment)[1:-2])
 
 
-def _sizes(task: Task) -> dict[str, int]:
+def sizes(task: Task) -> dict[str, int]:
+    """The sizes of a task's files in bytes."""
     return {
         name: content.stat().st_size if isinstance(content, Path) else len(content)
         for name, content in task.files.items()

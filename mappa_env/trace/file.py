@@ -14,6 +14,7 @@ from mappa_env.trace.decoding import decoded
 from mappa_env.trace.packing import GZIP, Index, member, named, tail_of
 from mappa_env.trace.recorded import Recorded, Summary
 from mappa_env.trace.scanning import Lines, Scan
+from mappa_env.trace.writer.client import settle
 
 
 class TraceFile:
@@ -35,7 +36,8 @@ class TraceFile:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read what has been written since. Returns whether the file has changed."""
+        """Read what has been written since, by this program too. Returns whether the file has changed."""
+        settle()
         with self.path.open("rb") as file:
             stat = os.fstat(file.fileno())
             state = (stat.st_dev, stat.st_ino, stat.st_size)

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mappa_env.trace import Learned, TraceFile, TraceStore
 from mappa_env.trace.appending import Appender
+from mappa_env.trace.writer.client import SHARED, Writer
 from mappa_env.types import ActionRecord, Task, Timing, Trajectory
 
 SPECIAL = ["\ud800", '{"text":"x"}', "\x00\x1b[31m", "a" * 600]
@@ -26,6 +28,12 @@ JSON = st.recursive(
     max_leaves=4,
 )
 MESSAGES = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": TEXTS})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _writer() -> Writer:
+    """One process writes for all examples."""
+    return SHARED.get()
 
 
 def any_of(kind: Any) -> st.SearchStrategy[Any]:
@@ -84,7 +92,7 @@ def trajectories() -> st.SearchStrategy[Trajectory]:
     return st.builds(Trajectory, task=task, actions=actions, timings=timings, **rest)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(trajectories(), st.booleans())
 def test_every_field_survives(trajectory: Trajectory, packed: bool) -> None:
     timings = trajectory.timings[: len(trajectory.actions)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +23,8 @@ from mappa_env.registration import find_card
 from mappa_env.trace import Learned, TraceFile, Traces, TraceStore, read
 from mappa_env.trace.appending import Appender
 from mappa_env.trace.secrets import Secrets
+from mappa_env.trace.source import described
+from mappa_env.trace.writer.client import settle
 from mappa_env.types import Trajectory
 
 WRITE = os.write
@@ -63,6 +67,14 @@ def playing(path: Path, how: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+def settled(path: Path, count: int) -> list[Trajectory]:
+    """The episodes in a file when ``count`` are there: who writes them may outlive who was killed."""
+    end = time.monotonic() + 20
+    while len(found := list(read(path))) < count and time.monotonic() < end:
+        time.sleep(0.01)
+    return found
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_signal_costs_no_finished_episode(tmp_path: Path, number: int) -> None:
     path = tmp_path / "t.jsonl"
@@ -74,7 +86,7 @@ def test_a_signal_costs_no_finished_episode(tmp_path: Path, number: int) -> None
     said = [line for line in process.stdout.read().split("\n") if line.isdecimal()]
     process.wait()
     finished = int(said[-1]) if said else 40
-    found = list(read(path))
+    found = settled(path, finished)
     assert finished <= len(found) <= finished + 1
     assert all(len(trajectory.actions) == 3 for trajectory in found)
 
@@ -109,9 +121,15 @@ def test_threads_may_share_a_store(tmp_path: Path, episode: Trajectory) -> None:
 
 def test_a_full_disk_surfaces(episode: Trajectory) -> None:
     store = TraceStore("/dev/full")
-    with pytest.raises(OSError):
+    for complains in (store.settle, store.close, lambda: store.append(episode)):
         store.append(episode)
-    store.close()
+        store.append(episode)
+        settle()  # this program's readers wait for it, but only the store complains
+        with pytest.raises(OSError, match=r"No space left on device.* \(and 1 more\)") as caught:
+            complains()
+        assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(OSError, match="No space left on device"):
+        store.close()  # the last of them
 
 
 def writes_half(file: int, data: bytes) -> int:
@@ -121,7 +139,7 @@ def writes_half(file: int, data: bytes) -> int:
 def test_what_a_full_disk_cut_short_costs_no_later_episode(
     tmp_path: Path, episode: Trajectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = TraceStore(tmp_path / "t.jsonl")
+    store = Appender(tmp_path / "t.jsonl")
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", writes_half)
         with pytest.raises(OSError, match="only"):
@@ -135,7 +153,7 @@ def test_what_a_full_disk_cut_short_costs_no_later_episode(
 def test_a_writer_that_dies_takes_no_record_of_another_along(
     tmp_path: Path, episode: Trajectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    survivor, victim = (TraceStore(tmp_path / "t.jsonl") for _ in range(2))
+    survivor, victim = (Appender(tmp_path / "t.jsonl") for _ in range(2))
     survivor.append(episode)
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", writes_half)
@@ -185,7 +203,7 @@ def test_one_episode_is_read_without_the_others(
     tmp_path: Path, episode: Trajectory, card: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mappa_env.trace.packing.BLOCK", 20_000)
-    store = TraceStore(tmp_path / "t.jsonl.gz", card=card)
+    store = Appender(tmp_path / "t.jsonl.gz", card=described(card))
     for seed in range(30):
         store.append(dataclasses.replace(episode, seed=seed))
     store.close()
