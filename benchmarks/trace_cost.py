@@ -3,7 +3,7 @@
 MathChat with full prompts and the null sandbox, with its default coach (the rubric) and without one, so that
 the environment does as little as it can. Both environments play in turn in one process; a figure is the
 median of the ratios of neighbours. Wall time also counts what else runs on the machine: the CPU time of the
-thread that plays says what recording costs it, and that of all threads what the machine pays.
+thread that plays says what recording costs it. The process that writes has its own CPU time, start included.
 
     python benchmarks/trace_cost.py [--quick] [--json PATH]
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import tempfile
 import time
@@ -29,7 +30,7 @@ from mappa_env.trace.appending import pack
 TARGET = 0.05
 ACTION = "I check it.\n```python\nprint(6 * 7)\n```\nplan: 6 * 7\nThe answer is \\boxed{42}."
 COACHES = ("rubric", "off")
-CLOCKS = {"wall": time.perf_counter, "playing thread": time.thread_time, "all threads": time.process_time}
+CLOCKS = {"wall": time.perf_counter, "playing thread": time.thread_time}
 
 
 def play(env: gym.Env[Any, str], episodes: int) -> dict[str, float]:
@@ -46,6 +47,7 @@ def play(env: gym.Env[Any, str], episodes: int) -> dict[str, float]:
 def cost(coach: str, path: Path, repeats: int, episodes: int) -> dict[str, Any]:
     """Cost of recording as a fraction of the time without, on every clock."""
     options: dict[str, Any] = {"sandbox": "null", "coach": coach}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     plain = gym.make("mappa/MathChat-v0", **options)
     recording = gym.make("mappa/MathChat-v0", record=str(path), **options)
     for env in (plain, recording):
@@ -53,8 +55,10 @@ def cost(coach: str, path: Path, repeats: int, episodes: int) -> dict[str, Any]:
         play(env, episodes)
     rows = [(play(plain, episodes), play(recording, episodes)) for _ in range(repeats)]
     plain.close()
-    recording.close()
-    found: dict[str, Any] = {}
+    recording.close()  # ends the process that writes
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    found: dict[str, Any] = {"us of the writer": 1e6 * cpu / (episodes * (repeats + 1))}
     for name in CLOCKS:
         ratios = [with_trace[name] / without[name] - 1 for without, with_trace in rows]
         found[name] = {"median": statistics.median(ratios), "repeats": ratios}
@@ -93,14 +97,16 @@ def main() -> None:
     args = parser.parse_args()
     repeats, episodes = (9, 60) if args.quick else (101, 100)
     figures: dict[str, Any] = {}
-    table = Table("coach", "µs per episode without", *(f"cost, {name}" for name in CLOCKS))
+    columns = (*(f"cost, {name}" for name in CLOCKS), "µs of the writer")
+    table = Table("coach", "µs per episode without", *columns)
     with tempfile.TemporaryDirectory() as folder:
         for coach in COACHES:
             path = Path(folder, f"{coach}.jsonl")
             found = cost(coach, path, repeats, episodes)
             figures[coach] = {**found, **size(path)}
             costs = (f"{found[name]['median']:+.1%}" for name in CLOCKS)
-            table.add_row(coach, f"{found['us per episode']:,.0f}", *costs)
+            writer = f"{found['us of the writer']:,.0f}"
+            table.add_row(coach, f"{found['us per episode']:,.0f}", *costs, writer)
     console = Console()
     console.print(table)
     for coach in COACHES:

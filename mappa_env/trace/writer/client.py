@@ -88,8 +88,8 @@ class Writer:
         with self._lock:
             store = self._stores = self._stores + 1
             where = os.fsencode(path.absolute())
-            told = to_json(card), to_json(about)
-            self._ask(Open(self._number(), store, where, *told, packs, environment))
+            texts = to_json(card), to_json(about)
+            self._ask(Open(self._number(), store, where, *texts, packs, environment))
             self._raise(store)
         return store
 
