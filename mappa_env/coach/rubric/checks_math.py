@@ -15,6 +15,7 @@ from mappa_env.coach.rubric.claims_math import (
     Statement,
     box_in,
     chain_of,
+    formula_in,
     has_steps,
     is_right,
     output_of,
@@ -36,7 +37,6 @@ from mappa_env.coach.rubric.handed_on import (
     origin_of,
     stopper_of,
 )
-from mappa_env.coach.rubric.prose_plan import formula_at_end
 from mappa_env.grading.math import grade_answer
 from mappa_env.types import ToolResult
 
@@ -57,14 +57,15 @@ def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Fi
         if is_right(plan, gold):
             return Finding(1.0, f"the plan {short(plan)} is right")
         return Finding(wrong, f"the plan {short(plan)} gives a wrong value", case.me)
-    if said is not None and gold is not None:
+    in_steps = plan is not None and plan.in_steps
+    if said is not None and gold is not None and not in_steps:
         if is_right(said, gold):
             return Finding(1.0, f"the stated answer {short(said)} is right")
         if said.number is not None:
             return Finding(wrong, f"the stated answer {short(said)} is wrong", case.me)
     if not case.answer.strip():
         return Finding(0.0, "there is no plan", case.me)
-    formula = formula_at_end(case.answer)
+    formula = formula_in(case.answer)
     if gold is not None and formula is not None:
         if formula_is_right(formula.closing, gold):
             return Finding(1.0, "the formula at the end of the plan is right")
@@ -120,6 +121,9 @@ def math_code(
         return Finding(blocked, f"the plan was carried out but cannot run: {how}", plan.agent)
     if tool.status != "ok":
         return Finding(failed if case.evidence.last_turn else unfinished, f"it failed: {_how(tool)}", case.me)
+    before = chain.output if chain.ran == case.me else None
+    if before is not None and before.number is not None and (output is None or output.number is None):
+        return _repeated(chain, before, gold, followed=followed, repeated=repeated)
     if output is None:
         score = failed if case.evidence.last_turn else unfinished
         return Finding(score, "the code ran but printed nothing", case.me)
@@ -133,6 +137,17 @@ def math_code(
     if culprit != case.me:
         return Finding(followed, f"the code carries out a wrong plan: it printed {short(output)}", culprit)
     return Finding(wrong, f"the code printed {short(output)}, which is wrong", case.me)
+
+
+def _repeated(
+    chain: Chain, output: Statement, gold: str | None, *, followed: float, repeated: float
+) -> Finding:
+    """A run that prints no value leaves what the agent printed before as it is."""
+    said = f"the code printed no value, after {short(output)}"
+    if gold is None or is_right(output, gold):
+        return Finding(followed, said)
+    source = origin_of(chain, gold)
+    return Finding(repeated if source == output.agent else followed, f"{said}, which is wrong", source)
 
 
 def _unchecked_output(case: Case, chain: Chain, output: Statement, wrong: float) -> Finding:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mappa_env.coach.rubric.plan_remarks import without_remarks
+from mappa_env.coach.rubric.plan_steps import steps_in
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
 from mappa_env.coach.rubric.prose_plan import Formula, formula_at_end
 from mappa_env.grading.expression import Number
@@ -21,7 +22,7 @@ FORMS: tuple[MathStatus, ...] = ("too_long", "unreadable", "unevaluated")
 """Grades that lie in how an answer is written: its value may be right."""
 _TOLERANCE = Fraction(1, 10**6)
 _COMMENT = re.compile(r"\s#.*")
-_EQUALS = re.compile(r"(?<![=<>!])=(?!=)")
+_EQUALS = re.compile(r"(?<![=<>!])=(?![=>])")
 _MODULE = re.compile(r"\bmath\.(?=[a-z])")
 _PYTHON = re.compile(r"[0-9A-Za-z_+\-*/%(), <>=!\[\].:'\"]{1,900}")
 _GLUED = re.compile(r"[0-9](?!e[0-9]|_[0-9])[A-Za-z_]|[0-9]\.[A-Za-df-z_]")  # the parser would warn of some
@@ -37,11 +38,15 @@ _STEP = re.compile(
 
 
 class Statement(NamedTuple):
-    """``text`` written by ``agent``; ``number`` is its exact value (None: it has none)."""
+    """``text`` written by ``agent``; ``number`` is its exact value (None: it has none).
+
+    ``in_steps``: it is a plan in several steps, whose value ``formula_in`` tells.
+    """
 
     agent: str
     text: str
     number: Number | None
+    in_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +74,13 @@ def chain_of(
     plan = output = result = ran = tool = prose = None
     for record in history:
         if record.tool is not None:
+            if ran == record.agent and tool is not None and _adds_nothing(record.tool, tool):
+                continue  # a check of what it has printed
             ran, result, tool = record.agent, None, record.tool  # a report refers to the run before it
         elif ran is None:
             plan = planned_in(record.agent, record.answer) or plan
             result = result_in(record.agent, record.answer) or result
-            formula = formula_at_end(record.answer)
+            formula = formula_in(record.answer)
             prose = prose if formula is None else (record.agent, formula)
         elif record.agent == ran:  # what others repeat about a plan or a result is not one
             result = own(report_in(record.agent, record.answer), plan) or result
@@ -85,8 +92,20 @@ def chain_of(
 
 
 def plan_in(agent: str, answer: str) -> Statement | None:
-    """The last ``plan: <expression>`` line that has a value, else the last one: a heading is not a plan."""
+    """The last ``plan: <expression>`` line that has a value, else the last one: a heading is not a plan.
+
+    One in several steps has none by itself: see ``formula_in``.
+    """
+    steps = steps_in(answer, python_of)
+    if steps is not None:
+        return Statement(agent, steps.text, None, True)
     return _said(agent, labelled(_NEXT_LINE.sub(_joined, answer[-20_000:]), "plan", _plan_value))
+
+
+def formula_in(answer: str) -> Formula | None:
+    """What a plan in several steps, or in words, comes to; None: it cannot be told."""
+    steps = steps_in(answer, python_of)
+    return formula_at_end(answer) if steps is None else steps.formula
 
 
 def _joined(match: re.Match[str]) -> str:
@@ -111,6 +130,8 @@ def _plan_value(text: str) -> Number | None:
 def planned_in(agent: str, answer: str) -> Statement | None:
     """What an agent before the first run wants computed: its plan, else a number that it states."""
     plan, said = plan_in(agent, answer), stated_in(agent, answer)
+    if plan is not None and plan.in_steps:
+        return plan  # one of its steps may read like an answer
     return said if _valued(said) and not _valued(plan) else plan
 
 
@@ -156,6 +177,15 @@ def output_of(
                 if same(said, meant):
                     return said
     return found[0] if found else None
+
+
+def _adds_nothing(tool: ToolResult, before: ToolResult) -> bool:
+    """Whether a run ended well and printed no value, after one that did."""
+    if tool.status != "ok" or before.status != "ok":
+        return False
+    return any(each.number is not None for each in readings(before.stdout)) and all(
+        each.number is None for each in readings(tool.stdout)
+    )
 
 
 def own(said: Statement | None, plan: Statement | None) -> Statement | None:
@@ -246,7 +276,9 @@ def failure_in(plan: Statement | None) -> str | None:
 
 
 def untold(plan: Statement) -> bool:
-    """Whether a plan is an expression of which the host can tell neither the value nor that it has none."""
+    """Whether the host can tell neither the value of a plan, an expression or steps, nor that it has none."""
+    if plan.in_steps:
+        return True
     source = python_of(plan.text)
     return plan.number is None and is_expression(source) and plan_value(source).failure is None
 

@@ -9,7 +9,7 @@ _REMARK = re.compile(r"(?<=[^\s+\-*/%=,(])\s+\([^()]*[A-Za-z][^()]*\)$")
 _CLAUSE = re.compile(r"(?:[;.]|,)\s+[A-Za-z][^0-9+*/()\[\]]*$")
 _UNIT = re.compile(r"(?<=[0-9)\]])\s+(?P<unit>[A-Za-z]{2,20}(?: [A-Za-z]{2,20})?)$")
 _COMPUTES = re.compile(
-    r"\b(?:plus|minus|times|over|by|per|divided|multiplied|squared|cubed|mod|modulo|choose|factorial|percent|"
+    r"\b(?:plus|minus|times|over|by|per|divided?|multipl(?:y|ied)|add|subtract|squared|cubed|mod|modulo|choose|factorial|percent|"
     r"dozens?|hundreds?|thousands?|millions?|billions?|half|halves|pairs?|squares?|cubes?|more|less|twice|"
     r"and|or|not|if|else|for|in|is|then|to|degrees?|radians?)\b",
     re.IGNORECASE,
@@ -19,7 +19,10 @@ _COMPUTES = re.compile(
 
 def without_remarks(text: str) -> str:
     """``text`` up to an arrow, a remark in parentheses that has letters, a clause in words or a unit."""
-    bare = _GIVES.split(text, maxsplit=1)[0].strip()
+    bare, *given = _GIVES.split(text, maxsplit=1)
+    if given and _COMPUTES.search(given[0]):
+        return text  # the arrow leads to the next step
+    bare = bare.strip()
     bare = _REMARK.sub("", bare)
     clause = _CLAUSE.search(bare)
     if clause is not None and not _COMPUTES.match(clause[0].lstrip(",;. ")):

@@ -64,13 +64,16 @@ def is_expression(source: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def plan_value(source: str) -> PlanValue:
-    """Evaluate ``source``, which ``python_of`` has cleaned. Never raises, never takes long."""
+def plan_value(source: str, names: tuple[tuple[str, Number], ...] = ()) -> PlanValue:
+    """Evaluate ``source``, which ``python_of`` has cleaned. Never raises, never takes long.
+
+    ``names``: the values of names, as (name, value).
+    """
     tree = _parsed(source)
     if tree is None:
         return PlanValue()
     try:
-        value = _Walk().value(tree, {}, 0)
+        value = _Walk().value(tree, {name: _plain(each) for name, each in names}, 0)
     except _Raised as error:
         return PlanValue(None, error.name, error.message) if is_expression(source) else PlanValue()
     except _TooLarge:
@@ -83,6 +86,10 @@ def plan_value(source: str) -> PlanValue:
         exact = value.as_integer_ratio()
         return PlanValue(exact[0] if exact[1] == 1 else Fraction(*exact))
     return PlanValue()
+
+
+def _plain(value: Number) -> int | float:
+    return value if isinstance(value, int) else float(value)
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from mappa_env.grading.units import WORDS
 
 _LONGEST = 20_000
 _TERM = r"[-(]{0,4}[0-9]{1,20}(?:\.[0-9]{1,20})?\){0,4}"
-_SIGN = r"\s{0,4}(?:\*\*|[-+*/^%=])\s{0,4}"
+_SIGN = r"\s{0,4}(?:\*\*|//|[-+*/^%=])\s{0,4}"
 _FORMULA = re.compile(rf"(?<![0-9A-Za-z_.]){_TERM}(?:{_SIGN}{_TERM}){{1,60}}(?![0-9A-Za-z_(])")
 _BOLD = re.compile(r"(?<![\w)*])\*\*([^*\n]{1,80})\*\*(?![\w(*])")
 _NUMBERED = re.compile(
