@@ -11,7 +11,7 @@ from mappa_env.types import Outcome
 _FORM = {"unreadable", "columns", "ids"}
 """Why the grader refuses what is no table, or has another header or ids than the task's own files.
 Not the number of rows: predictions for an X_test.pkl with other rows have another one."""
-_SAMPLE = "sample_submission.csv"
+_SAMPLE, _TRAIN = "sample_submission.csv", "train.csv"
 
 
 def flaw_of(case: Case, path: str, graded: Outcome) -> str | None:
@@ -19,7 +19,7 @@ def flaw_of(case: Case, path: str, graded: Outcome) -> str | None:
     if graded.status in _FORM:
         return f"{path} is refused: {graded.reason}"
     nothing = graded.status == "ok" and graded.metrics.get("skill", 0.0) <= 0
-    if nothing and not _predicted(case) and _is_sample(case, path, graded):
+    if nothing and not _predicted(case) and not _guessed(case) and _is_sample(case, path, graded):
         return f"{path} is a copy of {_SAMPLE}"
     return None
 
@@ -30,6 +30,15 @@ def _predicted(case: Case) -> bool:
     return handed <= set(case.evidence.present) and any(
         handed.issubset(run.tool.opened or ()) for run in case.programs if run.tool.status == "ok"
     )
+
+
+def _guessed(case: Case) -> bool:
+    """Whether programs opened the rows to learn from and not the sample.
+
+    What train.csv has most of may be what the sample says.
+    """
+    opened = {path for run in case.programs if run.tool.status == "ok" for path in run.tool.opened or ()}
+    return _TRAIN in opened and _SAMPLE not in opened
 
 
 def _is_sample(case: Case, path: str, graded: Outcome) -> bool:

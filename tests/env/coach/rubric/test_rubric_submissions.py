@@ -8,7 +8,7 @@ import pytest
 
 from mappa_env.grading.submission import grade_submission
 from mappa_env.types import Outcome
-from rubric_play import TABLE, code, ran
+from rubric_play import TABLE, Play, code, ran
 from rubric_tables import (
     graded,
     predictions,
@@ -72,22 +72,27 @@ EXCUSED = {
 }
 
 
+def lose_the_test_table(play: Play) -> None:
+    """As if the engineer had never written it."""
+    del play.present["X_test.pkl"]
+    play.actions[:] = [
+        dataclasses.replace(
+            each,
+            tool=each.tool
+            and dataclasses.replace(
+                each.tool, files=tuple(f for f in each.tool.files if f.path != "X_test.pkl")
+            ),
+        )
+        for each in play.actions
+    ]
+
+
 @pytest.mark.parametrize("content", [*USELESS.values(), *EXCUSED.values()], ids=[*USELESS, *EXCUSED])
 @pytest.mark.parametrize("blocked", [True, False])
 def test_what_is_unusable_whatever_its_inputs_are(content: bytes, blocked: bool) -> None:
     play = team_up_to_analyst(with_model(predictions=predictions(1.0)))
-    if blocked:  # the engineer's table is gone
-        del play.present["X_test.pkl"]
-        play.actions[:] = [
-            dataclasses.replace(
-                each,
-                tool=each.tool
-                and dataclasses.replace(
-                    each.tool, files=tuple(f for f in each.tool.files if f.path != "X_test.pkl")
-                ),
-            )
-            for each in play.actions
-        ]
+    if blocked:
+        lose_the_test_table(play)
     tool = ran("", files=["submission.csv"], opened=("X_test.pkl", "model.pkl", "test.csv"))
     found = play.act("analyst_0", code("pass"), tool, provisional=grade_submission(TABLE, content))
     if not blocked:
@@ -96,3 +101,23 @@ def test_what_is_unusable_whatever_its_inputs_are(content: bytes, blocked: bool)
         assert (found.score, found.blame) == (2, "analyst_0")
     else:
         assert (found.score, found.blame) == (6, "engineer_0")
+
+
+@pytest.mark.parametrize(
+    ("opened", "score"),
+    [
+        (("test.csv", "train.csv"), 6),
+        (("test.csv", "train.csv", "sample_submission.csv"), 2),
+        (("test.csv", "sample_submission.csv"), 2),
+        (("test.csv",), 2),
+    ],
+)
+@pytest.mark.parametrize("sample", ["the sample", "the sample, written again"])
+def test_the_majority_of_train_csv_is_no_copy_of_a_sample_that_says_the_same(
+    opened: tuple[str, ...], score: float, sample: str
+) -> None:
+    play = team_up_to_analyst(with_model(predictions=predictions(1.0)))
+    lose_the_test_table(play)
+    tool = ran("", files=["submission.csv"], opened=opened)
+    graded = grade_submission(TABLE, USELESS[sample])
+    assert play.act("analyst_0", code("pass"), tool, provisional=graded).score == score
