@@ -16,6 +16,8 @@ APART = 0.3
 """From here on, a forest tells two classes apart, or ranks rows, whatever the metric makes of that."""
 LITTLE = 0.5
 """Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
+_NOISE = 0.05
+"""How much skill of the host's own models may differ by chance."""
 _LEARNED = (FEATURES, "y_train.pkl", "X_test.pkl")
 _SMOOTH = "allowed_smooth"
 _HOSTS = ("allowed", _SMOOTH)
@@ -116,6 +118,15 @@ def ruined(case: Case) -> bool:
     """Whether nothing can be learned from the tables, and this agent wrote one last of those that matter."""
     bare = worthless_tables(case, facts_of(case) or {})
     return bare is not None and bare.writer == case.me
+
+
+def kept_as_good(case: Case, paths: set[str]) -> set[str]:
+    """Those of ``paths`` that are tables, if as much can be learned from them as before this segment."""
+    before = next((each.probe for each in reversed(case.before) if each.probe is not None), None)
+    now, was = (learned_skill(case, facts or {}) for facts in (facts_of(case), before))
+    if now is None or was is None or now < was - _NOISE:
+        return set()
+    return paths & set(_LEARNED)
 
 
 def _who_changed(case: Case) -> str | None:

@@ -47,6 +47,23 @@ def test_who_ruins_its_own_tables_is_to_blame(ruin: str) -> None:
     assert {action.verdict.blame for action in actions[1:]} == {"engineer_0"}
 
 
+AS_GOOD = {
+    "another scale of both": "Z = pd.read_pickle('X_test.pkl'); m, s = X.mean(), X.std() + 1e-9\n"
+    "((X - m) / s).to_pickle('X_train.pkl'); ((Z - m) / s).to_pickle('X_test.pkl')",
+    "the same again": "X.to_pickle('X_train.pkl'); y.to_pickle('y_train.pkl')",
+    "smaller numbers": "Z = pd.read_pickle('X_test.pkl')\n"
+    "X.astype('float32').to_pickle('X_train.pkl'); Z.astype('float32').to_pickle('X_test.pkl')",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", AS_GOOD.values(), ids=AS_GOOD)
+def test_who_writes_sound_tables_again_that_teach_as_much_harms_nobody(again: str) -> None:
+    actions, _ = patched({"modeler_0": (f"{LOADS}{again}", "")}, SEED)
+    assert [action.verdict.blame for action in actions] == [None] * 3
+    assert min(action.verdict.score or 0.0 for action in actions) > 8
+
+
 SHORTENS = "y.iloc[:-3].to_pickle('y_train.pkl')"
 
 
