@@ -21,7 +21,7 @@ from mappa_env.probes.labels import (
     labels_seen,
     share_known,
 )
-from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, File, Opened
+from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, Beside, File, Opened
 from mappa_env.probes.plain import Table
 from mappa_env.probes.predictions import Said, shares_of
 from mappa_env.probes.scale import Scale, scale_of
@@ -47,7 +47,9 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = 
         if table is not None:
             found[name.removesuffix(".pkl")].update(table_facts(table))
     if opened.asked is not None:
-        found["model"].update(_twice(opened.asked))
+        found["model"].update(_twice(_alone_or_beside(opened.asked)))
+        if (beside := opened.asked.beside) is not None:
+            found["model"]["beside"] = {**_beside(beside), "needed": opened.asked.said.predictions is None}
         if opened.asked.inside:
             found["model"]["inside"] = opened.asked.inside
         found["model"]["format"] = "pickle" if opened.asked.plain else opened.files[MODEL].packing
@@ -124,6 +126,23 @@ def table_facts(table: Table) -> Facts:
         "too_large": int((np.abs(table.numbers) > _LARGEST).sum()) - int(np.isinf(table.numbers).sum()),
         "distinct": len(np.unique(first[~missing(first)])) + bool(missing(first).any()),
     }
+
+
+def _alone_or_beside(asked: Asked) -> Asked:
+    """What counts as the model's answers: its own, unless it gives them only with a file beside it."""
+    if asked.beside is None or asked.said.predictions is not None:
+        return asked
+    return asked._replace(said=asked.beside.said, again=asked.beside.again)
+
+
+def _beside(beside: Beside) -> Facts:
+    """The answers with a file that its writer handed on: for who uses both."""
+    agreement = beside.said.agreement(beside.again)
+    if agreement < STABLE:
+        return {"file": beside.file[:_MAX_NAME]}
+    seen = _model(beside.said)
+    names = ("predictions", "probabilities", "classes", "constant")
+    return {"file": beside.file[:_MAX_NAME], **{name: seen[name] for name in names if name in seen}}
 
 
 def _twice(asked: Asked) -> Facts:

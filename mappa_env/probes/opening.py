@@ -6,6 +6,7 @@ import dataclasses
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from mappa_env.errors import WorkspaceError
@@ -20,7 +21,7 @@ from mappa_env.probes.plain import Record
 from mappa_env.probes.predictions import Said
 from mappa_env.probes.program import JOBLIB, OUTPUTS, Question, load_table, two_wordings
 from mappa_env.probes.submitting import Submission
-from mappa_env.types import Task
+from mappa_env.types import FileChange, Task
 from mappa_env.workspace.workspace import Workspace
 
 HEAD_ROWS = 2000
@@ -32,6 +33,9 @@ MODEL = "model.pkl"
 _ROWS = ("tuple", "list")
 _HOLDERS = (*_ROWS, "dict", "OrderedDict", "defaultdict", "Bunch")
 """Kinds of things that hold others: what is beside a model may have to be used with it."""
+_PICKLES = (".pkl", ".pickle", ".joblib")
+_MOST_BESIDE = 2
+"""Files beside a model that are tried: a program each."""
 GIVEN = "test.csv"
 """The task's file that whoever submits predictions reads."""
 
@@ -58,7 +62,7 @@ class Asked(NamedTuple):
 
     ``plain``: ``pickle.load`` loads it, as the prompts say. ``table``: the file that it predicted.
     ``inside``: the kind of thing in which it lies beside others, such as an encoder or more models; empty: it
-    is alone.
+    is alone. ``beside``: what it says of a table that went through a file of its writer's.
     """
 
     said: Said
@@ -66,6 +70,18 @@ class Asked(NamedTuple):
     plain: bool = True
     table: str = ""
     inside: str = ""
+    beside: Beside | None = None
+
+
+class Beside(NamedTuple):
+    """What a model ``said``, and what it said ``again``, of the table that went through ``file`` first.
+
+    That is a fitted transformer, or a list of columns, which its writer handed on with it.
+    """
+
+    file: str
+    said: Said
+    again: Said
 
 
 class Opened(NamedTuple):
@@ -171,8 +187,39 @@ def _asked(exports: Exports, site: Site, tables: Mapping[str, Record], rows: int
     if question.shares and said.has_shares:
         named = "" if said.probabilities is None else said.probabilities.names[0]
         submits = submits._replace(method="predict_proba", outputs=named.startswith(OUTPUTS))
-    again = exports.submit(submits, other, said)
-    return Asked(said, again.with_names_of(said), plain=plain, table=file, inside=inside)
+    again = exports.submit(submits, other, said).with_names_of(said)
+    asked = Asked(said, again, plain=plain, table=file, inside=inside)
+    if inside or file != TABLES[2] or not question.table or not said.has_predict:
+        return asked
+    for name in _beside(site):
+        through = exports.ask(question._replace(beside=name), one)
+        if through.predictions is not None:
+            again = exports.submit(submits._replace(beside=name), other, through).with_names_of(through)
+            return asked._replace(beside=Beside(name, through, again))
+    return asked
+
+
+def _beside(site: Site) -> list[str]:
+    """The files with which the model's writer may mean it to be used: its newest pickles and lists."""
+    present = site.workspace.present
+    known = {*site.task.files, *TABLES, MODEL}
+    own = [
+        change
+        for change in present.values()
+        if change.agent == present[MODEL].agent and change.kind == "file" and change.path not in known
+    ]
+    own.sort(key=lambda change: (-change.step, change.path))
+    return [change.path for change in own if _may_prepare(site.workspace, change)][:_MOST_BESIDE]
+
+
+def _may_prepare(workspace: Workspace, change: FileChange) -> bool:
+    suffix = PurePosixPath(change.path).suffix
+    try:
+        form = format_of(workspace.head(change.path, HEAD))
+    except WorkspaceError:
+        return False
+    fits = form == "JSON" if suffix == ".json" else suffix in _PICKLES and form in ("pickle", "joblib")
+    return fits and 0 < change.size <= MAX_BYTES
 
 
 def _takes_shares(task: Task) -> bool:

@@ -36,8 +36,8 @@ class Question(NamedTuple):
 
     ``table``: of ``load_table``. ``matrix``: the model wants xgboost's own kind of table. ``shares``: the
     task's metric takes probabilities. ``short``: ask only for what the metric takes. ``part``: the file
-    holds several things; of several models in it, nobody knows which to ask.
-    ``predictions``, ``probabilities``: the CSV files to write.
+    holds several things; of several models in it, nobody knows which to ask. ``beside``: a file that the
+    table goes through first, see ``prepared``. ``predictions``, ``probabilities``: the CSV files to write.
     """
 
     model: str
@@ -46,6 +46,7 @@ class Question(NamedTuple):
     shares: bool = False
     short: bool = False
     part: bool = False
+    beside: str = ""
     predictions: str = ""
     probabilities: str = ""
 
@@ -88,6 +89,19 @@ def load_table(file: str, form: str, kind: str, *, plain: bool = False) -> str:
     return f"np.column_stack(list({value}.values()))" if form == "npz" or kind == "dict" else value
 
 
+def prepared(table: str, file: str) -> list[str]:
+    """Lines that take the variable ``table`` through a ``file``, a transformer or names of columns."""
+    if file.endswith(".json"):
+        load = f"with open({file!r}) as f:\n    step = json.load(f)"
+    else:
+        load = f"step = joblib.load({file!r})"
+    return [
+        "import json, joblib",
+        *load.splitlines(),
+        f"{table} = step.transform({table}) if hasattr(step, 'transform') else {table}[list(step)]",
+    ]
+
+
 def loading(file: str) -> str:
     """The text of a program that loads a table in one of the ways that a pickle can be loaded."""
     lines = ["import joblib", "import pandas as pd", "try:", f"    pd.read_pickle({file!r})"]
@@ -104,6 +118,8 @@ def program(question: Question, wording: Wording) -> str:
     lines += ["import xgboost"] * question.matrix + loads
     if question.part:
         lines += _takes_out(name)
+    if question.beside and question.table:
+        lines += prepared(x, question.beside)
     offers = (f"hasattr({name}, {method!r})" for method in ("predict", "predict_proba"))
     lines.append(f"print(type({name}).__name__, {', '.join(offers)})")
     given = f"xgboost.DMatrix({x})" if question.matrix else x

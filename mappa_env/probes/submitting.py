@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mappa_env.probes.program import LOADERS, MODULES, Wording
+from mappa_env.probes.program import LOADERS, MODULES, Wording, prepared
 
 
 class Submission(NamedTuple):
@@ -17,7 +17,8 @@ class Submission(NamedTuple):
     ``table``: of ``load_table``. ``given``: a CSV file of the task to read first. ``place``: an expression
     for the model in what the file holds, after a variable; empty: the file holds the model alone. ``method``:
     what to call; ``outputs``: it yields a list, with one table per target. ``matrix``: the model wants
-    xgboost's own kind of table. ``file``: the CSV file to write.
+    xgboost's own kind of table. ``beside``: a file that the table goes through first. ``file``: the CSV file
+    to write.
     """
 
     model: str
@@ -27,6 +28,7 @@ class Submission(NamedTuple):
     method: str = "predict"
     outputs: bool = False
     matrix: bool = False
+    beside: str = ""
     file: str = ""
 
 
@@ -46,6 +48,7 @@ def submitting(submission: Submission, wording: Wording) -> tuple[list[str], lis
     loads = [*(f"import {module}" for module in modules), *["import xgboost"] * submission.matrix, *loads]
     if not submission.table:
         return loads, []
+    loads += prepared(x, submission.beside) if submission.beside else []
     given = f"xgboost.DMatrix({x})" if submission.matrix else x
     value = f"pd.DataFrame([each[:, -1] for each in {p}]).T" if submission.outputs else f"pd.DataFrame({p})"
     return loads, [

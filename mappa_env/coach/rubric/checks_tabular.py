@@ -35,6 +35,7 @@ from mappa_env.coach.rubric.model_skill import (
     SHORT,
     UNDONE,
     falls_short,
+    needs_beside,
     skill_of_model,
     skills_of_model,
     two_faced,
@@ -113,7 +114,7 @@ def model(case: Case) -> Finding | None:
         said = why(test) if test else "there is no X_test.pkl to try it on"
         return Finding(UNTRIED, f"{MODEL} can predict; {said}", test.writer if test else None)
     causes = [*unsound_inputs(case), *others]
-    if seen.get("constant"):
+    if seen.get("constant") and needs_beside(case, facts) is None:
         return _bad(case, f"{MODEL} predicts the same value for every row", [*causes, *_given_poor(case)])
     if case.evidence.truth is None:
         return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
@@ -173,6 +174,8 @@ def submission(case: Case) -> Finding | None:
     if facts is not None and not _is_sure(case, facts):
         facts = {**facts, "model": {"exists": True, "unknown": True}}
     causes = list(unsound_inputs(case))
+    if facts is not None and (file := needs_beside(case, facts)) is not None:
+        causes.append(Defect(MODEL, "", f"without {file}, which lies beside it, it is much worse"))
     given = None if facts is None or causes else skill_of_model(case, facts)
     seen = section(facts or {}, "model")
     constant = seen.get("constant") or (seen.get("one_answer") and graded.metrics.get("constant"))

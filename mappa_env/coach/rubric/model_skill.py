@@ -23,8 +23,12 @@ def skill_of_model(case: Case, facts: Mapping[str, Any], reference: float | None
     return min(skills_of_model(case, facts, reference), default=None)
 
 
-def skills_of_model(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> list[float]:
+def skills_of_model(
+    case: Case, facts: Mapping[str, Any], reference: float | None = None, *, alone: bool = False
+) -> list[float]:
     """The skill of each answer of a model; none if one cannot be graded.
+
+    ``alone``: without what its writer handed on beside it.
 
     Predictions are first clipped to the metric's range, as the next agent can do: without clipping, one
     confident wrong row makes the log loss unbounded.
@@ -34,12 +38,14 @@ def skills_of_model(case: Case, facts: Mapping[str, Any], reference: float | Non
 
     low, high = _RANGES.get(metric_named(case.evidence.task.metric).takes, (-math.inf, math.inf))
     seen, found = section(facts, "model"), []
+    beside = section(seen, "beside")
     answers = [seen, {**seen, **again}] if (again := section(seen, "again")) else [seen]
     for answer in answers:
         # Numbers in the scale of y_train are as good as those in that of train.csv.
         undone = [{**answer, "predictions": answer[name]} for name in UNDONE if name in answer]
+        prepared = [{**answer, **beside}] if "predictions" in beside and not alone else []
         skills = []
-        for each in (answer, *undone):
+        for each in (answer, *undone, *prepared):
             clipped = {
                 name: [_clipped(value, low, high) for value in each[name]]
                 for name in ("probabilities", "predictions")
@@ -51,6 +57,18 @@ def skills_of_model(case: Case, facts: Mapping[str, Any], reference: float | Non
             return []
         found.append(max(skills))
     return found
+
+
+def needs_beside(case: Case, facts: Mapping[str, Any]) -> str | None:
+    """The file of its writer without which a model is much worse or says nothing, if there is one."""
+    beside = section(section(facts, "model"), "beside")
+    skill = skill_of_model(case, facts)
+    if "predictions" not in beside or skill is None or skill <= 0:
+        return None
+    if beside.get("needed"):
+        return str(beside["file"])
+    alone = min(skills_of_model(case, facts, alone=True), default=0.0)
+    return str(beside["file"]) if min(skill, 1.0) - max(alone, 0.0) > 1 - SHORT else None
 
 
 def two_faced(case: Case, facts: Mapping[str, Any]) -> bool:
