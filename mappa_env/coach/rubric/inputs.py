@@ -164,7 +164,7 @@ def _foreign(
 ) -> Defect | None:
     """The file of another format than pickle, or with no frame of pandas, over which the last program failed.
 
-    A reader that copes with it is not harmed by it.
+    Or a model that predicts only with another file. A reader that copes with it is not harmed by it.
     """
     if not programs or not programs[-1].failed:
         return None
@@ -174,6 +174,8 @@ def _foreign(
         if path not in team[agent].reads or writer in ("", agent):
             continue
         unobserved = last.tool.opened is None  # that excuses its agent, and blames nobody
+        if (beside := section(part, "beside")).get("needed") and last.uses(path):
+            return Defect(path, "", f"it predicts only with {beside['file']}, which lies beside it")
         if other_format(part) and last.failed_reading(path):
             return Defect(path, "" if unobserved else writer, OTHER_LOADER)
         if is_bare(part) and (sure := failed_over_kind(last, path, str(part["type"]))) is not False:

@@ -135,3 +135,78 @@ def test_a_model_under_several_names_is_one(handed: str, place: str) -> None:
     alone = played(NUMBERS, "model", "p = handed.predict(X)", fit)
     assert [each.verdict.score for each in actions] == [each.verdict.score for each in alone]
     assert all(each.verdict.score for each in actions)
+
+
+FOREST = "from sklearn.ensemble import ExtraTreesRegressor as Forest\n"
+BESIDE = {
+    "a scaler": (
+        FOREST
+        + "tool = StandardScaler().fit(X)\nhanded = Forest(50, random_state=0).fit(tool.transform(X), y)\n"
+        "pickle.dump(tool, open('scaler.pkl', 'wb'))",
+        "p = handed.predict(pickle.load(open('scaler.pkl', 'rb')).transform(X))",
+    ),
+    "a scaler by joblib": (
+        FOREST + "import joblib\ntool = StandardScaler().fit(X)\n"
+        "handed = Forest(50, random_state=0).fit(tool.transform(X), y)\n"
+        "joblib.dump(tool, 'prep.joblib', compress=3)",
+        "import joblib\np = handed.predict(joblib.load('prep.joblib').transform(X))",
+    ),
+    "more columns": (
+        FOREST + "from sklearn.preprocessing import PolynomialFeatures\ntool = PolynomialFeatures(2).fit(X)\n"
+        "handed = Forest(50, random_state=0).fit(tool.transform(X), y)\n"
+        "pickle.dump(tool, open('poly.pkl', 'wb'))",
+        "p = handed.predict(pickle.load(open('poly.pkl', 'rb')).transform(X))",
+    ),
+    "a list of columns": (
+        FOREST
+        + "import json\ncols = list(X.columns[:-1])\nhanded = Forest(50, random_state=0).fit(X[cols], y)\n"
+        "json.dump(cols, open('columns.json', 'w'))",
+        "import json\np = handed.predict(X[json.load(open('columns.json'))])",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fit", "uses"), BESIDE.values(), ids=BESIDE)
+def test_a_model_is_tried_with_what_its_writer_handed_on_beside_it(fit: str, uses: str) -> None:
+    actions = played(NUMBERS, "handed", uses, f"{fit}\n")
+    assert [each.verdict.blame for each in actions] == [None] * 3
+    assert min(each.verdict.score or 0 for each in actions) > 8
+    assert culprit(actions) is None
+
+
+@pytest.mark.parametrize(("fit", "uses"), BESIDE.values(), ids=BESIDE)
+def test_who_does_not_use_what_lies_beside_a_model_is_blamed_by_nobody(fit: str, uses: str) -> None:
+    actions = played(NUMBERS, "handed", "p = handed.predict(X)", f"{fit}\n")
+    engineer, modeler, analyst = (each.verdict for each in actions)
+    assert (engineer.blame, modeler.blame, analyst.blame) == (None, None, None)
+    assert (analyst.score or 0) >= 6
+    assert culprit(actions) is None
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "pickle.dump(StandardScaler().fit(X), open('scaler.pkl', 'wb'))",
+        "import json; json.dump(list(X.columns), open('columns.json', 'w'))",
+        "import json; json.dump({'rmse': 0.1}, open('metrics.json', 'w'))",
+        "pickle.dump(LinearRegression().fit(X, y), open('better.pkl', 'wb'))",
+        "import os; pickle.dump(os.getcwd, open('odd.pkl', 'wb'))",
+        "open('scaler.pkl', 'wb').write(b'nothing')",
+    ],
+)
+def test_a_file_beside_a_bad_model_is_no_excuse(beside: str) -> None:
+    bad = "handed = LinearRegression().fit(X, y.sample(frac=1, random_state=1))\n"
+    actions = played(NUMBERS, "handed", "p = handed.predict(X)", f"{bad}{beside}\n")
+    assert (actions[1].verdict.blame, actions[2].verdict.blame) == ("modeler_0", "modeler_0")
+    assert (actions[1].verdict.score or 0) <= 2.5
+    assert culprit(actions) == "modeler_0"
+
+
+def test_another_agent_s_scaler_makes_no_model_better() -> None:
+    engineer = "from sklearn.preprocessing import StandardScaler\nimport pickle\n"
+    engineer += "pickle.dump(StandardScaler().fit(a), open('scaler.pkl', 'wb'))"
+    modeler = (
+        f"{START}tool = StandardScaler().fit(X)\nhanded = LinearRegression().fit(tool.transform(X), y){SAVE}"
+    )
+    actions, _ = patched({"engineer_0": ("", engineer)}, NUMBERS, {"modeler_0": modeler})
+    assert (actions[1].verdict.blame, culprit(actions)) == ("modeler_0", "modeler_0")
