@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import secrets
@@ -75,7 +76,8 @@ class Appender:
         try:
             written = os.write(file, data)
             if written != len(data):
-                raise OSError(f"{self.path}: only {written} of {len(data)} bytes could be written.")
+                short = f"only {written} of {len(data)} bytes could be written"
+                raise OSError(errno.ENOSPC, short, str(self.path))
         except OSError:
             self._encoder.forget()  # the file may lack texts of this record
             raise
@@ -93,6 +95,19 @@ class Appender:
                 )
             self._file = file
         return self._file
+
+
+def pack_alone(path: Path) -> None:
+    """Compress a trace unless somebody still writes to it, or it is gone. Raises OSError, DataError."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if _alone(file):
+            pack(path)
+    finally:
+        os.close(file)
 
 
 def pack(path: Path) -> None:

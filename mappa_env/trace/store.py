@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from mappa_env.cards import Card
+from mappa_env.errors import DataError
+from mappa_env.trace.appending import pack_alone
 from mappa_env.trace.source import described
 from mappa_env.trace.writer.client import SHARED, Writer, WriterError
 from mappa_env.types import Trajectory
@@ -36,12 +39,12 @@ class TraceStore:
     ) -> None:
         self.path = Path(path)
         self._card = None if card is None else described(card)
-        self._about, self._packs = about, packs
-        self._process = 0
+        self._about = about
+        self._packs = self.path.suffix == ".gz" if packs is None else packs
         self._writer: Writer | None = None
         self._number = 0
         """What the writer knows this store by."""
-        self._lock = threading.Lock()
+        self._process, self._lock = os.getpid(), threading.RLock()
 
     def append(self, trajectory: Trajectory) -> None:
         """Write one episode.
@@ -49,13 +52,12 @@ class TraceStore:
         Raises OSError or DataError if the file cannot be opened, or if an earlier episode could not be
         written completely (a full disk): that one is lost, this one is not.
         """
-        self._after_fork()
-        with self._lock:
+        with self._locked():
+            if self._writer is None or self._writer.closed:
+                writer = SHARED.get()
+                self._number = writer.open(self.path, self._card, self._about)
+                self._writer = writer
             try:
-                if self._writer is None:
-                    writer = SHARED.get()
-                    self._number = writer.open(self.path, self._card, self._about, self._packs)
-                    self._writer = writer
                 self._writer.append(self._number, trajectory)
             except WriterError:
                 self._writer = None
@@ -63,27 +65,30 @@ class TraceStore:
 
     def settle(self) -> None:
         """Wait until every episode is in the file. Raises OSError, DataError for those that are not."""
-        self._after_fork()
-        with self._lock:
-            try:
-                if self._writer is not None:
-                    self._writer.settle(self._number)
-            except WriterError:
-                self._writer = None
-                raise
+        with self._locked():
+            if self._writer is not None and not self._writer.closed:
+                self._writer.settle(self._number)
 
     def close(self) -> None:
         """Settle, and compress the file if it should be; a later ``append`` opens it again.
 
         Raises as ``settle``.
         """
-        self._after_fork()
-        with self._lock:
-            writer, self._writer = self._writer, None
-            if writer is not None:
-                writer.close(self._number)
+        with self._locked():
+            if self._writer is None:
+                return
+            try:
+                if not self._writer.closed:
+                    self._writer.close(self._number)
+            except (OSError, DataError):
+                self._writer = None
+                raise
+            self._writer = None
+            if self._packs:
+                pack_alone(self.path)
 
-    def _after_fork(self) -> None:
-        """A fork has a file of its own, and perhaps a lock that another thread held."""
+    def _locked(self) -> AbstractContextManager[Any]:
+        """A fork has no writer yet, and perhaps a lock that another thread held."""
         if self._process != os.getpid():
-            self._process, self._lock, self._writer = os.getpid(), threading.Lock(), None
+            self._process, self._lock, self._writer = os.getpid(), threading.RLock(), None
+        return self._lock

@@ -1,7 +1,9 @@
-"""The one process that writes for all stores of this one, and what these tell it."""
+"""The one process that writes for all stores of this one, and what these say to it."""
 
 from __future__ import annotations
 
+import multiprocessing
+import multiprocessing.util
 import os
 import socket
 import subprocess
@@ -14,9 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import mappa_env
 from mappa_env.errors import DataError
 from mappa_env.trace.jsonlines import to_json
 from mappa_env.trace.writer.messages import (
+    LAST,
     Close,
     Done,
     Failed,
@@ -29,19 +33,40 @@ from mappa_env.trace.writer.messages import (
 from mappa_env.trace.writer.parts import Receiver, Sender
 from mappa_env.types import Trajectory
 
-_BOOT = (
-    "import sys; sys.path[:] = sys.argv[2:]; from mappa_env.trace.writer.main import run; "
-    "run(int(sys.argv[1]))"
-)
-"""With the paths of this process, so that it imports the same package."""
-
-
+_BOOT = """
+import signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)  # they are for the process that records
+import importlib.util
+file, *paths = sys.argv[1:]
+sys.path += paths
+spec = importlib.util.spec_from_file_location("mappa_env", file)
+package = sys.modules["mappa_env"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+from mappa_env.trace.writer.main import run
+run(0)
+"""
+"""With this very package, and without the modules of a notebook's folder that hide others."""
 _BUFFER = 1 << 20
-"""Bytes that may wait in the socket, as far as the system allows: what is lost with both processes."""
+"""Bytes that may wait in the socket, as far as the system allows; Linux takes twice as many."""
+_LISTEN_S = 0.1
+
+
+def _module_paths() -> list[str]:
+    """Where this process finds modules, whatever becomes of its folder."""
+    found = []
+    for path in sys.path:
+        if isinstance(path, str) and path:
+            with suppress(OSError):  # its folder is gone already
+                found.append(os.path.abspath(path))
+    return found
+
+
+_PATHS = _module_paths()
 
 
 class WriterError(OSError):
-    """The process that writes has ended by itself, or was killed."""
+    """The process that writes has ended by itself, was killed, or cannot be started."""
 
 
 class TraceWarning(UserWarning):
@@ -49,47 +74,42 @@ class TraceWarning(UserWarning):
 
 
 class Writer:
-    """A process that writes. It ends, when all is written, with the last reference to this. Thread-safe."""
+    """A process that writes. It ends, when all is written, with the last reference to this. Thread-safe.
+
+    A signal's handler may use it while it is in use.
+    """
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            try:
-                process = subprocess.Popen(
-                    [sys.executable, "-c", _BOOT, str(theirs.fileno()), *sys.path],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C in a terminal is for this process
-                )
-            except BaseException:
-                ours.close()
-                raise
-        self._process = process
-        self._sender, self._receiver = Sender(ours), Receiver(ours)
-        ours.settimeout(None)  # whatever the program's default is
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
-        self._lock = threading.Lock()
-        self._asks = self._stores = 0
+        self._process, self._link = _started()
+        self._sender, self._receiver = Sender(self._link), Receiver(self._link)
+        self._lock = threading.RLock()
+        self._asks = self._answered = self._stores = 0
         self._failures: dict[int, list[Failed]] = {}
+        self._unsettled = False
         self.ended = False
         """Whether its process has, so that it is of no more use."""
-        weakref.finalize(self, _finish, process, os.getpid(), ours, self._receiver, self._failures)
+        ending = self._process, self._link, self._receiver, self._failures
+        weakref.finalize(self, _finish, *ending)
+        if multiprocessing.parent_process() is not None:  # such a process runs nothing else when it exits
+            multiprocessing.util.Finalize(self, _finish, ending, exitpriority=1)
 
-    def open(
-        self,
-        path: Path,
-        card: Mapping[str, Any] | None,
-        about: Mapping[str, Any] | None,
-        packs: bool | None,
-    ) -> int:
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be sent to it: this process ends, or is a fork of the one that started it."""
+        return self._link.fileno() < 0
+
+    def open(self, path: Path, card: Mapping[str, Any] | None, about: Mapping[str, Any] | None) -> int:
         """Begin a store; returns its number. Raises OSError, DataError as ``Appender.open``."""
         environment = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
         with self._lock:
             store = self._stores = self._stores + 1
-            where = os.fsencode(path.absolute())
             texts = to_json(card), to_json(about)
-            self._ask(Open(self._number(), store, where, *texts, packs, environment))
+            try:
+                self._ask(Open(self._number(), store, os.fsencode(path.absolute()), *texts, environment))
+            except BaseException:
+                with suppress(OSError):
+                    self._sender.send(encoded(Close(0, store)))
+                raise
             self._raise(store)
         return store
 
@@ -97,8 +117,9 @@ class Writer:
         """Hand over an episode. Raises OSError, DataError for one that was handed over earlier."""
         message = encoded(episode(store, trajectory))
         with self._lock:
+            self._unsettled = True
             self._send(message)
-            self._hear(wait=False)
+            self._hear(0.0)
             self._raise(store)
 
     def close(self, store: int) -> None:
@@ -110,9 +131,16 @@ class Writer:
     def settle(self, store: int | None = None) -> None:
         """Wait until all episodes are in their files. Raises as ``append`` for those of ``store``."""
         with self._lock:
-            self._ask(Settle(self._number()))
+            if self._unsettled:
+                self._ask(Settle(self._number()))
+                self._unsettled = False
             if store is not None:
                 self._raise(store)
+
+    def leave(self) -> None:
+        """Have no part in it any more, since a fork has not started it."""
+        self._process.returncode = 0  # nothing to warn of
+        self._link.close()
 
     def _number(self) -> int:
         self._asks += 1
@@ -120,25 +148,25 @@ class Writer:
 
     def _ask(self, message: Open | Close | Settle) -> None:
         self._send(encoded(message))
-        while self._hear(wait=True) != message.ask:
-            pass  # the answer to somebody who was interrupted
+        while self._answered < message.ask:
+            self._hear(_LISTEN_S)  # a signal's handler may have heard the answer
 
     def _send(self, message: bytes) -> None:
         try:
             self._sender.send(message)
-        except (BrokenPipeError, ConnectionResetError):
+        except OSError:
             raise self._dead() from None
 
-    def _hear(self, *, wait: bool) -> int:
-        """Take in answers, up to the next ``Done``, whose number is returned; 0: there are no more now."""
-        while (data := self._receiver.next(wait=wait)) is not None:
+    def _hear(self, seconds: float) -> None:
+        """Take in answers that are there, or come in ``seconds``, up to the first ``Done``."""
+        while (data := self._receiver.next(seconds)) is not None:
             said = answer(data)
             if isinstance(said, Done):
-                return said.ask
+                self._answered = max(self._answered, said.ask)
+                return
             self._failures.setdefault(said.store, []).append(said)
-        if wait:
+        if self._receiver.ended:
             raise self._dead()
-        return 0
 
     def _raise(self, store: int) -> None:
         failures = self._failures.pop(store, None)
@@ -148,7 +176,9 @@ class Writer:
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
         if first.code is None:
             raise DataError(first.reason + more)
-        raise OSError(first.code, first.reason + more)
+        if first.code:
+            raise OSError(first.code, first.reason + more, first.path or None)
+        raise OSError(first.reason + more)
 
     def _dead(self) -> WriterError:
         self.ended = True
@@ -159,25 +189,52 @@ class Writer:
         )
 
 
+def _started() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """The process, and the socket to it."""
+    import fcntl  # not on every system, and readers do not need it
+
+    if not sys.executable:
+        raise WriterError("Recording needs a Python interpreter, and sys.executable names none: set it.")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:  # a program that has closed its standard streams must not get it for one
+        link = socket.socket(fileno=fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 3))
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _BOOT, str(mappa_env.__file__), *_PATHS],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,  # Ctrl-C in a terminal is for this process
+            )
+        except BaseException:
+            link.close()
+            raise
+    link.settimeout(None)  # whatever the program's default is
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+    return process, link
+
+
 def _finish(
     process: subprocess.Popen[bytes],
-    owner: int,
     link: socket.socket,
     receiver: Receiver,
     failures: Mapping[int, list[Failed]],
 ) -> None:
-    """The last of what a writer was told is done when this returns. A fork has only the socket to close."""
-    if os.getpid() != owner:
-        process.returncode = 0  # it is another's child: nothing to warn of
-        link.close()
+    """The last of what a writer was sent is done when this returns."""
+    if link.fileno() < 0:
         return
-    link.shutdown(socket.SHUT_WR)
+    told = process.returncode is not None  # somebody knows that it has died
     lost = [failed.reason for found in failures.values() for failed in found]
+    with suppress(OSError):
+        link.shutdown(socket.SHUT_WR)
     while (data := receiver.next()) is not None:
-        if isinstance(said := answer(data), Failed):
+        said = answer(data)
+        if isinstance(said, Failed):
             lost.append(said.reason)
+        told = told or (isinstance(said, Done) and said.ask == LAST)
     link.close()
-    if process.returncode is None and process.wait():  # else somebody has been told
+    process.wait()
+    if not told:
         lost.append(f"the process that writes traces ended with exit status {process.returncode}")
     if lost:
         warnings.warn(f"{len(lost)} recorded episodes are lost: {lost[0]}", TraceWarning, stacklevel=2)
@@ -187,14 +244,17 @@ class _Shared:
     """The writer of this process: many environments need only one."""
 
     def __init__(self) -> None:
-        self._process, self._lock = 0, threading.Lock()
+        self._lock = threading.RLock()
         self._writer: weakref.ref[Writer] | None = None
+        self._minds_forks = False
 
     def get(self) -> Writer:
         """The writer, which lives as long as somebody holds it."""
-        self._after_fork()
         with self._lock:
             found = self.running
+            if not self._minds_forks:
+                os.register_at_fork(after_in_child=self._after_fork)
+                self._minds_forks = True
             if found is None:
                 found = Writer()
                 self._writer = weakref.ref(found)
@@ -203,14 +263,14 @@ class _Shared:
     @property
     def running(self) -> Writer | None:
         """The writer if there is one."""
-        self._after_fork()
         found = None if self._writer is None else self._writer()
-        return None if found is None or found.ended else found
+        return None if found is None or found.ended or found.closed else found
 
     def _after_fork(self) -> None:
-        """A fork has a writer of its own, and perhaps a lock that another thread held."""
-        if self._process != os.getpid():
-            self._process, self._lock, self._writer = os.getpid(), threading.Lock(), None
+        """A fork has a writer of its own, and must not keep its parent's, nor a lock that a thread held."""
+        found, self._writer, self._lock = self.running, None, threading.RLock()
+        if found is not None:
+            found.leave()
 
 
 SHARED = _Shared()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
 
+from mappa_env.errors import DataError
 from mappa_env.json_and_yaml import read_json
 from mappa_env.trace.appending import Appender
 from mappa_env.trace.writer.messages import (
+    LAST,
     Answer,
     Close,
     Done,
@@ -27,16 +28,12 @@ from mappa_env.trace.writer.parts import Receiver, Sender
 
 
 def run(descriptor: int) -> None:
-    """Do what the socket ``descriptor`` says, until the last of it is done and the other side has ended.
-
-    Signals that end a group of processes are for the one that records: this one writes what is left.
-    """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    """Do what the socket ``descriptor`` says, until the last of it is done and the other side has ended."""
     with socket.socket(fileno=descriptor) as link:
         service, receiver = _Service(Sender(link)), Receiver(link)
         while (message := receiver.next()) is not None:
             service.do(request(message))
+        service.end()
 
 
 class _Service:
@@ -49,11 +46,14 @@ class _Service:
         if not isinstance(message, Settle):
             try:
                 self._try(message)
-            except (OSError, ValueError) as error:
-                code = error.errno if isinstance(error, OSError) else None
-                self._say(Failed(message.store, code, str(error)))
+            except Exception as error:  # noqa: BLE001 - one episode must not take those of others along
+                self._say(_failed(message.store, error))
         if not isinstance(message, Episode):
             self._say(Done(message.ask))
+
+    def end(self) -> None:
+        """Say that all is done."""
+        self._say(Done(LAST))
 
     def _try(self, message: Open | Episode | Close) -> None:
         if isinstance(message, Open):
@@ -61,19 +61,29 @@ class _Service:
                 Path(os.fsdecode(message.path)),
                 card=read_json(message.card),
                 about=read_json(message.about),
-                packs=message.packs,
+                packs=False,  # that would keep the other stores waiting
                 environment=dict(map(_text, message.environment.items())),
             )
             file.open()
             self._files[message.store] = file
         elif isinstance(message, Close):
-            self._files.pop(message.store).close()
+            if (closed := self._files.pop(message.store, None)) is not None:
+                closed.close()
         else:
             self._files[message.store].append(trajectory_in(message), message.sizes)
 
     def _say(self, answer: Answer) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # nobody is left to hear it
             self._sender.send(encoded(answer))
+
+
+def _failed(store: int, error: Exception) -> Failed:
+    if isinstance(error, OSError):
+        name = error.filename
+        path = os.fsdecode(name) if isinstance(name, (str, bytes)) else ""
+        return Failed(store, error.errno or 0, error.strerror or str(error), path)
+    reason = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+    return Failed(store, None, reason, "")
 
 
 def _text(variable: tuple[bytes, bytes]) -> tuple[str, str]:

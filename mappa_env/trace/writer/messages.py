@@ -28,7 +28,6 @@ class Open(msgspec.Struct, tag=0, array_like=True):
     path: bytes
     card: bytes
     about: bytes
-    packs: bool | None
     environment: dict[bytes, bytes]
 
 
@@ -58,11 +57,15 @@ class Settle(msgspec.Struct, tag=3, array_like=True):
 
 
 class Failed(msgspec.Struct, tag=4, array_like=True):
-    """Something that a store was told could not be done. ``code``: that of an OSError; None: a DataError."""
+    """Something that a store was to do could not be done.
+
+    ``code`` (0: unknown) and ``path`` (empty: none) are those of an OSError; None: it was none.
+    """
 
     store: int
     code: int | None
     reason: str
+    path: str
 
 
 class Done(msgspec.Struct, tag=5, array_like=True):
@@ -70,6 +73,9 @@ class Done(msgspec.Struct, tag=5, array_like=True):
 
     ask: int
 
+
+LAST = -1
+"""What is ``Done`` when all is, and the process ends."""
 
 Request = Open | Episode | Close | Settle
 Answer = Failed | Done

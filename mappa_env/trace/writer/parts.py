@@ -12,6 +12,8 @@ _HEAD = struct.Struct("<I?")
 """The number of the message, and whether this is its last part."""
 _NAP_S = 0.003
 _AWAKE_S = 0.1
+_UNFINISHED = 4
+"""Messages of which parts may wait for the rest: a signal may interrupt one by another."""
 
 
 class Sender:
@@ -23,15 +25,16 @@ class Sender:
     def send(self, message: bytes) -> None:
         """Send a message; waits while the other side is busy. Raises OSError.
 
-        One that an exception interrupts, such as KeyboardInterrupt, is dropped by the other side.
+        What a signal's handler sends meanwhile arrives first. A message that an exception interrupts, such as
+        KeyboardInterrupt, is dropped by the other side.
         """
-        self._number = (self._number + 1) % (1 << 32)
+        number = self._number = (self._number + 1) % (1 << 32)
         if len(message) <= PART:
-            self._link.send(_HEAD.pack(self._number, True) + message)
+            self._link.send(_HEAD.pack(number, True) + message)
             return
         for start in range(0, len(message), PART):
             last = start + PART >= len(message)
-            self._link.send(_HEAD.pack(self._number, last) + message[start : start + PART])
+            self._link.send(_HEAD.pack(number, last) + message[start : start + PART])
 
 
 class Receiver:
@@ -42,30 +45,37 @@ class Receiver:
     """
 
     def __init__(self, link: socket.socket) -> None:
-        self._link, self._number = link, 0
-        self._parts: list[bytes] = []
+        self._link = link
+        self._parts: dict[int, list[bytes]] = {}
+        self.ended = False
+        """Whether the other side has, and nothing more is to come."""
 
-    def next(self, *, wait: bool = True) -> bytes | None:
-        """The next message; None at the end, and, unless ``wait``, if there is none yet."""
-        idle = time.monotonic()
+    def next(self, seconds: float | None = None) -> bytes | None:
+        """The next message; None at the end, and after ``seconds`` without one (None: it waits)."""
+        start = time.monotonic()
+        flags: int = socket.MSG_DONTWAIT
         while True:
             try:
-                part = self._link.recv(PART + _HEAD.size, socket.MSG_DONTWAIT)
+                part = self._link.recv(PART + _HEAD.size, flags)
             except BlockingIOError:
-                if not wait:
+                idle = time.monotonic() - start
+                if seconds is not None and idle >= seconds:
                     return None
-                if time.monotonic() - idle < _AWAKE_S:
+                if seconds is None and idle >= _AWAKE_S:
+                    flags = 0
+                else:
                     time.sleep(_NAP_S)
-                    continue
-                part = self._link.recv(PART + _HEAD.size)
+                continue
             except ConnectionResetError:  # it ended with an answer unread; what it sent is still to come
                 continue
+            flags = socket.MSG_DONTWAIT
             if not part:
+                self.ended = True
                 return None
             number, last = _HEAD.unpack_from(part)
-            if number != self._number:
-                self._number, self._parts = number, []
-            self._parts.append(part[_HEAD.size :])
+            parts = self._parts.setdefault(number, [])
+            parts.append(part[_HEAD.size :])
             if last:
-                message, self._parts = b"".join(self._parts), []
-                return message
+                return b"".join(self._parts.pop(number))
+            if len(self._parts) > _UNFINISHED:
+                del self._parts[next(iter(self._parts))]
