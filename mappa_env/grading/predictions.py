@@ -21,6 +21,7 @@ from mappa_env.types import Task
 FILE = "submission.csv"
 _LONGEST_CELL = 131_072  # csv's own limit, but others in the process may have set another
 _MAX_SHOWN = 60
+_SPARE_BYTES = 2**20
 
 
 class RefusedError(Exception):
@@ -94,8 +95,18 @@ def _column(text: str, name: str) -> list[str]:
     return [row[at] for row in rows if row]
 
 
+def largest(task: Task) -> int:
+    """Bytes of a submission that are read."""
+    return _SPARE_BYTES + 8 * len(task.truth["answers_csv"])
+
+
 def read(task: Task, data: bytes, answers: AnswerTable) -> NDArray[Any]:
     """Valid predictions in the order of the answers. Raises RefusedError."""
+    return values_of(task, cells_of(task, data, answers))
+
+
+def cells_of(task: Task, data: bytes, answers: AnswerTable) -> list[list[str]]:
+    """The cells of each row in the order of the answers, whatever they hold. Raises RefusedError."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -125,7 +136,7 @@ def read(task: Task, data: bytes, answers: AnswerTable) -> NDArray[Any]:
             "ids", f"{len(strange)} ids are not in test.csv, such as {_shown([spelled[strange[0]]])}"
         )
     position = position_of(found)
-    return values_of(task, [row[1:] for row in cells])[[position[key] for key in ids]]
+    return [cells[position[key]][1:] for key in ids]
 
 
 def _rows(text: str) -> Iterator[list[str]]:
@@ -152,7 +163,7 @@ def values_of(task: Task, rows: Sequence[Sequence[str]]) -> NDArray[Any]:
     if metric.takes in ("label", "ranking"):
         return np.array(_labelled(task, rows, ranking=metric.takes == "ranking"), dtype=object)
     try:
-        pred = np.array([[_number(cell) for cell in row] for row in rows])
+        pred = np.array([[number_in(cell) for cell in row] for row in rows])
     except ValueError:
         raise RefusedError("values", f"{task.metric} needs a number in every row") from None
     problem = metric.illegal(pred)
@@ -178,7 +189,7 @@ def _labelled(task: Task, rows: Sequence[Sequence[str]], *, ranking: bool) -> li
     return [[spelled[cell] for cell in row] for row in rows]
 
 
-def _number(cell: str) -> float:
+def number_in(cell: str) -> float:
     """``True`` and ``False`` count as 1 and 0. Raises ValueError."""
     flag = {"true": 1.0, "false": 0.0}.get(cell.strip().lower())
     return number(cell) if flag is None else flag

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,19 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_env.errors import DataError
+from mappa_env.grading.codes import labels_said
 from mappa_env.grading.formulas import weighted_f1
 from mappa_env.grading.metrics import evaluate, metric_named, skill
 from mappa_env.grading.predictions import (
     FILE,
     RefusedError,
     answers_of,
+    largest,
     order_of,
     position_of,
     read,
     targets_of,
     values_of,
 )
-from mappa_env.grading.spelling import canonical
 from mappa_env.grading.tabular import score_of
 from mappa_env.types import ActionRecord, Outcome, Task
 
@@ -33,8 +33,6 @@ STATUSES = ("ok", "missing", "unreadable", "columns", "rows", "ids", "values", "
 FAILED = {"classification": {"accuracy_fair": 0.5, "f1_fair": 0.0}, "regression": {"rmse_fair": 50.0}}
 """The values of a run without a valid submission in the Fair metrics."""
 MAX_RMSE_FAIR = 100.0
-
-_SPARE_BYTES = 2**20
 
 
 class SubmissionGrader:
@@ -60,7 +58,7 @@ class SubmissionGrader:
         if workspace is None or entry is None or not entry.agent:
             return _failed(task, "missing", f"no agent wrote {FILE}")
         try:
-            data = workspace.read(FILE, _SPARE_BYTES + 8 * len(task.truth["answers_csv"]))
+            data = workspace.read(FILE, largest(task))
         except OSError as error:  # a WorkspaceError is one
             return _failed(task, "unreadable", str(error))
         return grade_submission(task, data)
@@ -135,11 +133,22 @@ def grade_model(
     found = (_by_target(task, model) if wanted else None) or model.get("predictions")
     if not isinstance(found, list) or not isinstance(total, int):
         return None
-    meant = _as_labels_of(task, found)
-    if (score := _grade_head(task, found if meant is None else meant, total)) is None:
+    graded = [_grade_head(task, each, total) for each in _meant(task, facts, found, total)]
+    known = [score for score in graded if score is not None]
+    if not known:
         return None
-    gained = _skill(task, score, reference)
-    return (score, gained) if meant is None or gained > 0 else None  # else its classes have another order
+    score = (max if metric_named(task.metric).higher_is_better else min)(known)
+    return score, _skill(task, score, reference)
+
+
+def _meant(task: Task, facts: Mapping[str, Any], found: list[Any], total: int) -> list[Sequence[Any]]:
+    """The predictions in every form that they can be meant in: of labels as labels, else as they are."""
+    if metric_named(task.metric).takes not in ("label", "ranking"):
+        return [found]
+    truth = _head(task, len(found), total)
+    if truth is None or truth.shape[1] != 1:
+        return [found]
+    return [*labels_said(task, facts, truth[:, 0].tolist())]
 
 
 def separation(task: Task, facts: Mapping[str, Any], *, signed: bool = False) -> float | None:
@@ -202,42 +211,6 @@ def _by_target(task: Task, model: Mapping[str, Any]) -> Any:
         return found
     order = [classes.index(name) for name in targets]
     return [[row[at] for at in order] for row in found if isinstance(row, list) and len(row) == len(order)]
-
-
-def _as_labels_of(task: Task, predictions: Sequence[Any]) -> list[str] | None:
-    """The labels that numbers stand for, as boosters predict them; None if they are labels, or for none.
-
-    Codes from 0, probabilities of the second of two labels, or one column per label; the labels sorted. Other
-    numbers stand for the nearest label: a regressor was fitted to labels that have an order.
-    """
-    if metric_named(task.metric).takes != "label":
-        return None
-    labels = sorted({canonical(label) for label in task.truth["labels"]}, key=_order)
-    try:
-        cells = np.array(predictions, dtype=float).reshape(len(predictions), -1)
-    except (TypeError, ValueError):
-        return None
-    if not cells.size or {canonical(str(cell)) for cell in cells.ravel()} <= set(labels):
-        return None
-    if cells.shape[1] == 1 and np.isin(cells, range(len(labels))).all():
-        return [labels[int(code)] for code in cells[:, 0]]
-    shares = bool(((cells >= 0) & (cells <= 1)).all())
-    if shares and cells.shape[1] == 1 and len(labels) == 2:
-        return [labels[int(share >= 0.5)] for share in cells[:, 0]]
-    if shares and cells.shape[1] == len(labels):
-        return [labels[at] for at in cells.argmax(axis=1)]
-    values = np.array([_order(label)[0] for label in labels])
-    if cells.shape[1] > 1 or not (np.isfinite(values).all() and np.isfinite(cells).all()):
-        return None
-    return [labels[int(at)] for at in np.abs(cells - values).argmin(axis=1)]
-
-
-def _order(label: str) -> tuple[float, str]:
-    """Numbers by value, then text."""
-    try:
-        return float(label), label
-    except ValueError:
-        return math.inf, label
 
 
 def _grade_head(task: Task, predictions: Sequence[Any], total: int) -> float | None:

@@ -155,9 +155,9 @@ class Exports:
 
 
 def _labels(task: Task) -> str:
-    """Which labels a task has; empty: any."""
+    """What a model that is fitted to a task's labels takes them for; empty: anything."""
     takes = METRICS[task.metric].takes if task.metric in METRICS else ""
-    kinds = dict.fromkeys(("label", "score", "probability"), "classes")
+    kinds = {"text": "texts"} | dict.fromkeys(("label", "ranking", "score", "probability"), "classes")
     return (kinds | dict.fromkeys(("number", "nonnegative"), "numbers")).get(takes, "")
 
 

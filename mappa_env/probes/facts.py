@@ -15,6 +15,7 @@ from mappa_env.probes.baseline import MAX_ROWS, Allowed
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.labels import (
     answers_in,
+    codes_of,
     is_number,
     labels_in,
     labels_of,
@@ -39,8 +40,13 @@ _WORKS = ("loads", "type", "has_predict", "error", "predicts")
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = False) -> Facts:
-    """All facts. ``train`` and ``test`` are the task's own tables; ``labels``: it asks for labels."""
+def facts_of(
+    opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = False, ranked: bool = False
+) -> Facts:
+    """All facts. ``train`` and ``test`` are the task's own tables.
+
+    ``labels``: it asks for labels; ``ranked``: for lists of them, separated by spaces.
+    """
     found = {name.removesuffix(".pkl"): _file(opened.files[name]) for name in (*TABLES, MODEL)}
     tables = [_table(opened.files[name]) for name in TABLES]
     for name, table in zip(TABLES, tables, strict=True):
@@ -55,7 +61,8 @@ def facts_of(opened: Opened, train: CsvTable, test: CsvTable, *, labels: bool = 
         found["model"]["format"] = "pickle" if opened.asked.plain else opened.files[MODEL].packing
         predictions = opened.asked.said.predictions
         if labels and predictions is not None:
-            found["model"] |= _answers(tables[1], predictions.values, targets_in(train, test), train)
+            answers = answers_in(predictions.values, ranked=ranked)
+            found["model"] |= _answers(tables[1], answers, targets_in(train, test), train)
             found["model"]["answer_cols"] = predictions.values.shape[1]
             found["model"]["one_answer"] = _is_constant(predictions.values)
     if opened.allowed is not None:
@@ -248,6 +255,8 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labe
     if y is not None:
         checks |= _label_facts(y, targets, train, labels=labels)
         checks["labels_kept"] = _labels_kept(y, targets, train)
+        if labels and (codes := codes_of(y, targets, train)):
+            checks["codes"] = codes
     same = (labels and checks.get("labels_known") == 1) or checks.get("labels_kept", False)
     kept = [] if x is None else kept_in_order(x, targets, train)
     if y is not None and (follow := labels_follow(y, targets, train, kept, labels=same)) is not None:
@@ -327,9 +336,8 @@ def _labels_kept(y: Table, targets: list[str], train: CsvTable) -> bool:
     return len(targets) == 1 and len(given) == 2 and set(labels_in(y)) == given
 
 
-def _answers(y: Table | None, values: NDArray[Any], targets: list[str], train: CsvTable) -> Facts:
+def _answers(y: Table | None, answers: list[str], targets: list[str], train: CsvTable) -> Facts:
     """The shares of a model's answers that are labels of y_train, and of train.csv."""
-    answers = answers_in(values)
     shares = {
         "answers_known": None if y is None else share_known(answers, labels_in(y)),
         "answers_named": share_known(answers, labels_of(train, targets)),

@@ -27,6 +27,8 @@ _LARGEST_UNPACKED, _MOST_UNPACKED = 2**23, 2**25
 """Bytes that are unpacked of one file, and of all."""
 _MOST_NAMES, _MOST_PLACES = 50, 1000
 _WORD = re.compile(r"[^\s\"',:;=(){}\[\]<>|]+")
+_SURE = 0.9
+"""The least share of rows that go together with what a code stands for."""
 _LEAST_NAME = 3
 """Letters of a name that does not occur in files by chance."""
 
@@ -69,14 +71,36 @@ def share_equal(some: Column, others: Column) -> float:
     return round(equal / max(1, pairs.total()), 3)
 
 
-def answers_in(predictions: NDArray[Any]) -> list[str]:
-    """The labels that a model answers; none where it answers with numbers or several columns."""
+def codes_of(y: Table, targets: Sequence[str], train: CsvTable) -> dict[str, str]:
+    """Which label of train.csv each code of y_train stands for, as their rows tell.
+
+    Empty: it holds labels of train.csv, rows were dropped or moved, or two codes share a label.
+    """
+    if len(targets) != 1 or y.rows != train.rows or not y.names:
+        return {}
+    most = min(len(train.head), y.kept)
+    cells = zip(y.column(0)[:most].tolist(), train.column(targets[0])[:most].tolist(), strict=True)
+    pairs = Counter((_spelled(a), _spelled(b)) for a, b in cells if _is_there(a) and _is_there(b))
+    spell = Labels(label for _, label in pairs)
+    if all(spell(code) in spell.known for code, _ in pairs):
+        return {}
+    often = dict(sorted(pairs, key=pairs.__getitem__))  # of each code, the most frequent pair comes last
+    sure = sum(pairs[pair] for pair in often.items()) >= _SURE * pairs.total()
+    return often if sure and len(set(often.values())) == len(often) else {}
+
+
+def answers_in(predictions: NDArray[Any], *, ranked: bool = False) -> list[str]:
+    """The labels that a model answers; none where it answers with numbers or several columns.
+
+    ``ranked``: an answer may be a list of them, separated by spaces.
+    """
     if predictions.shape[1] != 1:
         return []
     cells = predictions[:, 0]
     if cells.dtype.kind == "f" and not (np.isfinite(cells) & (cells == np.round(cells))).all():
         return []
-    return [_spelled(cell) for cell in cells.tolist()]
+    answers = [_spelled(cell) for cell in cells.tolist()]
+    return [label for answer in answers for label in answer.split()] if ranked else answers
 
 
 def codings(workspace: Workspace, y: Table | None, labels: Iterable[str], rows: int | None) -> Codings:

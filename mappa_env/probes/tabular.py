@@ -40,8 +40,9 @@ class TabularProbe:
             return {"probe_failed": "unavailable"}
         train, test = self._task[1:]
         metric = METRICS.get(site.task.metric)
-        labels = metric is not None and metric.takes == "label"
-        facts = facts_of(opened, train, test, labels=labels)
+        labels = metric is not None and metric.takes in ("label", "ranking")
+        ranked = metric is not None and metric.takes == "ranking"
+        facts = facts_of(opened, train, test, labels=labels, ranked=ranked)
         record = opened.files[LABELS].record
         y = None if record is None else record.table
         if y is not None and facts["checks"].get("labels_scaled"):

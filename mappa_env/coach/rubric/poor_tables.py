@@ -65,7 +65,7 @@ def allowed_skill(case: Case, facts: Mapping[str, Any], reference: float | None 
     """The skill of the host's own forest on the tables; None if it has none, or it cannot be graded."""
     if case.evidence.truth is None:
         return None
-    return skill_of_model(case, {"model": section(facts, "allowed")}, reference)
+    return _skill_of(case, facts, "allowed", reference)
 
 
 def learned_skill(case: Case, facts: Mapping[str, Any], reference: float | None = None) -> float | None:
@@ -74,8 +74,14 @@ def learned_skill(case: Case, facts: Mapping[str, Any], reference: float | None 
         return None
     graded = [allowed_skill(case, facts, reference)]
     if section(facts, _SMOOTH).get("learns", 0.0) > 0:  # not by chance alone
-        graded.append(skill_of_model(case, {"model": section(facts, _SMOOTH)}, reference))
+        graded.append(_skill_of(case, facts, _SMOOTH, reference))
     return max((skill for skill in graded if skill is not None), default=None)
+
+
+def _skill_of(case: Case, facts: Mapping[str, Any], host: str, reference: float | None) -> float | None:
+    """The skill of what a model of the host predicts, in the labels or codes of y_train."""
+    seen = {"model": section(facts, host), "checks": section(facts, "checks")}
+    return skill_of_model(case, seen, reference)
 
 
 def _teaches_nothing(case: Case, facts: Mapping[str, Any]) -> bool:

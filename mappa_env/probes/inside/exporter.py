@@ -47,7 +47,7 @@ _FITTED = 2000
 def export(files: Sequence[str], labels: Sequence[str], mark: str) -> None:
     """Read the tables in order and print a record after each; then end the process.
 
-    ``labels``: for each file, which labels it holds: ``classes``, ``numbers``, or none (empty).
+    ``labels``: for each file, which labels it holds: ``classes``, ``numbers``, ``texts``, or none (empty).
     When all are read, each is read once more, as the next agent reads it, with a record of what differs.
     """
     # No module of the workspace comes in where data is read.
@@ -119,8 +119,8 @@ def _unfit(value: Any, labels: str) -> str:
     import numpy as np
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    if type(value).__module__.split(".")[0] not in _KNOWN:
-        return ""
+    if labels == "texts" or type(value).__module__.split(".")[0] not in _KNOWN:
+        return ""  # no model of scikit-learn writes texts
     kind = DecisionTreeClassifier if labels == "classes" else DecisionTreeRegressor
     model = kind(max_depth=1, max_features=1, splitter="random", random_state=0)
     try:
