@@ -13,6 +13,7 @@ from mappa_env.data.stamps import Stamps, check_unchanged
 from mappa_env.errors import DataError, DataWarning, SandboxError, WorkspaceError
 from mappa_env.grading import Grader, running
 from mappa_env.grading.base import Answers
+from mappa_env.grading.following import followed
 from mappa_env.parsing import Action, joined, parse
 from mappa_env.probes import Site, make_probe
 from mappa_env.probes.doubt import is_doubtful
@@ -222,6 +223,7 @@ class Execution:
             provisional_outcome=provisional,
             truth=at.task.truth if name in self._card.truth else None,
             calls=draft.calls,
+            follows=None if provisional is None else _followed(at, workspace, facts),
         )
 
     def _next_seed(self, at: ActionContext, draft: ActionRecord) -> int:
@@ -243,6 +245,15 @@ class Execution:
                 return self._running.grade(at.task, actions, workspace, fresh)
         except SandboxError as error:
             return Outcome(0.0, False, "unavailable", f"{error}; the team is not to blame")
+
+
+def _followed(
+    at: ActionContext, workspace: Workspace | None, facts: Mapping[str, Any] | None
+) -> float | None:
+    """How far the submission follows the model, as the latest probe saw that."""
+    if facts is None:
+        facts = next((record.probe for record in reversed(at.history) if record.probe is not None), None)
+    return None if workspace is None or facts is None else followed(at.task, workspace, facts)
 
 
 def _seed(episode: int, agent: str, turn: int) -> int:

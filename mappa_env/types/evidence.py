@@ -23,7 +23,9 @@ class Evidence:
     now in the workspace, with its writer; task files have ``agent=""``), ``missing`` (inputs of this agent
     that no agent wrote), ``probe`` (facts from the separate sandboxed probe, None if none ran), ``outcome``
     (only for the closing action), ``provisional_outcome`` (the grade if the episode ended with this action;
-    only if the card allows the truth, and in a chain only for the closing agent).
+    only if the card allows the truth, and in a chain only for the closing agent), ``follows`` (with that
+    grade: how far the submission goes together with what the team's model predicts, 0 to 1; None: it cannot
+    be told).
     Noted inside the sandbox: ``tool.opened``, which shows no more than that the code could have opened it.
     Agent-controlled: ``action``, ``tool.stdout``, ``tool.stderr``. ``calls`` are this action's calls of other
     tools; each says who attests its text.
@@ -48,6 +50,7 @@ class Evidence:
     provisional_outcome: Outcome | None = None
     truth: Mapping[str, Any] | None = None
     calls: tuple[ToolCall, ...] = ()
+    follows: float | None = None
 
     @property
     def stratum(self) -> tuple[str, str, int]:

@@ -27,6 +27,7 @@ class EvidenceRow:
     outcome: Outcome | None
     provisional_outcome: Outcome | None
     truth: bool
+    follows: float | None = None
 
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
@@ -37,6 +38,7 @@ class EvidenceRow:
             evidence.outcome,
             evidence.provisional_outcome,
             evidence.truth is not None,
+            evidence.follows,
         )
 
     @classmethod
@@ -48,6 +50,7 @@ class EvidenceRow:
             _OUTCOME.validate_python(row["outcome"]),
             _OUTCOME.validate_python(row["standing"]),
             row["truth"],
+            row.get("follows"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,6 +61,7 @@ class EvidenceRow:
             "outcome": self.outcome,
             "standing": self.provisional_outcome,
             "truth": self.truth,
+            "follows": self.follows,
         }
 
 

@@ -144,6 +144,7 @@ class Anchors:
                     outcome=more.outcome,
                     provisional_outcome=more.provisional_outcome,
                     truth=task.truth if more.truth else None,
+                    follows=more.follows,
                 )
             )
         return Anchor(tuple(evidence), tuple(action.verdict for action in row.actions))

@@ -14,10 +14,12 @@ inputs lacked::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mappa_env.coach.rubric.artifacts import (
+    FOLLOWS,
+    LABELS,
     MODEL,
     UNSTABLE,
     Defect,
@@ -50,6 +52,9 @@ UNKNOWN = 0.5
 """The score of a model whose predictions cannot be graded."""
 UNTRIED = 0.8
 """The score of a model that can predict, without a sound table to test it on."""
+UNLIKE = 0.5
+"""A submission that follows the model less than this is made from something else."""
+_SCALE = f"perhaps it could not know the scale of {MODEL}'s predictions"
 WORKAROUND = 0.2
 """What a skill of as much, reached in spite of unsound inputs, adds to the score of a blocked agent."""
 
@@ -113,17 +118,19 @@ def model(case: Case) -> Finding | None:
         test = next((defect for defect in others if defect.path == TEST), None)
         said = why(test) if test else "there is no X_test.pkl to try it on"
         return Finding(UNTRIED, f"{MODEL} can predict; {said}", test.writer if test else None)
-    causes = [*unsound_inputs(case), *others]
+    causes = _clear([*unsound_inputs(case), *others])
     if seen.get("constant") and needs_beside(case, facts) is None:
-        return _bad(case, f"{MODEL} predicts the same value for every row", [*causes, *_given_poor(case)])
+        return _bad(
+            case, f"{MODEL} predicts the same value for every row", [*causes, *_given_poor(case)], clear=True
+        )
     if case.evidence.truth is None:
         return Finding(1.0, f"{MODEL} predicts every row of X_test.pkl")
     if two_faced(case, facts):
-        return _bad(case, f"{MODEL} is unusable: {UNSTABLE}", causes)
+        return _bad(case, f"{MODEL} is unusable: {UNSTABLE}", causes, clear=True)
     skill = skill_of_model(case, facts)
     if skill is None and others:
         said = f"{MODEL} can predict; {others[0].path} cannot be used to test it"
-        return Finding(UNTRIED, said, others[0].writer)
+        return Finding(UNTRIED, said, "" if others[0].unclear else others[0].writer)
     if skill is None and any(defect.path == MODEL and defect.unclear for defect in found):
         return None
     if skill is None:  # it may need another step, such as decoding labels
@@ -173,13 +180,17 @@ def submission(case: Case) -> Finding | None:
     facts = facts_of(case)
     if facts is not None and not _is_sure(case, facts):
         facts = {**facts, "model": {"exists": True, "unknown": True}}
-    causes = list(unsound_inputs(case))
+    found = unsound_inputs(case)
+    causes, unclear = _clear(found), [cause for cause in found if cause.unclear]
     if facts is not None and (file := needs_beside(case, facts)) is not None:
         causes.append(Defect(MODEL, "", f"without {file}, which lies beside it, it is much worse"))
     given = None if facts is None or causes else skill_of_model(case, facts)
+    causes += unclear if given is None else ()
+    sound = not causes
     seen = section(facts or {}, "model")
     constant = seen.get("constant") or (seen.get("one_answer") and graded.metrics.get("constant"))
-    if constant or (given is not None and given <= 0):
+    worthless = not causes and (constant or (given is not None and given <= 0))
+    if worthless:
         cause = _behind(case, given, "it predicts no better than the best constant")
         allowed = None if facts is None else allowed_skill(case, facts)
         if (
@@ -189,33 +200,43 @@ def submission(case: Case) -> Finding | None:
             and not falls_short(given or 0, allowed)
         ):
             cause = cause._replace(writer="")  # as good as the host's own on these tables
-        causes = causes or [cause]
+        causes = [cause]
     scaled = facts is not None and _is_scaled(case, facts)
-    if not constant and not causes and facts is not None and (given is None or scaled):
+    if not causes and facts is not None and (given is None or scaled):
         # Its predictions have the form of its labels, or their scale.
-        change = case.evidence.present.get(MODEL)
-        causes += unsound_inputs(case, change) if change is not None and change.agent else ()
+        causes += _of_modeler(case)
     if not causes and facts is not None and two_faced(case, facts):
         causes = [_behind(case, 0.0, UNSTABLE)]
+    follows, skill = case.evidence.follows, float(graded.metrics.get("skill", 0.0))
+    if not causes and given is not None and (graded.status != "ok" or _is_misread(follows, skill, given)):
+        # The codes of its predictions may have been all that its agent knew.
+        causes += unclear or [cause for cause in _of_modeler(case) if cause.unclear]
     full = any(cause.fills for cause in causes)
     if causes and not full and (flaw := flaw_of(case, path, graded)) is not None:
         return Finding(IDLE, flaw, case.me)
+    at_fault = follows is not None and follows < FOLLOWS
+    if scaled and not causes and graded.status == "range" and not at_fault:
+        return Finding(BLOCKED, f"{path} is refused: {graded.reason}; {_SCALE}")
     if graded.status != "ok":
         return _bad(case, f"{path} is refused: {graded.reason}", causes)
     if graded.metrics.get("constant"):
-        return _bad(case, f"{path} holds the same value in every row", causes)
-    skill = float(graded.metrics.get("skill", 0.0))
+        return _bad(case, f"{path} holds the same value in every row", causes, clear=given is not None)
     said = f"{path} is valid and predicts {_worded(skill)}"
+    alone = sound and (worthless or scaled) and {cause.path for cause in causes} <= {MODEL, LABELS}
+    if causes and alone and skill <= 0 and _is_made_up(case):
+        return Finding(IDLE, f"{said}, and comes neither from {MODEL} nor from the training data", case.me)
     if causes and (skill > 0 or _used_inputs(case)):
         return Finding(_worked_around(skill), f"{said}; {why(causes[0])}", causes[0].writer)
-    if scaled and skill <= 0:
-        return Finding(BLOCKED, f"{said}; perhaps it could not know the scale of {MODEL}'s predictions")
-    if scaled and "undone_falling" in seen:  # a scale that ranks tell: what the model allows is not certain
-        return Finding(_scored(skill, skill), said)
     if given is None or facts is None:
+        if follows is not None and not at_fault:
+            return Finding(_scored(skill, skill), f"{said}, and is what {MODEL} predicts")
         return Finding(_scored(skill, 1.0), said, case.me if skill <= 0 else None)
     answers = skills_of_model(case, facts)
-    if skill < SHORT * min(given, 1.0) - (max(answers) - min(answers)):
+    less = skill < SHORT * min(given, 1.0) - (max(answers) - min(answers))
+    if less and not at_fault and (scaled or _is_renamed(case, facts)):
+        doubt = _SCALE if scaled else "perhaps a file says wrongly what the codes stand for"
+        return Finding(max(BLOCKED, _scored(skill, given)), f"{said}; {doubt}")
+    if less:
         return Finding(_scored(skill, given), f"{said}, worse than {MODEL} allows", case.me)
     short = falls_short(given, allowed_skill(case, facts)) or worthless_tables(case, facts, given) is not None
     if short and skill < SHORT:
@@ -225,12 +246,49 @@ def submission(case: Case) -> Finding | None:
 
 
 def _is_scaled(case: Case, facts: Mapping[str, Any]) -> bool:
-    """Whether the model predicts on the scale of y_train, which is not that of train.csv."""
+    """Whether the model predicts on the scale of y_train, and clearly worse than on that of train.csv."""
     seen = section(facts, "model")
     if "undone" not in seen:
         return False
     plain = {name: value for name, value in seen.items() if name not in (*UNDONE, "again")}
-    return (skill_of_model(case, {**facts, "model": plain}) or 0.0) <= 0
+    skill, undone = skill_of_model(case, {**facts, "model": plain}) or 0.0, skill_of_model(case, facts) or 0.0
+    return skill <= 0 or skill < SHORT * min(undone, 1.0)
+
+
+def _is_misread(follows: float | None, skill: float, given: float) -> bool:
+    """Whether a submission has the model's answers and not its skill: they stand for other labels."""
+    return follows is not None and follows >= FOLLOWS and skill < SHORT * min(given, 1.0)
+
+
+def _is_renamed(case: Case, facts: Mapping[str, Any]) -> bool:
+    """Whether a submission has the model's answers under other names, by a file that tells about its codes.
+
+    What that file says, nobody can tell.
+    """
+    checks, model = section(facts, "checks"), section(facts, "model")
+    coded = min(model.get("answers_named", 1.0), checks.get("labels_known", 1.0)) < 1
+    codings = [*checks.get("codings", ()), *checks.get("codings_unclear", ())]
+    used = any(run.uses(path) for run in case.programs for path in codings if path != MODEL)
+    return case.evidence.follows is not None and coded and used
+
+
+def _is_made_up(case: Case) -> bool:
+    """Whether a submission has nothing to do with the model, and no program could have trained another."""
+    follows, training = case.evidence.follows, {"train.csv", "X_train.pkl", "y_train.pkl"}
+    opened = [run.tool.opened for run in case.programs]
+    seen = not any(files is None or training.intersection(files) for files in opened)
+    return follows is not None and follows < UNLIKE and seen
+
+
+def _of_modeler(case: Case) -> Sequence[Defect]:
+    """The unsound inputs of the agent that wrote the model."""
+    change = case.evidence.present.get(MODEL)
+    return unsound_inputs(case, change) if change is not None and change.agent else ()
+
+
+def _clear(causes: Iterable[Defect]) -> list[Defect]:
+    """Without those that may be none: predictions that can be graded show what they came to."""
+    return [cause for cause in causes if not cause.unclear]
 
 
 def _scored(skill: float, possible: float) -> float:
@@ -254,7 +312,7 @@ def _worded(skill: float) -> str:
 def _behind(case: Case, skill: float | None, reason: str) -> Defect:
     """The model as a cause: the doing of its writer, or of who handed that agent unsound or poor tables."""
     change = case.evidence.present[MODEL]
-    found = [*unsound_inputs(case, change), *poor_tables(case, skill or 0.0)]
+    found = [*_clear(unsound_inputs(case, change)), *poor_tables(case, skill or 0.0)]
     return found[0] if found else Defect(MODEL, change.agent, reason)
 
 
@@ -268,9 +326,13 @@ def _used_inputs(case: Case) -> bool:
     return any(run.uses(path) for run in case.programs for path in case.evidence.agent.reads)
 
 
-def _bad(case: Case, said: str, causes: Sequence[Defect] = ()) -> Finding:
-    """Unusable: by its own fault, or because of an unsound input that it used."""
+def _bad(case: Case, said: str, causes: Sequence[Defect] = (), *, clear: bool = False) -> Finding:
+    """Unusable: by its own fault, or because of an unsound input that it used.
+
+    ``clear``: no input that may be sound explains it.
+    """
     found = [*unsound_inputs(case), *causes]
+    found = _clear(found) if clear else found
     if found and _used_inputs(case):
         return Finding(BLOCKED, f"{said}; {why(found[0])}", found[0].writer)
     return Finding(IDLE if found else UNUSABLE, said, case.me)

@@ -40,7 +40,7 @@ def unsound_inputs(case: Case, writer: FileChange | None = None) -> tuple[Defect
 
     ``writer``: not of the acting agent, but of the one that made this change. Each defect names the agent at
     the root: if the writer's own inputs were unsound, that is who broke those; if it used one that nobody can
-    look into, nobody.
+    look into, or what is wrong is unclear, nobody.
     """
     order, task = case.order, case.evidence.task
     if writer is not None:
@@ -108,7 +108,9 @@ def _unsound(order: Order, task: Task, before: Sequence[ActionRecord], agent: st
     rooted = (
         cause._replace(writer=_root(order, task, before, cause)) for cause in causes if cause.writer != agent
     )
-    return tuple(cause for cause in rooted if cause.writer != agent)
+    return tuple(
+        cause._replace(writer="") if cause.unclear else cause for cause in rooted if cause.writer != agent
+    )
 
 
 def _root(order: Order, task: Task, before: Sequence[ActionRecord], cause: Defect) -> str:

@@ -136,7 +136,7 @@ def _coded(who: str, note: str, seed: int = NUMBERS) -> Played:
 def test_numbers_that_stand_for_numbers_harm_nobody_else(who: str, note: str) -> None:
     played = _coded(who, note)
     at = 0 if who == "engineer_0" else 1
-    assert played.scores[at] == (10 if who == "engineer_0" else None), played
+    assert played.scores[at] == (10 if who == "engineer_0" else sprint(seed=NUMBERS).scores[1]), played
     assert min(score or 0 for score in played.scores[at + 1 :]) >= 6, played
     assert played.culprit in (who, None)
 
@@ -169,3 +169,61 @@ def test_a_submission_in_codes_is_wrong_whatever_lies_beside_it() -> None:
 def test_truth_values_are_zero_and_one() -> None:
     played = sprint(tables("y = y == 1"), seed=NUMBERS)
     assert (played.scores[0], played.culprit) == (10, None)
+
+
+ENCODED = f"{CODES['encoder']}\n{HANDED_ON['encoder']}\n"
+DECODES = """
+import pandas as pd
+t, X, m = pd.read_csv('test.csv'), pd.read_pickle('X_test.pkl'), pd.read_pickle('model.pkl')
+t[TARGET] = pd.read_pickle('encoder.pkl').inverse_transform(m.predict(X))
+t[[IDS, TARGET]].to_csv('submission.csv', index=False)
+"""
+JUNK = {
+    "shuffled": "m.fit(X, y.sample(frac=1, random_state=3))\npd.to_pickle(m, 'model.pkl')",
+    "inverted": "m.fit(X, y.max() - y)\npd.to_pickle(m, 'model.pkl')",
+}
+
+
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+@pytest.mark.parametrize("rows", ["", "x, y = x.iloc[2:], y.iloc[2:]"])
+def test_a_bad_model_of_coded_labels_is_its_writers_fault(rows: str, junk: str) -> None:
+    coded = tables(f"{ENCODED}y = y.map(code)\n{rows}")
+    clean = sprint(coded, analyst=DECODES, seed=WORDS)
+    assert clean.culprit is None, clean
+    assert min(score or 0 for score in clean.scores) >= 9, clean
+    played = sprint(coded, junk, DECODES, seed=WORDS)
+    assert blames(played, "modeler_0"), played
+    assert (played.scores[2] or 0) >= 6, played
+
+
+def test_a_bad_model_that_codes_labels_itself_is_its_writers_fault() -> None:
+    for seed in (1, 2, 4):
+        junk = f"m.fit(X, y.map(code).sample(frac=1, random_state={seed}))\npd.to_pickle(m, 'model.pkl')"
+        played = sprint(modeler=f"{ENCODED}{junk}", analyst=DECODES, seed=WORDS)
+        assert played.culprit == "modeler_0", played
+        assert (played.scores[1] or 0) < 5, played  # chance may suit some meaning of its codes
+        assert (played.scores[2] or 0) >= 6, played
+
+
+def test_codes_of_which_nobody_can_tell_excuse_no_bad_model() -> None:
+    coded = tables(f"{SHIFTED}\npd.to_pickle(code, 'code.pkl')\ny = y.map(code)")
+    back = SUBMITS_CODES.replace("m.predict(X)", "m.predict(X) - 7")
+    clean = sprint(coded, analyst=back, seed=NUMBERS)
+    assert clean.culprit is None, clean
+    assert min(score or 0 for score in clean.scores) >= 8, clean
+    assert "engineer_0" not in " ".join(clean.reasons)
+    played = sprint(coded, JUNK["shuffled"], back, seed=NUMBERS)
+    assert blames(played, "modeler_0"), played
+    assert played.scores[0] == 10
+
+
+def test_who_decodes_by_a_file_of_labels_in_a_wrong_order_is_excused() -> None:
+    coded = tables(
+        f"{ENCODED}y = y.map(code)\nencoder.classes_ = encoder.classes_[::-1]\n{HANDED_ON['encoder']}"
+    )
+    played = sprint(coded, analyst=DECODES, seed=WORDS)
+    assert (played.scores[2] or 0) >= 6, played
+    assert played.culprit != "analyst_0"
+    at_hand = DECODES.replace("inverse_transform(m.predict(X))", "inverse_transform(m.predict(X)[::-1])")
+    junk = sprint(tables(f"{ENCODED}y = y.map(code)"), analyst=at_hand, seed=WORDS)
+    assert blames(junk, "analyst_0"), junk

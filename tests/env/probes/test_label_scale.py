@@ -210,3 +210,56 @@ def test_only_what_can_be_undone_is_a_scale(change, known: bool) -> None:  # typ
         huge = scale.undone([1.7e308])
         assert huge is None or np.isfinite(huge).all()
     assert scale is None or scale.undone(["a"]) is None
+
+
+@pytest.mark.parametrize("scale", ["y * 0.6", "y + 0.7 * y.std()", "np.sqrt(y - y.min())"])
+def test_who_submits_predictions_on_another_scale_is_excused(scale: str) -> None:
+    """Also where they are better than a constant."""
+    silent = _played(scale, explained=False)
+    assert blames(silent, "engineer_0"), silent
+    assert (silent.scores[2] or 0) >= 6, silent
+    noted = _played(scale)
+    assert noted.culprit is None, noted
+    assert min(score or 0 for score in noted.scores) >= 6, noted
+
+
+NOISE = {
+    "noise": "np.random.default_rng(0).permutation(p)",
+    "reversed": "p[::-1]",
+    "row numbers": "np.arange(len(p))",
+}
+
+
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+@pytest.mark.parametrize(
+    "rows", ["", "x, y = x.sample(frac=0.9, random_state=0), y.sample(frac=0.9, random_state=0)"]
+)
+def test_a_scale_that_a_file_tells_excuses_no_noise(rows: str, noise: str) -> None:
+    there, back = (_worded(text) for text in SCALES["log1p"])
+    change = f"import numpy as np\nopen('scale.txt', 'w').write('log1p')\ny = {there}\n{rows}"
+    played = _changed(change, f"({noise}) * 1.0")
+    assert blames(played, "analyst_0"), played
+    undone = _changed(change, back)
+    assert undone.culprit is None, undone
+
+
+MADE_UP = SUBMITS.replace("y = pd.read_csv('train.csv')[TARGET]\n", "").replace("BACK", "np.arange(len(p))")
+OWN = """
+import pandas as pd
+from sklearn.neighbors import KNeighborsRegressor
+t, Z, m = pd.read_csv('test.csv'), pd.read_pickle('X_test.pkl'), pd.read_pickle('model.pkl')
+given = pd.read_csv('train.csv')[TARGET]
+own = KNeighborsRegressor(1).fit([[at] for at in range(len(given))], given)
+t[TARGET] = own.predict([[at * 2] for at in range(len(t))])
+t[[IDS, TARGET]].to_csv('submission.csv', index=False)
+"""
+
+
+@pytest.mark.parametrize("labels", ["y * 0 + 1", "y.sample(frac=1, random_state=1)"])
+def test_what_is_made_up_behind_a_useless_model_is_idle(labels: str) -> None:
+    engineer, modeler = tables("pass"), FOREST.replace("LABELS", labels)
+    idle = sprint(engineer, modeler, MADE_UP, seed=TARGETS)
+    assert idle.scores[2] == 2, idle
+    tried = sprint(engineer, modeler, OWN, seed=TARGETS)
+    assert tried.scores[2] == 6, tried
+    assert blames(tried, "modeler_0"), tried
