@@ -8,41 +8,25 @@ from mappa_env.probes.association import association
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.labels import share_equal
 from mappa_env.probes.plain import Table
+from mappa_env.probes.rows import FEW_ROWS, Rows
 
-FEW_ROWS = 20
-"""With fewer rows, equal columns may be a coincidence."""
-_SAME_ROWS = 0.99
-"""The association of a feature with its column in train.csv from which their rows count as the same."""
 _OFF = 1.0
 """Standard deviations by which most values of a column may differ from what X_train has for the same ones."""
-_MOST_COLUMNS = 40
-"""Columns that are compared."""
-
-
-def kept_in_order(x: Table, targets: list[str], train: CsvTable) -> list[str]:
-    """The columns of X_train that go together with those of the same name in train.csv, row by row.
-
-    Empty: the rows were dropped, sorted or transformed, so that positions cannot be compared.
-    """
-    if x.rows != train.rows:
-        return []
-    most = min(len(train.head), x.kept)
-    shared = [at for at, name in enumerate(x.names) if name in train.header and name not in targets]
-    found = {
-        at: association(x.column(at)[:most], train.column(x.names[at])[:most])
-        for at in shared[:_MOST_COLUMNS]
-    }
-    return [x.names[at] for at, value in found.items() if value is not None and value >= _SAME_ROWS]
 
 
 def labels_follow(
-    y: Table, targets: list[str], train: CsvTable, kept: list[str], *, labels: bool
+    x: Table, y: Table, targets: list[str], train: CsvTable, rows: Rows, *, labels: bool
 ) -> float | None:
-    """``association`` of y_train with the target in train.csv; None if no column is ``kept``."""
-    if not kept or len(targets) != 1 or y.rows != train.rows or not y.names:
+    """``association`` of y_train with the target in train.csv, in the ``rows`` of X_train.
+
+    None: these rows are not known, or too few of many are.
+    """
+    if not rows.names or len(targets) != 1 or y.rows != x.rows or not y.names:
         return None
-    most = min(len(train.head), y.kept)
-    mine, given = y.column(0)[:most], train.column(targets[0])[:most]
+    known = rows.mine < y.kept
+    if not rows.in_place and known.sum() < FEW_ROWS:
+        return None
+    mine, given = y.column(0)[rows.mine[known]], train.column(targets[0])[rows.given[known]]
     follow = association(mine, given)
     # Labels that changed places go together with the true ones, too.
     return follow if follow is None or not labels else min(follow, share_equal(mine, given))
@@ -67,17 +51,17 @@ def rows_follow(z: Table, test: CsvTable, train: CsvTable, kept: list[str]) -> f
     return min((value for value in found if value is not None), default=None)
 
 
-def rescaled(x: Table, z: Table, train: CsvTable, test: CsvTable, kept: list[str]) -> list[str] | None:
-    """The ``kept`` columns of numbers that became others in X_test than the same values in X_train.
+def rescaled(x: Table, z: Table, train: CsvTable, test: CsvTable, rows: Rows) -> list[str] | None:
+    """The columns of numbers, in ``rows`` of train.csv, that became others in X_test than the same values in X_train.
 
     ``_OFF`` tells by how much: tables may be scaled each by itself. None: no column can be compared.
     """
-    if z.rows != test.rows or z.rows < FEW_ROWS:
+    if z.rows != test.rows or z.rows < FEW_ROWS or not len(rows.mine):
         return None
     seen, found = False, []
-    for name in (name for name in kept if name in z.names and name in test.header):
-        most, least = min(len(train.head), x.kept), min(len(test.head), z.kept)
-        before, after = train.column(name)[:most], x.column(x.names.index(name))[:most]
+    for name in (name for name in rows.names if name in z.names and name in test.header):
+        least = min(len(test.head), z.kept)
+        before, after = train.column(name)[rows.given], x.column(x.names.index(name))[rows.mine]
         asked, got = test.column(name)[:least], z.column(z.names.index(name))[:least]
         if any(each.dtype.kind != "f" for each in (before, after, asked, got)):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
@@ -24,9 +24,16 @@ class CsvTable:
     header: tuple[str, ...] = ()
     rows: int | None = None
     head: tuple[tuple[str, ...], ...] = ()
+    _columns: dict[str, Column] = field(default_factory=dict, compare=False, repr=False)
 
     def column(self, name: str) -> Column:
         """The first rows of a column: numbers where all of its values are numbers, else text."""
+        if name not in self._columns:
+            self._columns[name] = self._read(name)
+            self._columns[name].flags.writeable = False
+        return self._columns[name]
+
+    def _read(self, name: str) -> Column:
         at = self.header.index(name)
         cells = [row[at].strip() if at < len(row) else "" for row in self.head]
         given = [None if cell in _MISSING else cell for cell in cells]

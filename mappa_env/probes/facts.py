@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_env.grading.metrics import MAX_ABS
-from mappa_env.probes.alignment import FEW_ROWS, kept_in_order, labels_follow, rescaled, rows_follow
+from mappa_env.probes.alignment import labels_follow, rescaled, rows_follow
 from mappa_env.probes.association import MANY_VALUES, Column, missing
 from mappa_env.probes.baseline import MAX_ROWS, Allowed
 from mappa_env.probes.csv_table import CsvTable
@@ -25,6 +25,7 @@ from mappa_env.probes.labels import (
 from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, Beside, File, Opened
 from mappa_env.probes.plain import Table
 from mappa_env.probes.predictions import Said, shares_of
+from mappa_env.probes.rows import FEW_ROWS, rows_of
 from mappa_env.probes.scale import Scale, scale_of
 
 Facts = dict[str, Any]
@@ -258,14 +259,18 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labe
         if labels and (codes := codes_of(y, targets, train)):
             checks["codes"] = codes
     same = (labels and checks.get("labels_known") == 1) or checks.get("labels_kept", False)
-    kept = [] if x is None else kept_in_order(x, targets, train)
-    if y is not None and (follow := labels_follow(y, targets, train, kept, labels=same)) is not None:
-        checks["labels_follow"] = follow
-    if z is not None and (follow := rows_follow(z, test, train, kept)) is not None:
+    rows = None if x is None else rows_of(x, targets, train)
+    if x is not None and rows is not None:
+        checks["rows_in_place"] = rows.in_place
+        follow = None if y is None else labels_follow(x, y, targets, train, rows, labels=same)
+        checks |= {} if follow is None else {"labels_follow": follow}
+    if z is not None and rows is not None and (follow := rows_follow(z, test, train, rows.names)) is not None:
         checks["test_rows_follow"] = follow
-    if x is not None and z is not None and (off := rescaled(x, z, train, test, kept)) is not None:
-        checks["scales_match"] = not off
-        checks["scales_off"] = [name[:_MAX_NAME] for name in off[:8]]
+    if x is not None and z is not None and rows is not None:
+        off = rescaled(x, z, train, test, rows)
+        if off is not None:
+            checks["scales_match"] = not off
+            checks["scales_off"] = [name[:_MAX_NAME] for name in off[:8]]
     if x is not None:
         checks["target_leaked"] = leaked(x, y, targets, train)
         checks["id_kept"] = bool(test.header) and test.header[0] in x.names

@@ -13,11 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mappa_env.probes.inside.exporter import MAX_CELLS, MAX_COLUMNS, MAX_ERROR, MAX_NAME, MAX_TEXT
+from mappa_env.probes.inside.exporter import (
+    MAX_CELLS,
+    MAX_COLUMNS,
+    MAX_ERROR,
+    MAX_INDEX,
+    MAX_NAME,
+    MAX_TEXT,
+)
 from mappa_env.workspace.escaping import shown
 
 _MOST = 2**53
 DIED = "the process that loaded it ended early"
+
+
+_NO_INDEX = np.zeros(0, dtype=np.int64)
 
 
 class MalformedError(Exception):
@@ -31,6 +41,7 @@ class Table:
     ``numbers``: (kept, numeric columns); ``texts``: one list per other column, None where a value is missing.
     ``names``, ``numeric`` and both parts cover the first columns of ``cols``. ``nan`` and ``inf`` count the
     missing and infinite values of all rows. ``mixed``: some names are texts, others not; ``named``: all are.
+    ``index``: the labels of the first rows; empty if they only count the rows, or are no whole numbers.
     """
 
     rows: int
@@ -44,6 +55,7 @@ class Table:
     inf: int
     mixed: bool = False
     named: bool = True
+    index: NDArray[np.int64] = dataclasses.field(default_factory=lambda: _NO_INDEX)
 
     def column(self, at: int) -> NDArray[Any]:
         """The values of one column: float64 with NaN, or objects (str, None where missing)."""
@@ -159,6 +171,7 @@ def _table(raw: Mapping[str, Any]) -> Table:
         max(_count(raw["inf"]), int(np.isinf(numbers).sum())),
         _flag(raw["mixed"]),
         _flag(raw["named"]),
+        _unpacked(raw["index"], "<i8", min(kept, MAX_INDEX), 1)[:, 0] if raw["index"] else _NO_INDEX,
     )
 
 

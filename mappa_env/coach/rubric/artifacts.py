@@ -5,6 +5,8 @@ The names of the facts come from ``mappa_env/probes/facts.py``.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +14,7 @@ from mappa_env.coach.rubric.case import Case
 from mappa_env.coach.rubric.helper_files import Damage, module_of
 from mappa_env.coach.rubric.space import FULL, filler_of
 from mappa_env.types import ActionRecord, FileChange, Space, ToolResult
+from mappa_env.workspace.changes import apply
 
 TABLES = ("X_train", "y_train", "X_test")
 MODEL, LABELS = "model.pkl", "y_train.pkl"
@@ -96,13 +99,50 @@ def defects_of(
         files = [change for change in present.values() if change.agent and change.path.endswith(".pkl")]
         newest = max(files, key=lambda change: change.step, default=None)
         return [Defect(newest.path, newest.agent, "opening it fails")] if newest is not None else []
-    labels = [*_labels(facts, present), *_scale(facts, present, looks)]
-    found = [*_tables(facts, present, looks), *labels, *_model(facts), *_answers(facts, present)]
     return [
-        Defect(path, _writer(present[path], reason, looks), reason)
-        for path, reason in found
+        Defect(path, _author(path, reason, present[path], looks), reason)
+        for path, reason in _found(facts, present, looks)
         if path in present
     ]
+
+
+def _found(
+    facts: Mapping[str, Any],
+    present: Mapping[str, FileChange],
+    looks: Sequence[Look],
+    *,
+    every: bool = False,
+) -> list[tuple[str, str]]:
+    """The path and the reason of each defect; ``every``: also those that another one of its table hides."""
+    labels = [*_labels(facts, present), *_scale(facts, present, looks)]
+    tables = _tables(facts, present, looks, every=every)
+    return [*tables, *labels, *_model(facts), *_answers(facts, present)]
+
+
+def _author(path: str, reason: str, change: FileChange, looks: Sequence[Look]) -> str:
+    """Whose doing a defect of ``path`` is, given its last ``change``.
+
+    Who writes another agent's file again, and leaves a defect that it had, has not made that. Who wrote the
+    file first answers for all that it writes there.
+    """
+    before = [look for look in looks if look.step < change.step]
+    present: dict[str, FileChange] = {}
+    for each in (each for look in before if look.tool is not None for each in look.tool.files):
+        apply(each, present)
+    former = present.get(path)
+    facts = next((look.probe for look in reversed(before) if look.probe is not None), None)
+    first = next((look.agent for look in before if look.tool is not None and path in look.tool.written), "")
+    if former is None or facts is None or first in ("", change.agent) or "probe_failed" in facts:
+        return _writer(change, reason, looks)
+    known = {_kind(each) for at, each in _found(facts, present, before, every=True) if at == path}
+    if _kind(reason) not in known:
+        return _writer(change, reason, looks)
+    return _author(path, reason, former, before)
+
+
+def _kind(reason: str) -> str:
+    """``reason`` without the numbers and names in it."""
+    return re.sub(r"\(.*\)|\d+", "", reason)
 
 
 def _writer(change: FileChange, reason: str, looks: Sequence[Look]) -> str:
@@ -239,22 +279,25 @@ def is_bundle(part: Mapping[str, Any]) -> bool:
 
 
 def _tables(
-    facts: Mapping[str, Any], present: Mapping[str, FileChange], looks: Sequence[Look]
+    facts: Mapping[str, Any],
+    present: Mapping[str, FileChange],
+    looks: Sequence[Look],
+    *,
+    every: bool = False,
 ) -> Iterator[tuple[str, str]]:
     checks = section(facts, "checks")
     for name in TABLES:
         table = section(facts, name)
         if table.get("exists") and not is_unknown(table):
-            reason = _table(table, labels=name == "y_train")
-            if reason is not None:
-                yield f"{name}.pkl", reason
+            reasons = _flaws(table, labels=name == "y_train")
+            yield from ((f"{name}.pkl", reason) for reason in itertools.islice(reasons, None if every else 1))
     if checks.get("target_leaked"):
         yield "X_train.pkl", f"it contains the target ({', '.join(map(str, checks['target_leaked'][:3]))})"
-    if checks.get("labels_follow", 1.0) < FOLLOWS:
-        yield "y_train.pkl", "its values are not those of its rows in train.csv"
-    if checks.get("test_rows_follow", 1.0) < FOLLOWS:
-        yield "X_test.pkl", "its rows are not those of test.csv in their order"
     pair = ("X_train.pkl", "X_test.pkl")
+    if _fails(checks, "labels_follow"):
+        yield _labels_elsewhere(checks, present, looks)
+    if _fails(checks, "test_rows_follow"):
+        yield "X_test.pkl", "its rows are not those of test.csv in their order"
     if checks.get("scales_match") is False:
         alone = _last_alone("scales_match", pair, present, looks) or pair[1]
         names = ", ".join(map(str, checks.get("scales_off", ())[:3]))
@@ -293,37 +336,65 @@ def _last_alone(
     if not present.keys() >= set(pair):
         return None
     first, last = sorted((present[path] for path in pair), key=lambda change: change.step)
-    known = [look.probe for look in looks if look.step < last.step and look.probe is not None]
-    unlike = bool(known) and section(known[-1], "checks").get(check) is False
+    unlike = _fails(_checks_before(last, looks), check)
     return None if first.agent == last.agent or unlike else last.path
 
 
-def _table(table: Mapping[str, Any], *, labels: bool) -> str | None:
+def _checks_before(change: FileChange, looks: Sequence[Look]) -> Mapping[str, Any]:
+    """What the last probe before ``change`` compared."""
+    facts = (look.probe for look in reversed(looks) if look.step < change.step and look.probe is not None)
+    return section(next(facts, {}), "checks")
+
+
+def _fails(checks: Mapping[str, Any], check: str) -> bool:
+    """Whether something is not as it should be, or goes together with the task's own too little."""
+    return bool(checks.get(check, True) < FOLLOWS)
+
+
+def _labels_elsewhere(
+    checks: Mapping[str, Any], present: Mapping[str, FileChange], looks: Sequence[Look]
+) -> tuple[str, str]:
+    """Which of X_train and y_train left its rows, where labels are not those of their rows.
+
+    y_train, unless another agent changed X_train later: after the labels had been seen to follow, or to other
+    rows than those of train.csv.
+    """
+    features = "X_train.pkl"
+    if _last_alone("labels_follow", (features, LABELS), present, looks) == features:
+        known = "labels_follow" in _checks_before(present[features], looks)
+        if known or not checks.get("rows_in_place", True):
+            return features, f"its rows are not those of {LABELS}"
+    return LABELS, "its values are not those of its rows in train.csv"
+
+
+def _flaws(table: Mapping[str, Any], *, labels: bool) -> Iterator[str]:
     if not table.get("loads"):
-        return f"it cannot be loaded ({table.get('error', 'no reason given')})"
+        yield f"it cannot be loaded ({table.get('error', 'no reason given')})"
+        return
     if table.get("stable") is False:
-        return UNSTABLE
+        yield UNSTABLE
     if not table.get("table"):
-        return f"it holds a {table.get('type', 'thing')}, not a table"
+        yield f"it holds a {table.get('type', 'thing')}, not a table"
+        return
     if table.get("plain") is False and not other_format(table):
-        return OTHER_LOADER
+        yield OTHER_LOADER
     if not table.get("rows") or not table.get("cols"):
-        return "it is empty"
+        yield "it is empty"
+        return
     if table.get("nan"):
-        return f"{table['nan']} values are missing in it"
+        yield f"{table['nan']} values are missing in it"
     if table.get("inf"):
-        return f"{table['inf']} values in it are infinite"
+        yield f"{table['inf']} values in it are infinite"
     if not labels and table.get("too_large"):
-        return f"{table['too_large']} values in it are too large for float32, in which trees compute"
+        yield f"{table['too_large']} values in it are too large for float32, in which trees compute"
     if not labels and not table.get("numeric"):
-        return f"columns of text are left in it ({', '.join(map(str, table.get('strings', ())[:3]))})"
+        yield f"columns of text are left in it ({', '.join(map(str, table.get('strings', ())[:3]))})"
     if not labels and table.get("mixed_names"):
-        return "some names of its columns are texts and others are not"
+        yield "some names of its columns are texts and others are not"
     if table.get("unfit"):
-        return f"no model can be fitted to it ({table['unfit']})"
+        yield f"no model can be fitted to it ({table['unfit']})"
     if labels and table.get("distinct") == 1:
-        return "it holds one and the same value in every row"
-    return None
+        yield "it holds one and the same value in every row"
 
 
 def _model(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,8 @@ MAX_CELLS = 2**20
 MAX_TEXTS = 100_000
 MAX_COLUMNS = 20_000
 MAX_TEXT = 80
+MAX_INDEX = 20_000
+"""Labels of rows that travel."""
 MAX_NAME = 200
 MAX_ERROR = 300
 _SAMPLE = 1000
@@ -228,7 +230,18 @@ def _listed(frame: Any, rows: int) -> dict[str, Any]:
         "texts": [_words(text[:kept]) for text in texts],
         "nan": int(np.isnan(numbers).sum()) + sum(int(each.isna().sum()) for each in texts),
         "inf": int(np.isinf(numbers).sum()),
+        "index": _index(frame.index, min(kept, MAX_INDEX)),
     }
+
+
+def _index(index: Any, most: int) -> str:
+    """The first labels of rows, if they are whole numbers, and more than the number of each row."""
+    import numpy as np
+
+    if not isinstance(index.dtype, np.dtype) or index.dtype.kind not in "iu":
+        return ""
+    labels = index.to_numpy()
+    return "" if (labels == np.arange(len(labels))).all() else _packed(labels[:most], "<i8")
 
 
 def _words(column: Any) -> list[str | None]:

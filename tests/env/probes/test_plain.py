@@ -24,6 +24,7 @@ TABLE = {
     "texts": [["x", None]],
     "nan": 2,
     "inf": 0,
+    "index": "",
 }
 
 

@@ -9,6 +9,7 @@ from mappa_env.coach.rubric.artifacts import FOLLOWS
 from mappa_env.probes.alignment import rescaled, rows_follow
 from mappa_env.probes.csv_table import CsvTable, read_csv
 from mappa_env.probes.plain import Table
+from mappa_env.probes.rows import Rows
 
 RNG = np.random.default_rng(3)
 
@@ -67,5 +68,6 @@ def test_numbers_out_of_order_are_found(part: int, rows: int) -> None:
 def test_columns_on_two_scales_are_found(train_as, test_as, off: bool) -> None:  # type: ignore[no-untyped-def]
     train, test = (RNG.normal(5, 3, size=size).round(4) for size in (200, 80))
     tables = table_of(train_as(train)), table_of(test_as(test))
-    assert rescaled(*tables, csv_of(train), csv_of(test), ["a"]) == (["a"] if off else [])
-    assert rescaled(*tables, csv_of(train), csv_of(test), []) is None
+    rows = Rows(["a"], np.arange(200), np.arange(200), in_place=True)
+    assert rescaled(*tables, csv_of(train), csv_of(test), rows) == (["a"] if off else [])
+    assert rescaled(*tables, csv_of(train), csv_of(test), rows._replace(names=[])) is None
