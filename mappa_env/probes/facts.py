@@ -204,8 +204,9 @@ def _allowed(allowed: Allowed, tables: list[Table | None], train: CsvTable) -> F
     """What a model could predict from these tables, in the form of a model's predictions.
 
     ``partial``: the facts list only the first rows, or the host's models saw fewer rows than train.csv has:
-    fewer of many, or others than the rest, as their labels tell. Rows in excess of train.csv, and columns of
-    which only some rows could be exported, hide nothing.
+    the first of many, or others than the rest, as their labels tell. Rows in excess of train.csv, and columns
+    of which only some rows could be exported, hide nothing. ``sampled``: they saw ``MAX_ROWS`` of all rows,
+    drawn at random.
     """
     (predictions, shares, classes, *_), (x, y, test) = allowed, tables
     facts: Facts = {"n_predictions": test.rows if test else 0, "predictions": listed(predictions[:, None])}
@@ -214,11 +215,13 @@ def _allowed(allowed: Allowed, tables: list[Table | None], train: CsvTable) -> F
         facts["probabilities"] = listed(shares[:, 1:] if two else shares)
         facts |= {} if two else {"classes": list(classes[:_MAX_NAMES])}
     least = min(len(facts[name]) for name in ("predictions", "probabilities") if name in facts)
-    kept = 0 if x is None or y is None else min(x.kept, y.kept, MAX_ROWS)
+    kept = 0 if x is None or y is None else min(x.kept, y.kept)
     given = 0 if x is None else min(x.rows, x.rows if train.rows is None else train.rows)
     unlike = kept < given and (given > MAX_ROWS or y is None or not _alike(y.column(0), kept))
     if not kept or unlike or least < facts["n_predictions"]:
         facts["partial"] = True
+    elif kept > MAX_ROWS:
+        facts["sampled"] = True
     return facts
 
 

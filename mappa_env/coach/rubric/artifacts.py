@@ -24,6 +24,7 @@ RUNS_CODE = "which is no data"
 """In the reason of a file whose loading runs code, which may raise anything."""
 UNSTABLE = "it yields something else when it is loaded again"
 OTHER_LOADER = "pickle.load and pandas.read_pickle do not load it"
+MISSING, TEXTS = "values are missing in it", "columns of text are left in it"
 UNCLEAR = "its labels are codes, and nobody can tell whether a file says what they stand for"
 FOLLOWS = 0.9
 """The least association of a handed-on column with the task's own: less with a fifth of the rows elsewhere,
@@ -135,6 +136,8 @@ def _author(path: str, reason: str, change: FileChange, looks: Sequence[Look]) -
     if former is None or facts is None or first in ("", change.agent) or "probe_failed" in facts:
         return _writer(change, reason, looks)
     known = {_kind(each) for at, each in _found(facts, present, before, every=True) if at == path}
+    if _kind(TEXTS) in known:  # a text that is no number becomes a missing value
+        known.add(_kind(MISSING))
     if _kind(reason) not in known:
         return _writer(change, reason, looks)
     return _author(path, reason, former, before)
@@ -142,7 +145,7 @@ def _author(path: str, reason: str, change: FileChange, looks: Sequence[Look]) -
 
 def _kind(reason: str) -> str:
     """``reason`` without the numbers and names in it."""
-    return re.sub(r"\(.*\)|\d+", "", reason)
+    return re.sub(r"\(.*\)|\d+", "", reason).strip()
 
 
 def _writer(change: FileChange, reason: str, looks: Sequence[Look]) -> str:
@@ -382,13 +385,13 @@ def _flaws(table: Mapping[str, Any], *, labels: bool) -> Iterator[str]:
         yield "it is empty"
         return
     if table.get("nan"):
-        yield f"{table['nan']} values are missing in it"
+        yield f"{table['nan']} {MISSING}"
     if table.get("inf"):
         yield f"{table['inf']} values in it are infinite"
     if not labels and table.get("too_large"):
         yield f"{table['too_large']} values in it are too large for float32, in which trees compute"
     if not labels and not table.get("numeric"):
-        yield f"columns of text are left in it ({', '.join(map(str, table.get('strings', ())[:3]))})"
+        yield f"{TEXTS} ({', '.join(map(str, table.get('strings', ())[:3]))})"
     if not labels and table.get("mixed_names"):
         yield "some names of its columns are texts and others are not"
     if table.get("unfit"):

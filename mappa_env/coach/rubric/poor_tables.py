@@ -14,6 +14,8 @@ WORTHLESS = 0.2
 """Tables on which neither the model nor the host's forest reaches this skill are their writer's doing."""
 APART = 0.3
 """From here on, a forest tells two classes apart, or ranks rows, whatever the metric makes of that."""
+TRACE = 0.05
+"""What the host's models may show by chance where they saw a sample of the rows: more would grow with all."""
 LITTLE = 0.5
 """Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
 _NOISE = 0.05
@@ -52,8 +54,8 @@ def poor_tables(case: Case, skill: float = 0.0) -> list[Defect]:
 def worthless_tables(case: Case, facts: Mapping[str, Any], skill: float = 0.0) -> Defect | None:
     """The tables, if neither the host's models nor the team's, with ``skill``, learn anything from them.
 
-    None also where that cannot be told: the host saw a part of the rows only, probabilities may merely be too
-    sure of themselves, or the reference learns little itself.
+    None also where that cannot be told: the host saw the first rows only, or a sample in which there is a
+    trace of something, probabilities may merely be too sure of themselves, or the reference learns little.
     """
     change = case.evidence.present.get(FEATURES)
     if change is None or not change.agent or skill >= WORTHLESS or not _teaches_nothing(case, facts):
@@ -93,6 +95,9 @@ def _teaches_nothing(case: Case, facts: Mapping[str, Any]) -> bool:
     task = case.evidence.task
     if any(section(facts, name).get("partial") for name in _HOSTS):
         return False
+    sampled = section(facts, "allowed").get("sampled") is True
+    if sampled and _leaves_a_trace(case, facts):
+        return False
     metric, ranked = metric_named(task.metric), _ranked(case, facts)
     if ranked is not None and ranked >= APART:
         return False
@@ -104,9 +109,21 @@ def _teaches_nothing(case: Case, facts: Mapping[str, Any]) -> bool:
     best, constant = float(task.truth["reference"]), float(task.truth["constant"])
     signed = section(facts, "checks").get("labels_kept") is True
     apart = separation(task, {"model": section(facts, "allowed")}, signed=signed)
-    return skill_of(best, constant, metric.ideal, task.metric) >= WORTHLESS and not (
+    # Ranks show much less than this where numbers are asked for.
+    least = 2 * TRACE if sampled and metric.takes in ("number", "nonnegative") else WORTHLESS
+    return skill_of(best, constant, metric.ideal, task.metric) >= least and not (
         metric.takes == "probability" if apart is None else apart >= APART
     )
+
+
+def _leaves_a_trace(case: Case, facts: Mapping[str, Any]) -> bool:
+    """Whether anything at all can be learned from a sample of the rows."""
+    from mappa_env.grading.submission import ranking, separation
+
+    task, found = case.evidence.task, [section(facts, _SMOOTH).get("learns")]
+    for part in ({"model": section(facts, name)} for name in _HOSTS):
+        found += [separation(task, part), ranking(task, part), skill_of_model(case, part)]
+    return any(each is not None and each > TRACE for each in found)
 
 
 def _ranked(case: Case, facts: Mapping[str, Any]) -> float | None:
