@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any
 
@@ -37,6 +38,8 @@ agree with itself by chance alone: that is weak, and shows in its skill. Less is
 _MAX_CELLS = 10_000
 _MAX_NAMES = 40
 _MAX_NAME = 60
+_ORDERED, _LEAST_VALUES, _MOST_ORDERS = 64, 8, 8
+"""Rows whose order is kept in a digest, distinct values in them, and columns."""
 _WORKS = ("loads", "type", "has_predict", "error", "predicts")
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -133,6 +136,7 @@ def table_facts(table: Table) -> Facts:
         "inf": table.inf,
         "too_large": int((np.abs(table.numbers) > _LARGEST).sum()) - int(np.isinf(table.numbers).sum()),
         "distinct": len(np.unique(first[~missing(first)])) + bool(missing(first).any()),
+        "order": _order(table),
     }
 
 
@@ -151,6 +155,17 @@ def _beside(beside: Beside) -> Facts:
     seen = _model(beside.said)
     names = ("predictions", "probabilities", "classes", "constant")
     return {"file": beside.file[:_MAX_NAME], **{name: seen[name] for name in names if name in seen}}
+
+
+def _order(table: Table) -> dict[str, str]:
+    """Digests of the order of the first values of some columns, which another scale does not change."""
+    found: dict[str, str] = {}
+    for name, column in zip(table.names, table.columns(_ORDERED), strict=True):
+        if len(found) < _MOST_ORDERS and column.dtype.kind == "f":
+            values, places = np.unique(column, return_inverse=True)
+            if len(values) >= _LEAST_VALUES:
+                found[name[:_MAX_NAME]] = hashlib.sha256(places.astype("<i4").tobytes()).hexdigest()[:12]
+    return found
 
 
 def _twice(asked: Asked) -> Facts:

@@ -19,6 +19,7 @@ from mappa_env.coach.rubric.artifacts import (
     Defect,
     defects,
     defects_of,
+    facts_of,
     looks_of,
     other_format,
     section,
@@ -33,6 +34,8 @@ from mappa_env.coach.rubric.obstacles import damaged, filled, obstacles
 from mappa_env.order import Order
 from mappa_env.types import ActionRecord, FileChange, Task, Team
 from mappa_env.workspace.changes import apply
+
+TEST = PATHS["X_test"]
 
 
 def unsound_inputs(case: Case, writer: FileChange | None = None) -> tuple[Defect, ...]:
@@ -72,7 +75,29 @@ def foreign_input(case: Case) -> Defect | None:
 def made_unusable(case: Case) -> set[str]:
     """The files that were sound when this segment began, and that this agent has made unusable."""
     bad = {defect.path for defect in defects(case) if defect.writer == case.me and not defect.unclear}
+    bad |= {TEST} if _scrambled(case) else set()
     return bad and bad & _sound(case.team, case.evidence.task, case.before)
+
+
+def _scrambled(case: Case) -> bool:
+    """Whether this agent brought the rows of X_test into another order than X_test and X_train had before.
+
+    That counts where nobody can compare them with test.csv. A column of the same name that keeps its order
+    clears X_test, and so does an X_train none of whose columns does: then both were transformed.
+    """
+    before, now = _facts(case.before) or {}, facts_of(case) or {}
+    follow = section(now, "checks").get("test_rows_follow")
+    if follow is not None or not case.mine(TEST) or TEST not in files_before(case):
+        return False
+    kept = [_keeps_order(section(before, name), section(now, name)) for name in ("X_train", "X_test")]
+    return kept == [True, False]
+
+
+def _keeps_order(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool | None:
+    """Whether a column has its first values in the same order as before; None: none has the same name."""
+    one, other = section(before, "order"), section(now, "order")
+    shared = one.keys() & other.keys()
+    return any(one[name] == other[name] for name in shared) if shared else None
 
 
 def broken_before(case: Case) -> set[str]:
