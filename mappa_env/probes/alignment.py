@@ -52,9 +52,10 @@ def rows_follow(z: Table, test: CsvTable, train: CsvTable, kept: list[str]) -> f
 
 
 def rescaled(x: Table, z: Table, train: CsvTable, test: CsvTable, rows: Rows) -> list[str] | None:
-    """The columns of numbers, in ``rows`` of train.csv, that became others in X_test than the same values in X_train.
+    """The columns of numbers that became others in X_test than the same values in X_train.
 
-    ``_OFF`` tells by how much: tables may be scaled each by itself. None: no column can be compared.
+    ``rows``: which columns, and which rows of train.csv those of X_train are. ``_OFF`` tells by how much:
+    tables may be scaled each by itself. None: no column can be compared.
     """
     if z.rows != test.rows or z.rows < FEW_ROWS or not len(rows.mine):
         return None

@@ -117,9 +117,7 @@ def _by_values(x: Table, shared: list[str], train: CsvTable) -> Rows:
     return Rows(_together(x, shared, train, *matched), *matched)
 
 
-def _coded(
-    mine: NDArray[Any], given: NDArray[Any], *, counted: bool
-) -> tuple[Places, Places, bool] | None:
+def _coded(mine: NDArray[Any], given: NDArray[Any], *, counted: bool) -> tuple[Places, Places, bool] | None:
     """Both columns in codes of the values of ``given`` (-1: none), if those of ``mine`` are among them.
 
     True: the values are whole numbers in a row. ``counted``: none may occur more often than in ``given``.
@@ -167,10 +165,7 @@ def _places(cells: NDArray[Any], values: NDArray[Any]) -> Places:
 def _matched(keys: list[tuple[Places, Places, bool]], *, ordered: bool) -> tuple[Places, Places] | None:
     """The rows with equal codes. None: too few are found, or codes would find rows by chance."""
     weights = np.random.default_rng(0).integers(1, 2**62, len(keys))
-    mine, given = (
-        sum(weight * key[at].astype(np.int64) for weight, key in zip(weights, keys, strict=True))
-        for at in (0, 1)
-    )
+    mine, given = (np.stack([key[at] for key in keys], axis=1) @ weights for at in (0, 1))
     known = np.all([key[1] >= 0 for key in keys], axis=0)
     places = np.flatnonzero(known)
     values, first, counts = np.unique(given[places], return_index=True, return_counts=True)

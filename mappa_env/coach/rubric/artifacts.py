@@ -136,7 +136,7 @@ def _author(path: str, reason: str, change: FileChange, looks: Sequence[Look]) -
     if former is None or facts is None or first in ("", change.agent) or "probe_failed" in facts:
         return _writer(change, reason, looks)
     known = {_kind(each) for at, each in _found(facts, present, before, every=True) if at == path}
-    if _kind(TEXTS) in known:  # a text that is no number becomes a missing value
+    if _kind(TEXTS) in known:  # what is left of a text may be a missing value
         known.add(_kind(MISSING))
     if _kind(reason) not in known:
         return _writer(change, reason, looks)

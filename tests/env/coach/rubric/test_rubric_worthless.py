@@ -100,6 +100,18 @@ def test_what_the_host_cannot_tell_counts_against_nobody() -> None:
     assert engineer(Play("dsbench", reference_at(0.5)), poor).score == 1.5
 
 
+@pytest.mark.parametrize(("share", "learns", "score"), [(0.0, -0.1, 1.5), (0.0, 0.2, 10), (0.6, -0.1, 10)])
+def test_a_sample_of_many_rows_counts_if_it_shows_nothing_at_all(
+    share: float, learns: float, score: float
+) -> None:
+    right = predictions(1.0)
+    found = right[: int(share * len(right))]
+    found += [right[0]] * (len(right) - len(found))
+    part = seen(found, sampled=True)
+    probe = {**allowing(1.0), "allowed": part, "allowed_smooth": {**part, "learns": learns}}
+    assert engineer(Play("dsbench", TABLE), probe).score == score
+
+
 def two_classes(metric: str) -> Task:
     tasks = load_tasks("tabular", "train", {"sources": ["churn"]})
     return next(task for task in map(tasks.get, tasks.ids) if task.metric == metric)
