@@ -106,7 +106,7 @@ def test_a_sample_of_many_rows_counts_if_it_shows_nothing_at_all(
 ) -> None:
     right = predictions(1.0)
     found = right[: int(share * len(right))]
-    found += [right[0]] * (len(right) - len(found))
+    found += [min(right)] * (len(right) - len(found))
     part = seen(found, sampled=True)
     probe = {**allowing(1.0), "allowed": part, "allowed_smooth": {**part, "learns": learns}}
     assert engineer(Play("dsbench", TABLE), probe).score == score
