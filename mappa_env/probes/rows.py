@@ -1,7 +1,7 @@
 """Which rows of train.csv the rows of X_train are.
 
 Rows may have been dropped, drawn or sorted. The labels of a frame's index tell, as pandas keeps them, or the
-values of columns that are those of train.csv, also scaled. What is ambiguous tells nothing.
+values of columns that are those of train.csv, also scaled, or ranks. What is ambiguous tells nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ _EQUAL = 1e-6
 _ENDS, _SAMPLE = 3, 64
 """The places at each end of a column that a scaled end may have, and values that try each."""
 
+_BLOCK, _MOST_DROPPED, _MOST_RANKED, _CLEAR_BLOCKS = 16, 200, 2, 0.25
+"""Rows of a block, rows dropped and columns with which ranks are compared, and the share of rows found so."""
+
 Places = NDArray[np.intp]
 
 
@@ -60,7 +63,8 @@ def rows_of(x: Table, targets: list[str], train: CsvTable) -> Rows:
         all_rows = np.arange(min(len(train.head), x.kept))
         if names := _together(x, shared, train, all_rows, all_rows):
             return Rows(names, all_rows, all_rows, in_place=True)
-    return _by_values(x, shared, train)
+    found = _by_values(x, shared, train)
+    return found if len(found.mine) else _by_ranks(x, shared, train) or found
 
 
 def _together(x: Table, shared: list[str], train: CsvTable, mine: Places, given: Places) -> list[str]:
@@ -112,9 +116,51 @@ def _by_values(x: Table, shared: list[str], train: CsvTable) -> Rows:
         name for name, (_, given, run) in keys.items() if not run or given.max(initial=0) < MANY_VALUES
     ]
     matched = _matched(list(keys.values()), ordered=not whole) if keys else None
-    if matched is None:
-        return Rows(certain, none, none)
-    return Rows(_together(x, shared, train, *matched), *matched)
+    return Rows(certain, none, none) if matched is None else _among(x, shared, train, matched)
+
+
+def _among(x: Table, shared: list[str], train: CsvTable, places: tuple[Places, Places]) -> Rows:
+    return Rows(_together(x, shared, train, *places), *places)
+
+
+def _by_ranks(x: Table, shared: list[str], train: CsvTable) -> Rows | None:
+    """The blocks of rows that a column ranks as it ranks one block of train.csv, and no other near it.
+
+    So few rows were dropped that most blocks lost none. Any function that only rises or falls keeps ranks.
+    """
+    dropped = (train.rows or 0) - x.rows
+    blocks = min(x.kept, len(train.head) - dropped) // _BLOCK
+    if not 0 < dropped <= min(_MOST_DROPPED, x.rows // 4) or blocks * _BLOCK < FEW_ROWS:
+        return None
+    starts = np.arange(blocks)[:, None] * _BLOCK + np.arange(dropped + 1)
+    tried = 0
+    for name in shared:
+        mine, given = x.column(x.names.index(name)), train.column(name)
+        if not mine.dtype.kind == given.dtype.kind == "f" or len(np.unique(given)) < len(given) / 2:
+            continue
+        if tried == _MOST_RANKED or np.isnan(given).any():
+            continue
+        tried += 1
+        theirs = _ranked(np.lib.stride_tricks.sliding_window_view(given, _BLOCK))[starts]
+        alike = np.abs(
+            np.einsum("bsk,bk->bs", theirs, _ranked(mine[: blocks * _BLOCK].reshape(blocks, _BLOCK)))
+        )
+        best = alike.argmax(axis=1)
+        second = np.sort(alike, axis=1)[:, -2]
+        clear = np.flatnonzero((alike.max(axis=1) >= _SAME_ROWS) & (second < _NEIGHBOURS))
+        if len(clear) * _BLOCK < max(FEW_ROWS, _CLEAR_BLOCKS * x.rows) or (np.diff(best[clear]) < 0).any():
+            continue
+        within = np.arange(_BLOCK)
+        places = [(each[:, None] + within).ravel() for each in (clear * _BLOCK, starts[clear, best[clear]])]
+        return _among(x, shared, train, (places[0], places[1]))
+    return None
+
+
+def _ranked(blocks: NDArray[Any]) -> NDArray[np.float64]:
+    """The ranks in each row of ``blocks``, so that the product of two is their correlation."""
+    ranks = blocks.argsort(axis=1, kind="stable").argsort(axis=1) - (_BLOCK - 1) / 2
+    found: NDArray[np.float64] = ranks / np.sqrt((ranks[0] ** 2).sum())
+    return found
 
 
 def _coded(mine: NDArray[Any], given: NDArray[Any], *, counted: bool) -> tuple[Places, Places, bool] | None:

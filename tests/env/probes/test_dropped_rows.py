@@ -12,6 +12,9 @@ ROWS = {
     "counted again": "x, y = (each[each.index % 7 > 0].reset_index(drop=True) for each in (x, y))",
     "scaled": "x, z = ((each - x.mean()) / x.std() for each in (x, z))\n"
     "x, y = (each.iloc[1:].reset_index(drop=True) for each in (x, y))",
+    "bent": "from sklearn.preprocessing import PowerTransformer\nbend = PowerTransformer().fit(x)\n"
+    "x, z = (pd.DataFrame(bend.transform(each), columns=x.columns) for each in (x, z))\n"
+    "x, y = (each.iloc[1:].reset_index(drop=True) for each in (x, y))",
     "in another order": "order = np.random.default_rng(0).permutation(len(x))\n"
     "x, y = x.iloc[order], y.iloc[order]",
 }

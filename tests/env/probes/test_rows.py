@@ -66,7 +66,22 @@ def test_a_false_index_gains_nothing() -> None:
     found = rows_of(table_of(VALUES[KEPT], RNG.permutation(len(KEPT))), [], csv_of(VALUES))
     assert (KEPT[found.mine] == found.given).all()
     assert len(found.mine) == len(KEPT)
-    assert rows_of(table_of(powers(VALUES[KEPT]), RNG.permutation(len(KEPT))), [], csv_of(VALUES)).names == []
+    bent = powers(VALUES[MIXED])
+    assert rows_of(table_of(bent, RNG.permutation(len(KEPT))), [], csv_of(VALUES)).names == []
+
+
+def test_few_dropped_rows_are_found_by_ranks() -> None:
+    found = rows_of(table_of(-powers(VALUES[KEPT])), [], csv_of(VALUES))
+    assert found.names == list(NAMES)
+    assert len(found.mine) > ROWS / 2
+    assert (KEPT[found.mine] == found.given).all()
+    assert not len(rows_of(table_of(powers(VALUES[::2])), [], csv_of(VALUES)).mine)
+
+
+@pytest.mark.parametrize("walk", [np.arange(ROWS) ** 1.1, np.cumsum(RNG.normal(size=ROWS))])
+def test_ranks_of_columns_that_hardly_change_from_row_to_row_tell_nothing(walk: NDArray[Any]) -> None:
+    found = rows_of(table_of(np.arctan(walk[2:, None])), [], csv_of(walk[:, None]))
+    assert (found.mine + 2 == found.given).all()
 
 
 def test_an_index_that_counts_from_one_names_no_other_rows() -> None:
