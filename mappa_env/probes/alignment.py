@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
-from mappa_env.probes.association import association
+from mappa_env.probes.association import Column, association
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.labels import share_equal
 from mappa_env.probes.plain import Table
@@ -28,8 +30,15 @@ def labels_follow(
         return None
     mine, given = y.column(0)[rows.mine[known]], train.column(targets[0])[rows.given[known]]
     follow = association(mine, given)
+    if follow is None and len(mine) >= FEW_ROWS and share_equal(mine[:1].repeat(len(mine)), mine) == 1:
+        return _commonest(given)  # one and the same label in all of these rows
     # Labels that changed places go together with the true ones, too.
     return follow if follow is None or not labels else min(follow, share_equal(mine, given))
+
+
+def _commonest(column: Column) -> float:
+    """The share of the value that most rows have."""
+    return round(max(Counter(column.tolist()).values()) / len(column), 3)
 
 
 def rows_follow(z: Table, test: CsvTable, train: CsvTable, kept: list[str]) -> float | None:

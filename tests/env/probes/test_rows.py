@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mappa_env.probes.alignment import labels_follow
 from mappa_env.probes.baseline import baseline
 from mappa_env.probes.csv_table import CsvTable, read_csv
 from mappa_env.probes.facts import facts_of
@@ -140,3 +141,15 @@ def test_a_random_sample_of_all_rows_is_no_part(rows: int, cols: int, said: str 
     train = read_csv(("x0,y\n" + "1,2\n" * rows).encode(), HEAD_ROWS)
     allowed = facts_of(opened, train, read_csv(b"x0\n1\n", HEAD_ROWS))["allowed"]
     assert {"sampled", "partial"}.intersection(allowed) == ({said} if said else set())
+
+
+@pytest.mark.parametrize(("first", "follow"), [(0.0, 0.5), (1.0, 0.95)])
+def test_labels_that_are_all_the_same_where_they_should_differ_do_not_follow(
+    first: float, follow: float
+) -> None:
+    """They are sorted, say, and only the first rows of train.csv are at hand."""
+    values = np.column_stack([RNG.normal(size=ROWS), np.arange(ROWS) % (2 if follow < 0.9 else 20) == 0])
+    train, x = csv_of(values), table_of(values[:, :1])
+    y = Table(ROWS, 1, ROWS, ("b",), (True,), np.full((ROWS, 1), first), (), 0, 0)
+    rows = rows_of(x, ["b"], train)
+    assert labels_follow(x, y, ["b"], train, rows, labels=False) == follow
