@@ -156,51 +156,63 @@ def separation(task: Task, facts: Mapping[str, Any], *, signed: bool = False) ->
 
     The area under the ROC curve, in either direction: names and order of the classes do not matter, nor does
     where a threshold lies. ``signed``: the classes are known by their names, and probabilities of the first
-    by name give down to -1. None without one probability per row, or if the task has not two classes.
+    by name give down to -1. Of several targets, the one that is told apart best. None without one probability
+    per row and target, or if a target has not two classes. Numbers count as probabilities of several targets.
     """
     model = facts.get("model")
-    found, total = (model.get(key) for key in ("probabilities", "n_predictions")) if model else (None, None)
+    if not isinstance(model, Mapping):
+        return None
+    found, total = _by_target(task, model), model.get("n_predictions")
+    if not isinstance(found, list) and len(targets_of(task)) > 1:
+        found = model.get("predictions")
     if not isinstance(found, list) or not isinstance(total, int):
         return None
     truth = _head(task, len(found), total)
-    if truth is None or truth.shape[1] != 1 or len(classes := np.unique(truth)) != 2:
+    if truth is None or any(len(np.unique(column)) != 2 for column in truth.T):
         return None
     try:
-        shares = np.array(found, dtype=float)
+        shares = np.array(found, dtype=float).reshape(len(found), -1)
     except (TypeError, ValueError):
         return None
-    if shares.shape != (len(truth),):
+    if shares.shape != truth.shape or not np.isfinite(shares).all():
         return None
-    second = max(
-        classes.tolist(), key=lambda label: f"{label:.15g}" if isinstance(label, float) else str(label)
-    )
-    area = 2 * evaluate("roc_auc", (truth[:, 0] == second).astype(float), shares) - 1
+    return max(_area(column, each, signed=signed) for column, each in zip(truth.T, shares.T, strict=True))
+
+
+def _area(truth: NDArray[Any], shares: NDArray[Any], *, signed: bool) -> float:
+    classes = np.unique(truth).tolist()
+    second = max(classes, key=lambda label: f"{label:.15g}" if isinstance(label, float) else str(label))
+    area = 2 * evaluate("roc_auc", (truth == second).astype(float), shares) - 1
     return area if signed else abs(area)
 
 
 def ranking(task: Task, facts: Mapping[str, Any]) -> float | None:
     """How well the predictions of the model in a probe's facts rank the rows: 0 (not) to 1.
 
-    The rank correlation, in either direction, which no monotone function of them changes. None without one
-    number per row, or if the task asks for something else.
+    The rank correlation, in either direction, which no monotone function of them changes; of several targets,
+    the largest. None without one number per row and target, or if the task asks for something else.
     """
     model = facts.get("model")
     found, total = (model.get(key) for key in ("predictions", "n_predictions")) if model else (None, None)
     if not isinstance(found, list) or not isinstance(total, int):
         return None
     truth = _head(task, len(found), total)
-    if truth is None or truth.shape[1] != 1:
+    if truth is None:
         return None
     try:
-        said, wanted = np.array(found, dtype=float), truth[:, 0].astype(float)
+        said, wanted = np.array(found, dtype=float).reshape(len(found), -1), truth.astype(float)
     except (TypeError, ValueError):
         return None
     if said.shape != wanted.shape or not np.isfinite(said).all():
         return None
-    if (said == said[0]).all() or (wanted == wanted[0]).all():
-        return 0.0
+    return max(_correlation(*columns) for columns in zip(said.T, wanted.T, strict=True))
+
+
+def _correlation(said: NDArray[Any], wanted: NDArray[Any]) -> float:
     from scipy.stats import rankdata
 
+    if (said == said[0]).all() or (wanted == wanted[0]).all():
+        return 0.0
     return abs(float(np.corrcoef(rankdata(said), rankdata(wanted))[0, 1]))
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from mappa_env.probes.association import Column, association
+from mappa_env.probes.columns import places_of
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.labels import share_equal
 from mappa_env.probes.plain import Table
@@ -19,16 +20,24 @@ _OFF = 1.0
 def labels_follow(
     x: Table, y: Table, targets: list[str], train: CsvTable, rows: Rows, *, labels: bool
 ) -> float | None:
-    """``association`` of y_train with the target in train.csv, in the ``rows`` of X_train.
+    """The least ``association`` of a column of y_train with its target, in the ``rows`` of X_train.
 
-    None: these rows are not known, or too few of many are.
+    None: these rows are not known, or too few of many are, or nobody can tell which column is which target.
     """
-    if not rows.names or len(targets) != 1 or y.rows != x.rows or not y.names:
+    if not rows.names or y.rows != x.rows or not y.names:
         return None
     known = rows.mine < y.kept
     if not rows.in_place and known.sum() < FEW_ROWS:
         return None
-    mine, given = y.column(0)[rows.mine[known]], train.column(targets[0])[rows.given[known]]
+    mine, given = rows.mine[known], rows.given[known]
+    found = [
+        _follows(y.column(place)[mine], train.column(name)[given], labels=labels)
+        for name, place in zip(targets, places_of(y, targets), strict=False)
+    ]
+    return min((value for value in found if value is not None), default=None)
+
+
+def _follows(mine: Column, given: Column, *, labels: bool) -> float | None:
     follow = association(mine, given)
     if follow is None and len(mine) >= FEW_ROWS and share_equal(mine[:1].repeat(len(mine)), mine) == 1:
         return _commonest(given)  # one and the same label in all of these rows

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mappa_env.one_fit import ONE_FIT
 from mappa_env.probes.association import MANY_VALUES, Column, missing
+from mappa_env.probes.columns import MOST_TARGETS
 from mappa_env.probes.plain import Table
 
 TREES = 20
@@ -32,8 +33,10 @@ _LARGEST = 1e150
 
 
 class Allowed(NamedTuple):
-    """``predictions``: (rows,) for the first test rows. ``shares``: (rows, classes) probabilities; None for
-    numbers. ``classes``: texts, also of numbers with few values. ``smooth``: of the other model.
+    """``predictions``: (rows,) for the first test rows, or (rows, columns) for several columns of labels.
+
+    ``shares``: (rows, classes) probabilities; None for numbers. ``classes``: texts, also of numbers with few
+    values. ``smooth``: of the other model.
     ``learns``: the rank correlation of its predictions for rows that it had not seen with their labels, less
     what chance gives.
     """
@@ -48,37 +51,32 @@ class Allowed(NamedTuple):
 def baseline(x: Table, y: Table, test: Table) -> Allowed | None:
     """What both predict for the first rows of ``test``; None if none can be fitted. Never raises.
 
-    Labels of several columns, of more than ``MAX_CLASSES`` classes or of hardly two rows per class are not
-    handled; neither are values that are infinite as float32, in which trees compute.
+    Labels of more than ``MAX_CLASSES`` classes or of hardly two rows per class are not handled, nor are more
+    than ``MOST_TARGETS`` columns of labels; neither are values that are infinite as float32, in which trees
+    compute. Several columns count as numbers: of two labels, the second by name is 1, and the first 0.
     """
-    if (
-        not x.names
-        or x.names != test.names
-        or not (all(x.numeric) and all(test.numeric))
-        or len(y.names) != 1
-    ):
+    if not x.names or x.names != test.names or not (all(x.numeric) and all(test.numeric)):
         return None
     rows = _sample(min(x.kept, y.kept))
-    features, labels, given = (
-        _single(x.numbers[rows]),
-        y.column(0)[rows],
-        _single(test.numbers[:MAX_TEST_ROWS]),
-    )
-    known = np.isfinite(features).all(axis=1) & _usable(labels)
+    found = y.column(0)[rows] if len(y.names) == 1 else _several(y, rows)
+    if found is None:
+        return None
+    features, labels, given = _single(x.numbers[rows]), found, _single(test.numbers[:MAX_TEST_ROWS])
+    usable = _usable(labels) if labels.ndim == 1 else _usable(labels).all(axis=1)
+    known = np.isfinite(features).all(axis=1) & usable
     features, labels = features[known], labels[known]
     if not len(labels) or not len(given) or not np.isfinite(given).all():
         return None
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
     settings: dict[str, Any] = {"n_estimators": TREES, "random_state": 0, "n_jobs": 1}
-    if labels.dtype.kind == "f" and len(np.unique(labels)) > MANY_VALUES:
-        features, given = _narrowed(features, labels[:, None], given)
+    if labels.ndim > 1 or (labels.dtype.kind == "f" and len(np.unique(labels)) > MANY_VALUES):
+        values = labels.reshape(len(labels), -1)
+        features, given = _narrowed(features, values, given)
         with ONE_FIT, np.errstate(all="ignore"):  # what is too large to compute with teaches nothing
             found = ExtraTreesRegressor(**settings).fit(features, labels).predict(given)
-            smooth = Allowed(
-                _smooth(features, labels[:, None], given)[:, 0], learns=_learns(features, labels[:, None])
-            )
-            return Allowed(found, smooth=smooth)
+            other = _smooth(features, values, given).reshape(found.shape)
+            return Allowed(found, smooth=Allowed(other, learns=_learns(features, values)))
     names = np.array([_name(label) for label in labels])
     if len(np.unique(names)) > min(MAX_CLASSES, max(2, len(names) // 2)):
         return None
@@ -91,6 +89,22 @@ def baseline(x: Table, y: Table, test: Table) -> Allowed | None:
     other /= other.sum(axis=1, keepdims=True)
     smooth = Allowed(classes[other.argmax(axis=1)], other, classes.tolist(), learns=learns)
     return Allowed(classes[shares.argmax(axis=1)], shares, classes.tolist(), smooth)
+
+
+def _several(y: Table, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
+    """(rows, columns) of numbers; None if a column of texts has not two labels, or there are too many."""
+    if not y.names or len(y.names) > MOST_TARGETS:
+        return None
+    columns = []
+    for at, numeric in enumerate(y.numeric):
+        column = y.column(at)[rows]
+        if not numeric:
+            labels = sorted(set(column.tolist()) - {None})
+            if len(labels) != 2:
+                return None
+            column = np.where(missing(column), np.nan, column == labels[1]).astype(float)
+        columns.append(column)
+    return np.column_stack(columns)
 
 
 def _sample(rows: int) -> NDArray[np.intp]:

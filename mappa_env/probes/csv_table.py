@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -17,37 +17,58 @@ _MISSING = frozenset(("", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "-nan", "nul
 _FLAGS = {"true": 1.0, "false": 0.0}
 
 
+_MOST_CELLS = 2**18
+"""Of longer files, only the first rows of all columns are kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """``header``, the number of all rows (None: the file is unreadable), and the first rows as text."""
+    """``header``, the number of all rows (None: the file is unreadable), and the first rows as text.
+
+    ``whole``: all cells of some columns.
+    """
 
     header: tuple[str, ...] = ()
     rows: int | None = None
     head: tuple[tuple[str, ...], ...] = ()
-    _columns: dict[str, Column] = field(default_factory=dict, compare=False, repr=False)
+    whole: Mapping[str, Sequence[str]] = field(default_factory=dict, compare=False, repr=False)
+    _read: dict[tuple[str, bool], Column] = field(default_factory=dict, compare=False, repr=False)
 
     def column(self, name: str) -> Column:
-        """The first rows of a column: numbers where all of its values are numbers, else text."""
-        if name not in self._columns:
-            self._columns[name] = self._read(name)
-            self._columns[name].flags.writeable = False
-        return self._columns[name]
-
-    def _read(self, name: str) -> Column:
+        """The first rows of a column, for reading only: numbers where all values are numbers, else text."""
         at = self.header.index(name)
-        cells = [row[at].strip() if at < len(row) else "" for row in self.head]
-        given = [None if cell in _MISSING else cell for cell in cells]
-        try:
-            numbers = [np.nan if cell is None else _FLAGS.get(cell.lower()) for cell in given]
-            return np.array(
-                [float(c or 0) if n is None else n for n, c in zip(numbers, given, strict=True)], dtype=float
-            )
-        except ValueError:
-            return np.array(given, dtype=object)
+        return self._once((name, False), lambda: [row[at] if at < len(row) else "" for row in self.head])
+
+    def all_of(self, name: str) -> Column | None:
+        """The same of all rows; None if they were not kept."""
+        if len(self.head) == self.rows:
+            return self.column(name)
+        return self._once((name, True), lambda: self.whole[name]) if name in self.whole else None
+
+    def _once(self, key: tuple[str, bool], cells: Callable[[], Sequence[str]]) -> Column:
+        if key not in self._read:
+            self._read[key] = _typed(cells())
+            self._read[key].flags.writeable = False
+        return self._read[key]
 
 
-def read_csv(content: bytes | Path | None, most: int) -> CsvTable:
-    """Count the rows of a task's file, and keep the first ``most``. None: the task has no such file."""
+def _typed(cells: Sequence[str]) -> Column:
+    stripped = map(str.strip, cells)
+    given = [None if cell in _MISSING else cell for cell in stripped]
+    try:
+        numbers = [np.nan if cell is None else _FLAGS.get(cell.lower()) for cell in given]
+        return np.array(
+            [float(c or 0) if n is None else n for n, c in zip(numbers, given, strict=True)], dtype=float
+        )
+    except ValueError:
+        return np.array(given, dtype=object)
+
+
+def read_csv(content: bytes | Path | None, most: int, other: CsvTable | None = None) -> CsvTable:
+    """Count the rows of a task's file, and keep the first ``most``. None: the task has no such file.
+
+    ``other``: columns that it lacks are kept with all their rows.
+    """
     if content is None:
         return CsvTable()
     try:
@@ -55,13 +76,19 @@ def read_csv(content: bytes | Path | None, most: int) -> CsvTable:
             reader = csv.reader(stream)
             header = tuple(next(reader))
             head, count = [], 0
+            wanted = [at for at, name in enumerate(header) if other is not None and name not in other.header]
+            cells: list[list[str]] = [[] for _ in wanted]
             for row in _filled(reader):
                 count += 1
                 if count <= most:
                     head.append(tuple(row))
+                if count * len(wanted) <= _MOST_CELLS:
+                    for at, column in zip(wanted, cells, strict=True):
+                        column.append(row[at] if at < len(row) else "")
     except (OSError, ValueError, StopIteration, csv.Error):
         return CsvTable()
-    return CsvTable(header, count, tuple(head))
+    whole = {header[at]: column for at, column in zip(wanted, cells, strict=True) if len(column) == count}
+    return CsvTable(header, count, tuple(head), whole if count > most else {})
 
 
 def _filled(rows: Iterator[list[str]]) -> Iterator[list[str]]:

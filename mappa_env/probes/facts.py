@@ -13,9 +13,11 @@ from mappa_env.grading.metrics import MAX_ABS
 from mappa_env.probes.alignment import labels_follow, rescaled, rows_follow
 from mappa_env.probes.association import MANY_VALUES, Column, missing
 from mappa_env.probes.baseline import MAX_ROWS, Allowed
+from mappa_env.probes.columns import places_of
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.labels import (
     answers_in,
+    as_cell,
     codes_of,
     is_number,
     labels_in,
@@ -23,11 +25,12 @@ from mappa_env.probes.labels import (
     labels_seen,
     share_known,
 )
+from mappa_env.probes.one_hot import OneHot, one_hot_of
 from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, Beside, File, Opened
 from mappa_env.probes.plain import Table
 from mappa_env.probes.predictions import Said, shares_of
 from mappa_env.probes.rows import FEW_ROWS, rows_of
-from mappa_env.probes.scale import Scale, scale_of
+from mappa_env.probes.scale import Scales, scale_of
 
 Facts = dict[str, Any]
 MAX_PREDICTIONS = 2000
@@ -74,19 +77,25 @@ def facts_of(
         if opened.allowed.smooth is not None:
             found["allowed_smooth"] = _allowed(opened.allowed.smooth, tables, train)
             found["allowed_smooth"]["learns"] = round(opened.allowed.smooth.learns, 3)
-    checks = _checks(tables, train, test, labels=labels)
-    scale = None if labels or tables[1] is None else scale_of(tables[1], targets_in(train, test), train)
+    targets = targets_in(train, test)
+    one_hot = None if tables[1] is None else one_hot_of(tables[1], targets, train)
+    checks = _checks(tables, train, test, one_hot, labels=labels)
+    if one_hot is not None and not one_hot.coded:
+        name_targets(one_hot, found)
+    scale = None if labels or tables[1] is None else scale_of(tables[1], targets, train)
     if scale is not None:
-        checks["labels_scaled"] = True
-        _undo(scale, found)
+        if scale.others:
+            checks["labels_scaled"] = True
+        _undo(scale, found, targets)
     return {**found, "checks": checks}
 
 
-def _undo(scale: Scale, found: dict[str, Facts]) -> None:
-    """Say what predictions in the scale of y_train are in that of train.csv.
+def _undo(scale: Scales, found: dict[str, Facts], targets: list[str]) -> None:
+    """Say what predictions in the scale of y_train, and its order of columns, are in that of train.csv.
 
-    A model may have undone it itself, so its own words stay. The forest knows only y_train. What ranks tell
-    is good enough to find skill, and not to deny it: what the forest predicts is marked ``by_rank``.
+    A model may have undone it itself, so its own words stay; what its probabilities are of, they do not say.
+    The forest knows only y_train. What ranks tell is good enough to find skill, and not to deny it: what the
+    forest predicts is marked ``by_rank``.
     """
     model = found["model"]
     scales = {"undone": scale, **({"undone_falling": scale.falling()} if scale.by_rank else {})}
@@ -94,11 +103,27 @@ def _undo(scale: Scale, found: dict[str, Facts]) -> None:
         for name, each in scales.items():
             if (undone := each.undone(part.get("predictions", [None]))) is not None:
                 part[name] = undone
+        if scale.turned and _cells(part.get("probabilities")) == len(targets):
+            part["classes"] = [name for _, name in sorted(zip(scale.places, targets, strict=True))]
     for name in ("allowed", "allowed_smooth"):
         if (undone := scale.undone(found.get(name, {}).get("predictions", [None]))) is not None:
             found[name]["predictions"] = undone
         if scale.by_rank and name in found:
             found[name]["by_rank"] = True
+
+
+def _cells(rows: list[Any] | None) -> int:
+    """The length of the first row."""
+    return len(rows[0]) if rows and isinstance(rows[0], list) else 1
+
+
+def name_targets(one_hot: OneHot, found: Facts) -> None:
+    """Name the classes of probabilities as the targets that they stand for."""
+    model = found["model"]
+    for part in (model, model.get("again", {}), found.get("allowed", {}), found.get("allowed_smooth", {})):
+        classes = [as_cell(name) for name in part.get("classes", ())]
+        if classes and set(classes) <= one_hot.names.keys():
+            part["classes"] = [one_hot.names[name] for name in classes]
 
 
 def _file(file: File) -> Facts:
@@ -122,9 +147,12 @@ def _table(file: File) -> Table | None:
 
 
 def table_facts(table: Table) -> Facts:
-    """Size, column names, kinds of columns, and missing or infinite values of a table."""
+    """Size, column names, kinds of columns, and missing or infinite values of a table.
+
+    ``distinct``: how many values the first column has that has not only one.
+    """
     pairs = list(zip(table.names, table.numeric, strict=True))
-    first = table.column(0) if pairs else np.array([])
+    counts = (_distinct(table.column(at)) for at in range(len(pairs[:_MAX_NAMES])))
     return {
         "rows": table.rows,
         "cols": table.cols,
@@ -135,9 +163,13 @@ def table_facts(table: Table) -> Facts:
         "nan": table.nan,
         "inf": table.inf,
         "too_large": int((np.abs(table.numbers) > _LARGEST).sum()) - int(np.isinf(table.numbers).sum()),
-        "distinct": len(np.unique(first[~missing(first)])) + bool(missing(first).any()),
+        "distinct": next((count for count in counts if count != 1), min(1, len(pairs))),
         "order": _order(table),
     }
+
+
+def _distinct(column: Column) -> int:
+    return len(np.unique(column[~missing(column)])) + bool(missing(column).any())
 
 
 def _alone_or_beside(asked: Asked) -> Asked:
@@ -224,7 +256,8 @@ def _allowed(allowed: Allowed, tables: list[Table | None], train: CsvTable) -> F
     drawn at random.
     """
     (predictions, shares, classes, *_), (x, y, test) = allowed, tables
-    facts: Facts = {"n_predictions": test.rows if test else 0, "predictions": listed(predictions[:, None])}
+    values = predictions.reshape(len(predictions), -1)
+    facts: Facts = {"n_predictions": test.rows if test else 0, "predictions": listed(values)}
     if shares is not None:
         two = len(classes) == 2
         facts["probabilities"] = listed(shares[:, 1:] if two else shares)
@@ -258,7 +291,14 @@ def targets_in(train: CsvTable, test: CsvTable) -> list[str]:
     return [name for name in train.header if name not in test.header]
 
 
-def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labels: bool) -> Facts:
+def _checks(
+    tables: list[Table | None],
+    train: CsvTable,
+    test: CsvTable,
+    one_hot: OneHot | None,
+    *,
+    labels: bool,
+) -> Facts:
     """Consistency of the files with each other and with the task; a key exists only if it can be told."""
     x, y, z = tables
     checks: Facts = {"train_rows": train.rows, "test_rows": test.rows}
@@ -273,6 +313,9 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labe
     targets = targets_in(train, test)
     if y is not None:
         checks |= _label_facts(y, targets, train, labels=labels)
+        if one_hot is not None:
+            checks["one_hot"] = "coded" if one_hot.coded else "named"
+            checks["label_words"] = 0
         checks["labels_kept"] = _labels_kept(y, targets, train)
         if labels and (codes := codes_of(y, targets, train)):
             checks["codes"] = codes
@@ -281,6 +324,8 @@ def _checks(tables: list[Table | None], train: CsvTable, test: CsvTable, *, labe
     if x is not None and rows is not None:
         checks["rows_in_place"] = rows.in_place
         follow = None if y is None else labels_follow(x, y, targets, train, rows, labels=same)
+        if one_hot is not None and rows.names:
+            follow = one_hot.follows
         checks |= {} if follow is None else {"labels_follow": follow}
     if z is not None and rows is not None and (follow := rows_follow(z, test, train, rows.names)) is not None:
         checks["test_rows_follow"] = follow
@@ -348,15 +393,19 @@ def _label_facts(y: Table, targets: list[str], train: CsvTable, *, labels: bool)
         found["label_words"] = len(words)
         words = []
         found["labels_huge"] = int((np.abs(y.numbers) > MAX_ABS).sum())
-    if (known := share_known(labels_in(y) if labels else words, labels_of(train, targets))) is not None:
+    mine = labels_in(y) if labels else words
+    if mine and (known := share_known(mine, labels_of(train, targets))) is not None:
         found["labels_known"] = known
     return found
 
 
 def _labels_kept(y: Table, targets: list[str], train: CsvTable) -> bool:
-    """Whether y_train has two labels, and they are those of the target in train.csv."""
-    given = labels_seen(train, targets)
-    return len(targets) == 1 and len(given) == 2 and set(labels_in(y)) == given
+    """Whether every column of y_train has two labels, and they are those of its target in train.csv."""
+    places = places_of(y, targets)
+    return bool(places) and all(
+        len(given := labels_seen(train, [name])) == 2 and set(labels_in(y, [place])) == given
+        for name, place in zip(targets, places, strict=True)
+    )
 
 
 def _answers(y: Table | None, answers: list[str], targets: list[str], train: CsvTable) -> Facts:

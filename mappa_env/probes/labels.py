@@ -48,12 +48,13 @@ def labels_of(train: CsvTable, targets: Sequence[str]) -> frozenset[str]:
 def labels_seen(train: CsvTable, targets: Sequence[str]) -> frozenset[str]:
     """The labels in the rows of train.csv that are at hand."""
     cells = (cell for name in targets for cell in set(train.column(name).tolist()))
-    return frozenset(_spelled(cell) for cell in cells if _is_there(cell))
+    return frozenset(spelled(cell) for cell in cells if _is_there(cell))
 
 
-def labels_in(y: Table) -> list[str]:
-    """The labels of all cells of y_train."""
-    return [_spelled(cell) for at in range(len(y.names)) for cell in y.column(at) if _is_there(cell)]
+def labels_in(y: Table, places: Iterable[int] | None = None) -> list[str]:
+    """The labels of all cells of y_train; ``places``: of these columns."""
+    columns = range(len(y.names)) if places is None else places
+    return [spelled(cell) for at in columns for cell in y.column(at) if _is_there(cell)]
 
 
 def share_known(labels: Iterable[str], known: Iterable[str]) -> float | None:
@@ -66,8 +67,8 @@ def share_known(labels: Iterable[str], known: Iterable[str]) -> float | None:
 def share_equal(some: Column, others: Column) -> float:
     """The share of rows with equal labels."""
     pairs = Counter(zip(some.tolist(), others.tolist(), strict=True))
-    spell = Labels(_spelled(cell) for _, cell in pairs)
-    equal = sum(count for (a, b), count in pairs.items() if spell(_spelled(a)) == spell(_spelled(b)))
+    spell = Labels(spelled(cell) for _, cell in pairs)
+    equal = sum(count for (a, b), count in pairs.items() if spell(spelled(a)) == spell(spelled(b)))
     return round(equal / max(1, pairs.total()), 3)
 
 
@@ -80,7 +81,7 @@ def codes_of(y: Table, targets: Sequence[str], train: CsvTable) -> dict[str, str
         return {}
     most = min(len(train.head), y.kept)
     cells = zip(y.column(0)[:most].tolist(), train.column(targets[0])[:most].tolist(), strict=True)
-    pairs = Counter((_spelled(a), _spelled(b)) for a, b in cells if _is_there(a) and _is_there(b))
+    pairs = Counter((spelled(a), spelled(b)) for a, b in cells if _is_there(a) and _is_there(b))
     spell = Labels(label for _, label in pairs)
     if all(spell(code) in spell.known for code, _ in pairs):
         return {}
@@ -99,7 +100,7 @@ def answers_in(predictions: NDArray[Any], *, ranked: bool = False) -> list[str]:
     cells = predictions[:, 0]
     if cells.dtype.kind == "f" and not (np.isfinite(cells) & (cells == np.round(cells))).all():
         return []
-    answers = [_spelled(cell) for cell in cells.tolist()]
+    answers = [spelled(cell) for cell in cells.tolist()]
     return [label for answer in answers for label in answer.split()] if ranked else answers
 
 
@@ -143,15 +144,16 @@ def codings(workspace: Workspace, y: Table | None, labels: Iterable[str], rows: 
 def _may_name(content: bytes, labels: Iterable[str]) -> bool:
     """Whether a text has all ``labels`` as words. True for what is no text."""
     try:
-        words = set(map(_as_cell, _WORD.findall(content.decode())))
+        words = set(map(as_cell, _WORD.findall(content.decode())))
     except UnicodeDecodeError:
         return True
     spell = Labels(labels)
     return spell.known <= set(map(spell, words))
 
 
-def _as_cell(word: str) -> str:
-    return _spelled(float(word)) if is_number(word) and word not in ("True", "False") else word
+def as_cell(word: str) -> str:
+    """A label as ``spelled`` has it, given as a program prints it."""
+    return spelled(float(word)) if is_number(word) and word not in ("True", "False") else word
 
 
 def _holds(content: bytes, name: str) -> bool:
@@ -197,6 +199,6 @@ def _is_there(cell: Any) -> bool:
     return cell is not None and cell == cell
 
 
-def _spelled(cell: Any) -> str:
-    """Numbers in nine digits, whatever type a program gave them."""
+def spelled(cell: Any) -> str:
+    """A label as text: numbers in nine digits, whatever type a program gave them."""
     return f"{cell:.9g}" if isinstance(cell, float) else bounded(str(cell).strip(), MAX_TEXT)

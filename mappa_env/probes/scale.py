@@ -1,4 +1,7 @@
-"""The scale of y_train, where its numbers are those of train.csv transformed, as by ``log1p``."""
+"""The scale of y_train, where its numbers are those of train.csv transformed, as by ``log1p``.
+
+Each of its columns has its own, and they may be in another order than the targets.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mappa_env.probes.association import MANY_VALUES
+from mappa_env.probes.columns import places_of
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.plain import Table
 
@@ -23,6 +27,10 @@ _ENDS = 0.05
 """The distance, in parts of the range, of the ends of values on one scale whose rows are unknown."""
 _WIDER = 2.5
 """The ratio of the spreads of values on one scale whose rows are unknown."""
+_DROPPED = 0.1
+"""The share of rows without which the others still tell whether their values moved."""
+_FAR = 0.25
+"""How far values may move, in standard deviations, that were jittered or smoothed."""
 _OUTER = 0.05
 """The share of values at each end whose slope continues beyond it."""
 _KEPT = 0.95
@@ -58,23 +66,82 @@ class Scale(NamedTuple):
         return [float(f"{each:.6g}") for each in found] if np.isfinite(found).all() else None
 
 
-def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scale | None:
-    """The scale of y_train; None if it is that of train.csv, or cannot be told.
+class Scales(NamedTuple):
+    """Of each target, its place among the columns of y_train, and their scale (None: that of train.csv)."""
+
+    places: tuple[int, ...]
+    each: tuple[Scale | None, ...]
+
+    @property
+    def others(self) -> bool:
+        """Whether a column has another scale."""
+        return any(scale is not None for scale in self.each)
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether ranks alone tell a scale."""
+        return any(scale is not None and scale.by_rank for scale in self.each)
+
+    @property
+    def turned(self) -> bool:
+        """Whether the columns are in another order than the targets."""
+        return list(self.places) != sorted(self.places)
+
+    def falling(self) -> Scales:
+        """With every scale that ranks tell counted from the other end."""
+        ends = (scale.falling() if scale is not None and scale.by_rank else scale for scale in self.each)
+        return self._replace(each=tuple(ends))
+
+    def undone(self, predictions: Sequence[Any]) -> list[Any] | None:
+        """Predictions as the task asks for them, one number or one row of numbers each.
+
+        None if they are not such rows, or too large.
+        """
+        if self.places == (0,):
+            return None if self.each[0] is None else self.each[0].undone(predictions)
+        if not all(isinstance(row, list) and len(row) == len(self.places) for row in predictions):
+            return None
+        columns: list[Sequence[float] | None] = []
+        for place, scale in zip(self.places, self.each, strict=True):
+            column = [row[place] for row in predictions]
+            columns.append(column if scale is None else scale.undone(column))
+        usable = [column for column in columns if column is not None]
+        return [list(row) for row in zip(*usable, strict=True)] if len(usable) == len(columns) else None
+
+
+def scale_of(y: Table, targets: Sequence[str], train: CsvTable) -> Scales | None:
+    """The scales of y_train and the order of its columns.
+
+    None: both are those of train.csv, or cannot be told.
+    """
+    places = places_of(y, targets)
+    each = tuple(
+        _scale(y, place, train, name) if y.numeric[place] else None
+        for name, place in zip(targets, places, strict=False)
+    )
+    found = Scales(places, each)
+    return found if found.others or found.turned else None
+
+
+def _scale(y: Table, place: int, train: CsvTable, target: str) -> Scale | None:
+    """The scale of a column of y_train; None if it is that of its target in train.csv, or cannot be told.
 
     Any monotone transformation has one, whatever its formula is. Where rows were dropped or drawn, so that
     those of y_train are unknown, ranks tell the transformation, but not whether it rises or falls.
     """
-    if len(targets) != 1 or y.numeric != (True,):
-        return None
-    given = train.column(targets[0])
+    given = train.column(target)
     most = len(given) if y.rows == train.rows else y.kept
-    mine = y.column(0)[:most]
+    mine = y.column(place)[:most]
     if given.dtype.kind != "f" or not (np.abs(mine) < _LARGEST).all() or (np.abs(given) > _LARGEST).any():
         return None
     if y.rows != train.rows:
-        given = given[np.isfinite(given)]  # these rows may be the ones that were dropped
-        whole = len(train.head) == train.rows and y.kept == y.rows
-        return _by_rank(mine, given) if whole and min(len(mine), len(given)) > MANY_VALUES else None
+        every = train.all_of(target)
+        if every is None or every.dtype.kind != "f" or y.kept != y.rows:
+            return None
+        every = every[np.isfinite(every)]  # these rows may be the ones that were dropped
+        if min(len(mine), len(every)) <= MANY_VALUES or (np.abs(every) > _LARGEST).any():
+            return None
+        return _by_rank(mine, every)
     given = given[: len(mine)]
     if not np.isfinite(given).all():
         return None
@@ -92,7 +159,7 @@ def _by_rank(mine: NDArray[np.float64], given: NDArray[np.float64]) -> Scale | N
     """The scale by which the distributions of both are one.
 
     None for rows that were selected, repeated, jittered or smoothed: they have the values of ``given``, its
-    ends, or about its middle and its spread.
+    ends, or about its middle and its spread, unless too few rows were dropped to move all values so far.
     """
     known, spread = np.sort(given), float(np.std(given))
     at = np.searchsorted(known, mine).clip(1, len(known) - 1)
@@ -101,9 +168,23 @@ def _by_rank(mine: NDArray[np.float64], given: NDArray[np.float64]) -> Scale | N
     if np.mean(off <= _EQUAL * np.abs(mine)) > 1 / 2 or (ends <= _ENDS * np.ptp(known)).all():
         return None
     near = abs(np.median(mine) - np.median(known)) <= spread
-    if near and spread <= _WIDER * np.std(mine) and np.std(mine) <= _WIDER * spread:
+    alike = near and spread <= _WIDER * np.std(mine) and np.std(mine) <= _WIDER * spread
+    if alike and not _moved(np.sort(mine), known):
         return None
     shares = np.linspace(0, 1, min(len(mine), len(given)))
     values, partners = (np.quantile(each, shares).astype(np.float64) for each in (mine, given))
     rising = np.flatnonzero((np.diff(values) > 0) & (np.diff(partners) > 0))
     return Scale(values[rising], partners[rising], by_rank=True) if len(rising) > MANY_VALUES else None
+
+
+def _moved(mine: NDArray[np.float64], known: NDArray[np.float64]) -> bool:
+    """Whether most values went one way, by more than the rows that were dropped explain; both increase.
+
+    So many of the smallest, or of the largest, may be gone that others have their ranks.
+    """
+    dropped = len(known) - len(mine)
+    if not 0 <= dropped <= _DROPPED * len(known):
+        return False
+    least, most = known[: len(mine)], known[dropped:]
+    beyond = np.maximum(mine - most, 0) + np.minimum(mine - least, 0)
+    return bool(abs(np.median(beyond)) > _FAR * np.std(known))

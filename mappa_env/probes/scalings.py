@@ -47,24 +47,35 @@ _SEARCHED = frozenset(("pickle", "npy", "npz", "zip", "JSON", "UBJSON"))
 
 
 def scalings(workspace: Workspace, y: Table, targets: list[str], train: CsvTable) -> list[str]:
-    """Their paths; y_train too, if the name of its column tells. Empty if it is on no other scale."""
-    scale = scale_of(y, targets, train)
-    if scale is None:
+    """Their paths; y_train too, if the name of a column tells. Empty if it is on no other scale.
+
+    Where several columns are on other scales, a file has to tell of one.
+    """
+    found = scale_of(y, targets, train)
+    if found is None or not found.others:
         return []
-    with np.errstate(all="ignore"):  # numbers of any size: those that overflow tell nothing
-        slope, start = np.polyfit(scale.given, scale.mine, 1)
-        away = scale.mine - (slope * scale.given + start)
-        linear = bool(np.abs(away).max() <= _LINEAR * np.std(scale.mine))
-        numbers = _parameters(train.column(targets[0]), slope if linear or scale.by_rank else 0.0)
-    known = _ALL_NAMES if scale.by_rank else _NAMES_OF_LINES if linear else _NAMES
-    found = []
+    kinds, numbers = set[re.Pattern[str]](), list[float]()
+    for target, scale in zip(targets, found.each, strict=True):
+        if scale is None:
+            continue
+        with np.errstate(all="ignore"):  # numbers of any size: those that overflow tell nothing
+            slope, start = np.polyfit(scale.given, scale.mine, 1)
+            away = scale.mine - (slope * scale.given + start)
+            linear = bool(np.abs(away).max() <= _LINEAR * np.std(scale.mine))
+            numbers += _parameters(train.column(target), slope if linear or scale.by_rank else 0.0)
+        kinds.add(_ALL_NAMES if scale.by_rank else _NAMES_OF_LINES if linear else _NAMES)
+    known = kinds.pop() if len(kinds) == 1 else _ALL_NAMES
+    telling = []
     for path, entry in workspace.present.items():
         if not entry.agent or entry.kind != "file" or not entry.size or path in (*TABLES, MODEL, LABELS):
             continue
         if entry.size > _LARGEST or _tells(workspace, path, known, numbers):
-            found.append(path)
-    own = set(known.findall(y.names[0].lower())) - set(known.findall(targets[0].lower()))
-    return [*found, *([LABELS] if own else [])]
+            telling.append(path)
+    names = [
+        (y.names[place].lower(), name.lower()) for name, place in zip(targets, found.places, strict=True)
+    ]
+    own = any(set(known.findall(mine)) - set(known.findall(given)) for mine, given in names)
+    return [*telling, *([LABELS] if own else [])]
 
 
 def _parameters(given: np.ndarray[tuple[int, ...], np.dtype[np.float64]], slope: float) -> list[float]:
@@ -119,5 +130,5 @@ def _holds(content: bytes, text: str, numbers: list[float]) -> bool:
         packed = struct.pack(">d", value)[:_EXACT]
         if packed in content or packed[::-1] in content:
             return True
-    written = [float(match) for match in _NUMBER.findall(text)[:_MOST_NUMBERS]]
-    return any(abs(a - abs(b)) <= _CLOSE * abs(b) for a in map(abs, written) for b in numbers)
+    written = np.abs([float(match) for match in _NUMBER.findall(text)[:_MOST_NUMBERS]])
+    return any(bool((np.abs(written - abs(each)) <= _CLOSE * abs(each)).any()) for each in numbers)

@@ -9,8 +9,9 @@ from mappa_env.grading.metrics import METRICS
 from mappa_env.probes.base import Site
 from mappa_env.probes.csv_table import CsvTable, read_csv
 from mappa_env.probes.exports import UnavailableError
-from mappa_env.probes.facts import facts_of, targets_in
+from mappa_env.probes.facts import facts_of, name_targets, targets_in
 from mappa_env.probes.labels import LABELS, codings, labels_of
+from mappa_env.probes.one_hot import one_hot_of
 from mappa_env.probes.opening import HEAD_ROWS, Opener
 from mappa_env.probes.scalings import scalings
 from mappa_env.probes.unlike import unlike
@@ -32,8 +33,8 @@ class TabularProbe:
     def look(self, site: Site) -> Mapping[str, Any]:
         """See ``Probe.look``; the files are those of ``opening``."""
         if self._task is None or self._task[0] != site.task.id:
-            given = [read_csv(site.task.files.get(f"{name}.csv"), HEAD_ROWS) for name in ("train", "test")]
-            self._task = (site.task.id, given[0], given[1])
+            test = read_csv(site.task.files.get("test.csv"), HEAD_ROWS)
+            self._task = (site.task.id, read_csv(site.task.files.get("train.csv"), HEAD_ROWS, test), test)
         try:
             opened = self._opener.open(site, self._task[2].rows)
         except UnavailableError:
@@ -42,13 +43,19 @@ class TabularProbe:
         metric = METRICS.get(site.task.metric)
         labels = metric is not None and metric.takes in ("label", "ranking")
         ranked = metric is not None and metric.takes == "ranking"
+        targets = targets_in(train, test)
         facts = facts_of(opened, train, test, labels=labels, ranked=ranked)
         record = opened.files[LABELS].record
         y = None if record is None else record.table
         if y is not None and facts["checks"].get("labels_scaled"):
-            facts["checks"]["scalings"] = scalings(site.workspace, y, targets_in(train, test), train)
-        if labels:
-            found = codings(site.workspace, y, labels_of(train, targets_in(train, test)), train.rows)
+            facts["checks"]["scalings"] = scalings(site.workspace, y, targets, train)
+        one_hot = None if y is None else one_hot_of(y, targets, train)
+        coded = one_hot is not None and one_hot.coded
+        if labels or coded:
+            known = frozenset(targets) if coded else labels_of(train, targets)
+            found = codings(site.workspace, y, known, train.rows)
+            if one_hot is not None and coded and found.sure:  # else nobody can know what its codes stand for
+                name_targets(one_hot, facts)
             facts["checks"] |= {"codings": found.sure, "codings_unclear": found.unclear}
         facts["checks"]["unlike"] = unlike(site.workspace)
         return {**facts, "attested_by": ATTESTED}

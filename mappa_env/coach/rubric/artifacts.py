@@ -310,7 +310,7 @@ def _tables(
     if checks.get("labels_huge") and not checks.get("labels_scaled"):
         yield LABELS, f"{checks['labels_huge']} of its numbers are larger than any that may be submitted"
     cols, targets = section(facts, "y_train").get("cols"), checks.get("targets")
-    if cols and targets and cols != targets:
+    if cols and targets and cols != targets and not _is_one_hot(checks, present):
         yield LABELS, f"it has {cols} columns, and train.csv has {targets} of targets"
     if checks.get("rows_match") is False:
         yield _other_rows(facts, _last_alone("rows_match", ("X_train.pkl", LABELS), present, looks))
@@ -319,6 +319,12 @@ def _tables(
     if checks.get("columns_match") is False:
         alone = _last_alone("columns_match", pair, present, looks) or pair[1]
         yield alone, f"its columns are not those of {pair[alone == pair[0]]}"
+
+
+def _is_one_hot(checks: Mapping[str, Any], present: Mapping[str, FileChange]) -> bool:
+    """Whether one column of labels stands for all targets, and who reads it can tell which is which."""
+    kind = checks.get("one_hot")
+    return kind == "named" or (kind == "coded" and _decodes(checks, present, LABELS, 0.0))
 
 
 def _other_rows(facts: Mapping[str, Any], alone: str | None) -> tuple[str, str]:

@@ -142,7 +142,10 @@ def model(case: Case) -> Finding | None:
         return Finding(_worked_around(skill), f"{said}; {why(cause)}", cause.writer)
     allowed = None if poor else allowed_skill(case, facts)
     score = _scored(skill, 1.0 if allowed is None else allowed)
-    return Finding(score, said, case.me if falls_short(skill, allowed) else None)
+    if allowed is None and _used_inputs(case):  # nobody can tell what the tables allow
+        return Finding(max(score, UNKNOWN), said)
+    short = falls_short(skill, allowed) or (allowed is None and skill <= 0)
+    return Finding(score, said, case.me if short else None)
 
 
 def _bundle(case: Case, facts: Mapping[str, Any]) -> Finding | None:
@@ -193,12 +196,7 @@ def submission(case: Case) -> Finding | None:
     if worthless:
         cause = _behind(case, given, "it predicts no better than the best constant")
         allowed = None if facts is None else allowed_skill(case, facts)
-        if (
-            cause.path == MODEL
-            and not constant
-            and allowed is not None
-            and not falls_short(given or 0, allowed)
-        ):
+        if cause.path == MODEL and not constant and not falls_short(given or 0, allowed):
             cause = cause._replace(writer="")  # as good as the host's own on these tables
         causes = [cause]
     scaled = facts is not None and _is_scaled(case, facts)

@@ -118,9 +118,9 @@ def intact(case: Case) -> Finding:
 def _repaired(case: Case, overwritten: set[str]) -> set[str]:
     """Those of the files of others that this agent wrote again as whoever meets unsound files may.
 
-    Its own inputs were unsound: all that it made no worse. Others were: these, and all if it left none of them
-    as it was, or they are sound now. None were: tables that are still sound, and from which as much can be
-    learned as before.
+    Its own inputs were unsound: all that it made no worse. Others were: these, and all if it left none of
+    them as it was, or they are sound now. None were: tables that are still sound, and from which as much can
+    be learned as before.
     """
     broken = broken_before(case)
     left = (broken & {defect.path for defect in defects(case)}) - overwritten

@@ -80,11 +80,9 @@ def two_faced(case: Case, facts: Mapping[str, Any]) -> bool:
 def falls_short(skill: float, allowed: float | None) -> bool:
     """Whether a model is to blame for its skill: it has much less than its tables allow.
 
-    If the host cannot tell what they allow, a model without any skill is to blame.
+    If the host cannot tell what they allow, nobody is.
     """
-    if allowed is None:
-        return skill <= 0
-    return skill < SHORT and min(allowed, 1.0) - skill > 1 - SHORT
+    return allowed is not None and skill < SHORT and min(allowed, 1.0) - skill > 1 - SHORT
 
 
 def _clipped(value: Any, low: float, high: float) -> Any:

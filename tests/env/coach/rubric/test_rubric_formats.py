@@ -187,7 +187,8 @@ def test_a_reader_that_fails_over_another_format_is_excused(source: str, line: i
 def test_a_reader_that_copes_with_another_format_is_judged_as_any() -> None:
     play = Play("dsbench", TABLE)
     probe = with_model(predictions=predictions(0.2))
-    probe = {**probe, "y_train": {**probe["y_train"], "plain": False, "format": "npy"}}
+    allowed = {"n_predictions": len(predictions(1.0)), "predictions": predictions(1.0)}
+    probe |= {"y_train": {**probe["y_train"], "plain": False, "format": "npy"}, "allowed": allowed}
     engineer(play, probe)
     assert modeler(play, probe).blame == "modeler_0"
 

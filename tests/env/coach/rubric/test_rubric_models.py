@@ -34,11 +34,19 @@ def model_score(**changes: Any) -> tuple[float, str | None]:
     return verdict.score, verdict.blame
 
 
+def useless_model() -> tuple[float | None, str | None]:
+    """A model without skill, of tables from which the host gets all right."""
+    play = Play("dsbench", TABLE)
+    engineer(play)
+    verdict = modeler(play, {**allowing(1.0), **with_model(predictions=predictions(0.2))})
+    return verdict.score, verdict.blame
+
+
 def test_the_ladder_of_models() -> None:
     assert TABLE.family == "classification"
     perfect = model_score(predictions=predictions(1.0))
     good = model_score(predictions=predictions(0.9))
-    useless = model_score(predictions=predictions(0.2))
+    useless = useless_model()
     constant = model_score(predictions=predictions(0.5), constant=True)
     no_model = model_score(has_predict=False, type="Series")
     broken = model_score(loads=False, error="EOFError")
@@ -47,6 +55,15 @@ def test_the_ladder_of_models() -> None:
     assert useless == (1.5, "modeler_0")
     assert constant == (1.0, "modeler_0")
     assert no_model == broken == (1.0, "modeler_0")
+
+
+def test_nobody_is_to_blame_where_the_host_cannot_tell_what_the_tables_allow() -> None:
+    assert model_score(predictions=predictions(0.2)) == (5.0, None)
+    play = Play("dsbench", TABLE)
+    engineer(play)
+    modeler(play, with_model(predictions=predictions(0.2)))
+    play.act("modeler_0", "done")
+    assert submit(play, graded(0.0)).blame is None
 
 
 def allowing(share_right: float, **changes: Any) -> dict[str, Any]:
