@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -17,7 +17,7 @@ _MISSING = frozenset(("", "NA", "N/A", "n/a", "#N/A", "nan", "NaN", "-nan", "nul
 _FLAGS = {"true": 1.0, "false": 0.0}
 
 
-_MOST_CELLS = 2**18
+_MOST_CELLS = 2**17
 """Of longer files, only the first rows of all columns are kept."""
 
 
@@ -25,7 +25,7 @@ _MOST_CELLS = 2**18
 class CsvTable:
     """``header``, the number of all rows (None: the file is unreadable), and the first rows as text.
 
-    ``whole``: all cells of some columns.
+    ``whole``: all cells of some columns, if there are more rows.
     """
 
     header: tuple[str, ...] = ()
@@ -37,19 +37,21 @@ class CsvTable:
     def column(self, name: str) -> Column:
         """The first rows of a column, for reading only: numbers where all values are numbers, else text."""
         at = self.header.index(name)
-        return self._once((name, False), lambda: [row[at] if at < len(row) else "" for row in self.head])
+        if (name, False) not in self._read:
+            self._read[name, False] = _typed([row[at] if at < len(row) else "" for row in self.head])
+            self._read[name, False].flags.writeable = False
+        return self._read[name, False]
 
-    def all_of(self, name: str) -> Column | None:
-        """The same of all rows; None if they were not kept."""
-        if len(self.head) == self.rows:
-            return self.column(name)
-        return self._once((name, True), lambda: self.whole[name]) if name in self.whole else None
-
-    def _once(self, key: tuple[str, bool], cells: Callable[[], Sequence[str]]) -> Column:
-        if key not in self._read:
-            self._read[key] = _typed(cells())
-            self._read[key].flags.writeable = False
-        return self._read[key]
+    def sorted_of(self, name: str) -> Column | None:
+        """All numbers of a column, increasing; None if it has texts, or not all of its rows were kept."""
+        if len(self.head) < (self.rows or 0) and name not in self.whole:
+            return None
+        if (name, True) not in self._read:
+            every = _typed(self.whole[name]) if name in self.whole else self.column(name)
+            found = np.sort(every[np.isfinite(every)]) if every.dtype.kind == "f" else every
+            self._read[name, True] = found
+        known = self._read[name, True]
+        return known if known.dtype.kind == "f" else None
 
 
 def _typed(cells: Sequence[str]) -> Column:

@@ -27,6 +27,8 @@ _ENDS = 0.05
 """The distance, in parts of the range, of the ends of values on one scale whose rows are unknown."""
 _WIDER = 2.5
 """The ratio of the spreads of values on one scale whose rows are unknown."""
+_MOST_ROWS, _MOST_SHARES = 10_000, 2000
+"""Rows whose values, and shares whose quantiles, are compared."""
 _DROPPED = 0.1
 """The share of rows without which the others still tell whether their values moved."""
 _FAR = 0.25
@@ -135,13 +137,10 @@ def _scale(y: Table, place: int, train: CsvTable, target: str) -> Scale | None:
     if given.dtype.kind != "f" or not (np.abs(mine) < _LARGEST).all() or (np.abs(given) > _LARGEST).any():
         return None
     if y.rows != train.rows:
-        every = train.all_of(target)
-        if every is None or every.dtype.kind != "f" or y.kept != y.rows:
+        known = train.sorted_of(target)  # all of them: some rows may be the ones that were dropped
+        if known is None or y.kept != y.rows or min(len(mine), len(known)) <= MANY_VALUES:
             return None
-        every = every[np.isfinite(every)]  # these rows may be the ones that were dropped
-        if min(len(mine), len(every)) <= MANY_VALUES or (np.abs(every) > _LARGEST).any():
-            return None
-        return _by_rank(mine, every)
+        return _by_rank(mine, known) if max(-known[0], known[-1]) <= _LARGEST else None
     given = given[: len(mine)]
     if not np.isfinite(given).all():
         return None
@@ -155,36 +154,45 @@ def _scale(y: Table, place: int, train: CsvTable, target: str) -> Scale | None:
     return Scale(values, partners) if (steps > 0).all() or (steps < 0).all() else None
 
 
-def _by_rank(mine: NDArray[np.float64], given: NDArray[np.float64]) -> Scale | None:
-    """The scale by which the distributions of both are one.
+def _by_rank(mine: NDArray[np.float64], known: NDArray[np.float64]) -> Scale | None:
+    """The scale by which the distributions of both are one. ``known``: numbers of train.csv, increasing.
 
-    None for rows that were selected, repeated, jittered or smoothed: they have the values of ``given``, its
+    None for rows that were selected, repeated, jittered or smoothed: they have the values of ``known``, its
     ends, or about its middle and its spread, unless too few rows were dropped to move all values so far.
     """
-    known, spread = np.sort(given), float(np.std(given))
+    rows = len(mine)
+    ends = np.abs([mine.min() - known[0], mine.max() - known[-1]])
+    if rows > _MOST_ROWS:
+        mine = np.random.default_rng(rows).choice(mine, _MOST_ROWS, replace=False)
+    mine, spread = np.sort(mine), float(np.std(known))
     at = np.searchsorted(known, mine).clip(1, len(known) - 1)
     off = np.minimum(np.abs(mine - known[at - 1]), np.abs(mine - known[at]))
-    ends = np.abs([mine.min() - known[0], mine.max() - known[-1]])
     if np.mean(off <= _EQUAL * np.abs(mine)) > 1 / 2 or (ends <= _ENDS * np.ptp(known)).all():
         return None
     near = abs(np.median(mine) - np.median(known)) <= spread
     alike = near and spread <= _WIDER * np.std(mine) and np.std(mine) <= _WIDER * spread
-    if alike and not _moved(np.sort(mine), known):
+    if alike and not _moved(mine, known, rows / len(known)):
         return None
-    shares = np.linspace(0, 1, min(len(mine), len(given)))
-    values, partners = (np.quantile(each, shares).astype(np.float64) for each in (mine, given))
+    shares = np.linspace(0, 1, min(len(mine), len(known), _MOST_SHARES))
+    values, partners = _quantiles(mine, shares), _quantiles(known, shares)
     rising = np.flatnonzero((np.diff(values) > 0) & (np.diff(partners) > 0))
     return Scale(values[rising], partners[rising], by_rank=True) if len(rising) > MANY_VALUES else None
 
 
-def _moved(mine: NDArray[np.float64], known: NDArray[np.float64]) -> bool:
+def _moved(mine: NDArray[np.float64], known: NDArray[np.float64], kept: float) -> bool:
     """Whether most values went one way, by more than the rows that were dropped explain; both increase.
 
-    So many of the smallest, or of the largest, may be gone that others have their ranks.
+    ``kept``: the share of rows that is left. The smallest of the others may be gone, or the largest.
     """
-    dropped = len(known) - len(mine)
-    if not 0 <= dropped <= _DROPPED * len(known):
+    if not 1 - _DROPPED <= kept <= 1:
         return False
-    least, most = known[: len(mine)], known[dropped:]
-    beyond = np.maximum(mine - most, 0) + np.minimum(mine - least, 0)
+    shares = np.linspace(0, 1, _MOST_SHARES)
+    least, most = _quantiles(known, shares * kept), _quantiles(known, shares * kept + 1 - kept)
+    values = _quantiles(mine, shares)
+    beyond = np.maximum(values - most, 0) + np.minimum(values - least, 0)
     return bool(abs(np.median(beyond)) > _FAR * np.std(known))
+
+
+def _quantiles(known: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of numbers that increase; numpy's own function takes seconds for many shares of many numbers."""
+    return np.interp(shares * (len(known) - 1), np.arange(len(known)), known)

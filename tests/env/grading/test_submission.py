@@ -23,6 +23,7 @@ from mappa_env.grading.submission import (
     SubmissionGrader,
     grade_model,
     grade_submission,
+    ranking,
     separation,
 )
 from mappa_env.types import FileChange, Outcome, Task
@@ -366,3 +367,36 @@ def test_separation_is_only_known_of_two_classes(task: Task) -> None:
     assert separation(task, {"model": {"n_predictions": rows, "probabilities": [0.5] * rows}}) is None
     assert separation(LABELS, {"model": {"probabilities": [0.5]}}) is None
     assert separation(LABELS, {}) is None
+
+
+def of_two_targets(task: Task, metric: str) -> Task:
+    """The task, asked for its target twice: as it is and with its rows in another order."""
+    header, *rows = answers(task)
+    turned = [[*row, other[1]] for row, other in zip(rows, reversed(rows), strict=True)]
+    truth = {**task.truth, "target": [header[1], "other"], "answers_csv": text([[*header, "other"], *turned])}
+    return dataclasses.replace(task, metric=metric, truth=truth)
+
+
+def test_of_several_targets_the_one_that_is_told_best_counts() -> None:
+    task = of_two_targets(LOSS, "mean_roc_auc")
+    _, *rows = answers(task)
+    last = max(row[1] for row in rows)
+    first = [float(row[1] == last) for row in rows]
+    chance = [0.5] * len(rows)
+
+    def seen(*columns: list[float], **more: Any) -> dict[str, Any]:
+        said = [list(row) for row in zip(*columns, strict=True)]
+        return {"model": {"n_predictions": len(rows), "predictions": said, **more}}
+
+    assert separation(task, seen(first, chance)) == pytest.approx(1)
+    assert separation(task, seen(chance, chance)) == 0
+    shares = [[0.5, share] for share in first]
+    named = {"probabilities": shares, "classes": ["other", answers(task)[0][1]]}
+    assert separation(task, seen(chance, chance, **named)) == pytest.approx(1)
+    assert separation(task, seen(first)) is None
+
+    values = of_two_targets(VALUES, "mcrmse")
+    numbers = [float(row[1]) for row in answers(values)[1:]]
+    facts = {"n_predictions": len(numbers), "predictions": [[1.0, -2 * each] for each in numbers[::-1]]}
+    assert ranking(values, {"model": facts}) == pytest.approx(1)
+    assert ranking(values, {"model": {**facts, "predictions": numbers}}) is None
