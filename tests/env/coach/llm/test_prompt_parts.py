@@ -47,7 +47,7 @@ def evidence(name: str) -> Evidence:
         "numbers": "",
         "texts": [[]],
     }
-    said = {"step": 0, "type": name[:200], "unfit": "", "table": {**table, "nan": 0, "inf": 0}}
+    said = {"step": 0, "type": name[:200], "unfit": "", "table": {**table, "nan": 0, "inf": 0, "index": ""}}
     again = {"again": 0, "refused": "", "marked": False}
     found = records(f"mark {json.dumps(said)}\nmark {json.dumps(again)}", "mark")[0].table
     assert found is not None
