@@ -223,7 +223,7 @@ def _finish(
     """The last of what a writer was sent is done when this returns."""
     if link.fileno() < 0:
         return
-    told = process.returncode is not None  # somebody knows that it has died
+    reported = process.returncode is not None  # that it has died
     lost = [failed.reason for found in failures.values() for failed in found]
     with suppress(OSError):
         link.shutdown(socket.SHUT_WR)
@@ -231,10 +231,10 @@ def _finish(
         said = answer(data)
         if isinstance(said, Failed):
             lost.append(said.reason)
-        told = told or (isinstance(said, Done) and said.ask == LAST)
+        reported = reported or (isinstance(said, Done) and said.ask == LAST)
     link.close()
     process.wait()
-    if not told:
+    if not reported:
         lost.append(f"the process that writes traces ended with exit status {process.returncode}")
     if lost:
         warnings.warn(f"{len(lost)} recorded episodes are lost: {lost[0]}", TraceWarning, stacklevel=2)

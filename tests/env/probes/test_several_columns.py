@@ -14,6 +14,7 @@ from mappa_env.probes.csv_table import CsvTable, read_csv
 from mappa_env.probes.facts import table_facts
 from mappa_env.probes.one_hot import one_hot_of
 from mappa_env.probes.plain import Table
+from mappa_env.probes.rows import rows_of
 from mappa_env.probes.scale import scale_of
 
 TARGETS = ["a", "b", "c"]
@@ -69,7 +70,8 @@ def test_columns_go_by_name_and_others_by_place(names: str, places: tuple[int, .
     ],
 )
 def test_the_column_that_follows_least_counts(mine: np.ndarray, names: str, sound: bool) -> None:  # type: ignore[type-arg]
-    follow = labels_follow(numbers(mine, names), TARGETS, TRAIN, ["id"], labels=False)
+    x = Table(200, 1, 200, ("id",), (True,), np.arange(200.0)[:, None], (), 0, 0)
+    follow = labels_follow(x, numbers(mine, names), TARGETS, TRAIN, rows_of(x, TARGETS, TRAIN), labels=False)
     assert follow is not None
     assert (follow > 0.9) == sound
 

@@ -94,7 +94,7 @@ def test_a_plan_of_which_only_a_part_can_be_told_is_neither_right_nor_wrong(plan
 
 
 @pytest.mark.parametrize(("plan", "value"), ONE)
-def test_one_expression_is_no_plan_in_steps(plan: str, value: int) -> None:
+def test_one_expression_is_not_a_plan_in_steps(plan: str, value: int) -> None:
     said = plan_in("solver_0", plan)
     assert said is not None
     assert (said.number, said.in_steps) == (value, False)
