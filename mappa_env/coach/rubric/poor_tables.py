@@ -145,11 +145,12 @@ def ruined(case: Case) -> bool:
 
 def kept_as_good(case: Case, paths: set[str]) -> set[str]:
     """Those of ``paths`` that are tables, if as much can be learned from them as before this segment."""
+    tables, facts = paths & set(_LEARNED), facts_of(case)
     before = next((each.probe for each in reversed(case.before) if each.probe is not None), None)
-    now, was = (learned_skill(case, facts or {}) for facts in (facts_of(case), before))
-    if now is None or was is None or now < was - _NOISE:
+    if not tables or facts is None or before is None:
         return set()
-    return paths & set(_LEARNED)
+    now, was = learned_skill(case, facts), learned_skill(case, before)
+    return set() if now is None or was is None or now < was - _NOISE else tables
 
 
 def _who_changed(case: Case) -> str | None:
