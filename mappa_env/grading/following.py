@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _MOST_LABELS = 100
 """With more labels or codes it is not told."""
+_ROUNDED = 1e-9
+"""How much of their size numbers may differ by how sums were rounded."""
 _SURE = 0.9
 """Less than this of a model that answers otherwise every time tells nothing."""
 
@@ -51,9 +53,9 @@ def followed(task: Task, workspace: Workspace, facts: Mapping[str, Any]) -> floa
 def follows(task: Task, data: bytes, facts: Mapping[str, Any]) -> float | None:
     """How far a submission goes together with the answers of the model in a probe's facts: 0 (not) to 1.
 
-    Numbers by their ranks, in either direction. Labels by the share of equal rows beyond chance, whatever
-    label a code stands for, or by how well probabilities, or other numbers, part them. None: it cannot be
-    told. The hidden values have no part.
+    Numbers by their ranks, in either direction if that of their scale is unknown. Labels by the share of
+    equal rows beyond chance, whatever label a code stands for, or by how well probabilities, or other
+    numbers, part them. None: it cannot be told. The hidden values have no part.
     """
     model = facts["model"]
     answers = answers_of(task)
@@ -70,13 +72,25 @@ def follows(task: Task, data: bytes, facts: Mapping[str, Any]) -> float | None:
     takes = metric_named(task.metric).takes
     if takes == "ranking":  # the likeliest label counts
         rows, both = _firsts(rows), [{**each, "predictions": _firsts(each["predictions"])} for each in both]
+    if "undone" in model and "undone_falling" not in model:
+        both = [{**each, "predictions": each["undone"]} for each in both if "undone" in each]
     follow = _labels if takes in ("label", "ranking") else _numbers
+    if takes in ("number", "nonnegative") and "undone_falling" not in model:
+        follow = _rising
     best = max((value for each in both if (value := follow(rows, each)) is not None), default=None)
     return None if best is None or (best < _SURE and again) else round(best, 3)
 
 
-def _numbers(rows: Sequence[Sequence[str]], model: Mapping[str, Any]) -> float | None:
-    """Of each target the column of the model that goes together with it best; of these the least."""
+def _rising(rows: Sequence[Sequence[str]], model: Mapping[str, Any]) -> float | None:
+    """``_numbers`` where the direction is known."""
+    return _numbers(rows, model, either=False)
+
+
+def _numbers(rows: Sequence[Sequence[str]], model: Mapping[str, Any], *, either: bool = True) -> float | None:
+    """Of each target the column of the model that goes together with it best; of these the least.
+
+    ``either``: its ranks may be those of the other direction.
+    """
     columns = list(_columns(model))
     try:
         given = np.array([[number_in(cell) for cell in row] for row in rows])
@@ -84,12 +98,13 @@ def _numbers(rows: Sequence[Sequence[str]], model: Mapping[str, Any]) -> float |
         return None
     if not columns or not np.isfinite(given).all():
         return None
-    varied = [each for each in columns if (each != each[0]).any()]
+    varied = [each for each in columns if np.ptp(each) > _ROUNDED * np.abs(each).max()]
     found = []
     for target in given.T:
-        if (target == target[0]).all():
+        if np.ptp(target) <= _ROUNDED * np.abs(target).max():
             return None
-        found.append(max((_ranked(target[: len(each)], each) for each in varied), default=0.0))
+        ranks = (_ranked(target[: len(each)], each) for each in varied)
+        found.append(max((abs(rank) if either else max(rank, 0.0) for rank in ranks), default=0.0))
     return min(found)
 
 
@@ -143,7 +158,7 @@ def _ranked(one: NDArray[Any], other: NDArray[Any]) -> float:
 
     if (one == one[0]).all():
         return 0.0
-    return abs(float(np.corrcoef(rankdata(one), rankdata(other))[0, 1]))
+    return float(np.corrcoef(rankdata(one), rankdata(other))[0, 1])
 
 
 def _agreed(codes: Sequence[str], given: Sequence[str]) -> float | None:

@@ -44,6 +44,9 @@ _MAX_NAME = 60
 _ORDERED, _LEAST_VALUES, _MOST_ORDERS = 64, 8, 8
 """Rows whose order is kept in a digest, distinct values in them, and columns."""
 _WORKS = ("loads", "type", "has_predict", "error", "predicts")
+_ROUNDED = 1e-9
+_RENAMED = 0.95
+"""Fewer equal labels than this may be others' names."""
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -61,6 +64,8 @@ def facts_of(
             found[name.removesuffix(".pkl")].update(table_facts(table))
     if opened.asked is not None:
         found["model"].update(_twice(_alone_or_beside(opened.asked)))
+        if labels:  # nobody needs its probabilities
+            found["model"].pop("one_class", None)
         if (beside := opened.asked.beside) is not None:
             found["model"]["beside"] = {**_beside(beside), "needed": opened.asked.said.predictions is None}
         if opened.asked.inside:
@@ -211,7 +216,7 @@ def _twice(asked: Asked) -> Facts:
     found |= {"plain": asked.plain, "stable": agreement >= STABLE, "agreement": round(agreement, 3)}
     if asked.table != TABLES[2]:
         return found
-    if agreement < 1 and asked.again.predictions is not None:
+    if agreement < 1 and found.get("predicts") and asked.again.predictions is not None:
         again = _model(asked.again)
         names = ("predictions", "probabilities", "classes")
         found["again"] = {name: again[name] for name in names if name in again}
@@ -242,6 +247,8 @@ def _model(said: Said) -> Facts:
         return found
     shares = shares_of(said.probabilities)
     found |= {"probabilities": listed(shares), "constant": _is_constant(said.probabilities.values)}
+    if said.probabilities.values.shape[1] == 1 and found["constant"]:
+        found["one_class"] = True
     if shares.shape[1] > 1:
         found["classes"] = list(said.probabilities.names[:_MAX_NAMES])
     return found
@@ -283,7 +290,12 @@ def _alike(labels: Column, first: int) -> bool:
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
-    return bool((values == values[:1]).all())
+    """Whether all rows are the same, up to how sums were rounded."""
+    if values.dtype.kind != "f" or not np.isfinite(values).all():
+        return bool((values == values[:1]).all())
+    return (
+        bool((np.ptp(values, axis=0) <= _ROUNDED * np.abs(values).max(axis=0)).all()) if len(values) else True
+    )
 
 
 def targets_in(train: CsvTable, test: CsvTable) -> list[str]:
@@ -327,6 +339,8 @@ def _checks(
         if one_hot is not None and rows.names:
             follow = one_hot.follows
         checks |= {} if follow is None else {"labels_follow": follow}
+        if same and y is not None and follow is not None and follow < _RENAMED:
+            checks["labels_related"] = labels_follow(x, y, targets, train, rows, labels=False)
     if z is not None and rows is not None and (follow := rows_follow(z, test, train, rows.names)) is not None:
         checks["test_rows_follow"] = follow
     if x is not None and z is not None and rows is not None:

@@ -75,7 +75,8 @@ def share_equal(some: Column, others: Column) -> float:
 def codes_of(y: Table, targets: Sequence[str], train: CsvTable) -> dict[str, str]:
     """Which label of train.csv each code of y_train stands for, as their rows tell.
 
-    Empty: it holds labels of train.csv, rows were dropped or moved, or two codes share a label.
+    Codes may be labels themselves, of other rows. Empty: it holds the labels of its rows, rows were dropped
+    or moved, or two codes share a label.
     """
     if len(targets) != 1 or y.rows != train.rows or not y.names:
         return {}
@@ -83,10 +84,10 @@ def codes_of(y: Table, targets: Sequence[str], train: CsvTable) -> dict[str, str
     cells = zip(y.column(0)[:most].tolist(), train.column(targets[0])[:most].tolist(), strict=True)
     pairs = Counter((spelled(a), spelled(b)) for a, b in cells if _is_there(a) and _is_there(b))
     spell = Labels(label for _, label in pairs)
-    if all(spell(code) in spell.known for code, _ in pairs):
-        return {}
     often = dict(sorted(pairs, key=pairs.__getitem__))  # of each code, the most frequent pair comes last
     sure = sum(pairs[pair] for pair in often.items()) >= _SURE * pairs.total()
+    if all(spell(code) == spell(label) for code, label in often.items()):
+        return {}
     return often if sure and len(set(often.values())) == len(often) else {}
 
 

@@ -196,6 +196,8 @@ def _asked(exports: Exports, site: Site, tables: Mapping[str, Record], rows: int
         if through.predictions is not None:
             again = exports.submit(submits._replace(beside=name), other, through).with_names_of(through)
             return asked._replace(beside=Beside(name, through, again))
+        if through.late:
+            break
     return asked
 
 

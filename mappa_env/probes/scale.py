@@ -137,21 +137,27 @@ def _scale(y: Table, place: int, train: CsvTable, target: str) -> Scale | None:
     if given.dtype.kind != "f" or not (np.abs(mine) < _LARGEST).all() or (np.abs(given) > _LARGEST).any():
         return None
     if y.rows != train.rows:
-        known = train.sorted_of(target)  # all of them: some rows may be the ones that were dropped
-        if known is None or y.kept != y.rows or min(len(mine), len(known)) <= MANY_VALUES:
-            return None
-        return _by_rank(mine, known) if max(-known[0], known[-1]) <= _LARGEST else None
+        return _by_ranks_of(y, place, train, target)
     given = given[: len(mine)]
     if not np.isfinite(given).all():
         return None
     values, first = np.unique(mine, return_index=True)
     partners = given[first]
-    if len(values) <= MANY_VALUES or len(values) < _KEPT * len(np.unique(given)):
+    if len(values) <= MANY_VALUES:
         return None
     if np.median(np.abs(values - partners)) <= _SAME * np.std(partners):
         return None
     steps = np.diff(partners)
-    return Scale(values, partners) if (steps > 0).all() or (steps < 0).all() else None
+    if (steps > 0).all() or (steps < 0).all():
+        return Scale(values, partners) if len(values) >= _KEPT * len(np.unique(given)) else None
+    return _by_ranks_of(y, place, train, target)  # its rows may be in another order, or drawn
+
+
+def _by_ranks_of(y: Table, place: int, train: CsvTable, target: str) -> Scale | None:
+    known = train.sorted_of(target)  # all of them: some rows may be the ones that were dropped
+    if known is None or y.kept != y.rows or min(y.rows, len(known)) <= MANY_VALUES:
+        return None
+    return _by_rank(y.column(place), known) if max(-known[0], known[-1]) <= _LARGEST else None
 
 
 def _by_rank(mine: NDArray[np.float64], known: NDArray[np.float64]) -> Scale | None:

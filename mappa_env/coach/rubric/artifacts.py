@@ -298,7 +298,12 @@ def _tables(
         yield "X_train.pkl", f"it contains the target ({', '.join(map(str, checks['target_leaked'][:3]))})"
     pair = ("X_train.pkl", "X_test.pkl")
     if _fails(checks, "labels_follow"):
-        yield _labels_elsewhere(checks, present, looks)
+        if (checks.get("labels_related") or 0.0) < FOLLOWS or not _handed_on(
+            _coding(checks), present, LABELS
+        ):
+            yield _labels_elsewhere(checks, present, looks)
+        elif not _handed_on(checks.get("codings", ()), present, LABELS):
+            yield LABELS, UNCLEAR  # numbers that are labels, too, may be codes of others
     if _fails(checks, "test_rows_follow"):
         yield "X_test.pkl", "its rows are not those of test.csv in their order"
     if checks.get("scales_match") is False:
@@ -319,6 +324,11 @@ def _tables(
     if checks.get("columns_match") is False:
         alone = _last_alone("columns_match", pair, present, looks) or pair[1]
         yield alone, f"its columns are not those of {pair[alone == pair[0]]}"
+
+
+def _coding(checks: Mapping[str, Any]) -> list[str]:
+    """The files that tell, or may tell, what codes stand for."""
+    return [*checks.get("codings", ()), *checks.get("codings_unclear", ())]
 
 
 def _is_one_hot(checks: Mapping[str, Any], present: Mapping[str, FileChange]) -> bool:
@@ -425,3 +435,5 @@ def _model(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield MODEL, "its predictions are not finite"
     elif "n_predictions" in model and model["n_predictions"] != section(facts, "X_test").get("rows"):
         yield MODEL, f"it makes {model['n_predictions']} predictions for X_test.pkl"
+    elif model.get("one_class"):
+        yield MODEL, "it knows one class only"

@@ -206,9 +206,10 @@ def submission(case: Case) -> Finding | None:
     if not causes and facts is not None and two_faced(case, facts):
         causes = [_behind(case, 0.0, UNSTABLE)]
     follows, skill = case.evidence.follows, float(graded.metrics.get("skill", 0.0))
-    if not causes and given is not None and (graded.status != "ok" or _is_misread(follows, skill, given)):
+    misread = given is not None and _is_misread(follows, skill, given)
+    if not causes and given is not None and (graded.status == "values" or misread):
         # The codes of its predictions may have been all that its agent knew.
-        causes += unclear or [cause for cause in _of_modeler(case) if cause.unclear]
+        causes += unclear or [cause for cause in _of_modeler(case) if cause.unclear or misread]
     full = any(cause.fills for cause in causes)
     if causes and not full and (flaw := flaw_of(case, path, graded)) is not None:
         return Finding(IDLE, flaw, case.me)

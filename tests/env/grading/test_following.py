@@ -37,7 +37,21 @@ def followed(task: Task, cells: Any, *, header: str = "", **model: Any) -> float
 NUMBERS = RNG.normal(size=len(ids_of(VALUES))).tolist()
 
 
-@pytest.mark.parametrize("scale", [lambda p: p, np.exp, lambda p: -3 * p + 1, lambda p: np.round(p, 1)])
+def test_only_a_scale_of_unknown_direction_may_fall() -> None:
+    falling = -3 * np.array(NUMBERS) + 1
+    assert followed(VALUES, falling, predictions=NUMBERS) == 0
+    assert followed(VALUES, falling, predictions=NUMBERS, undone=NUMBERS) == 0
+    either = followed(VALUES, falling, predictions=NUMBERS, undone=NUMBERS, undone_falling=NUMBERS)
+    assert either is not None
+    assert either > 0.99
+
+
+def test_what_differs_by_rounding_alone_is_not_told() -> None:
+    nearly = 5 + 1e-12 * np.array(NUMBERS)
+    assert followed(VALUES, nearly, predictions=NUMBERS) is None
+
+
+@pytest.mark.parametrize("scale", [lambda p: p, np.exp, lambda p: 3 * p + 1, lambda p: np.round(p, 1)])
 def test_numbers_follow_in_any_scale(scale: Any) -> None:
     found = followed(VALUES, scale(np.array(NUMBERS)), predictions=NUMBERS)
     assert found is not None

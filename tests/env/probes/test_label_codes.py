@@ -227,3 +227,32 @@ def test_who_decodes_by_a_file_of_labels_in_a_wrong_order_is_excused() -> None:
     at_hand = DECODES.replace("inverse_transform(m.predict(X))", "inverse_transform(m.predict(X)[::-1])")
     junk = sprint(tables(f"{ENCODED}y = y.map(code)"), analyst=at_hand, seed=WORDS)
     assert blames(junk, "analyst_0"), junk
+
+
+SWAPPED = "code = {0: 1, 1: 0}.get"
+SWAPS_BACK = """
+import json
+import pandas as pd
+codes = {v: int(k) for k, v in json.load(open('codes.json')).items()}
+t, X, m = pd.read_csv('test.csv'), pd.read_pickle('X_test.pkl'), pd.read_pickle('model.pkl')
+t[TARGET] = [codes[int(code)] for code in m.predict(X)]
+t[[IDS, TARGET]].to_csv('submission.csv', index=False)
+"""
+
+
+def test_codes_that_are_other_labels_are_sound_if_a_file_tells() -> None:
+    note = "import json\njson.dump({str(v): code(v) for v in (0, 1)}, open('codes.json', 'w'))"
+    plain = sprint(seed=NUMBERS)
+    told = sprint(tables(f"{SWAPPED}\n{note}\ny = y.map(code)"), analyst=SWAPS_BACK, seed=NUMBERS)
+    assert told.culprit is None, told
+    assert told.scores == pytest.approx(plain.scores, abs=1)
+    untold = sprint(tables(f"{SWAPPED}\ny = y.map(code)"), seed=NUMBERS)
+    assert blames(untold, "engineer_0"), untold
+
+
+def test_codes_explain_no_rows_that_are_missing() -> None:
+    drops = MAPS_BACK.replace("t[[IDS, TARGET]].to_csv", "t[[IDS, TARGET]].iloc[:-2].to_csv")
+    coded = tables(f"{CODES['encoder']}\n{HANDED_ON['encoder']}\ny = y.map(code)")
+    played = sprint(coded, analyst=drops, seed=WORDS)
+    assert blames(played, "analyst_0"), played
+    assert played.scores[2] == 1
