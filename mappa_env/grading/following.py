@@ -73,7 +73,7 @@ def follows(task: Task, data: bytes, facts: Mapping[str, Any]) -> float | None:
     if takes == "ranking":  # the likeliest label counts
         rows, both = _firsts(rows), [{**each, "predictions": _firsts(each["predictions"])} for each in both]
     if "undone" in model and "undone_falling" not in model:
-        both = [{**each, "predictions": each["undone"]} for each in both if "undone" in each]
+        both += [{**each, "predictions": each["undone"]} for each in both if "undone" in each]
     follow = _labels if takes in ("label", "ranking") else _numbers
     if takes in ("number", "nonnegative") and "undone_falling" not in model:
         follow = _rising

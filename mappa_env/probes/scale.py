@@ -35,6 +35,8 @@ _FAR = 0.25
 """How far values may move, in standard deviations, that were jittered or smoothed."""
 _OUTER = 0.05
 """The share of values at each end whose slope continues beyond it."""
+_SMOOTH = 0.5
+"""Neighbours among values that are a function of others are closer than this part of any two."""
 _KEPT = 0.95
 """The least share of distinct values that a transformation keeps: with fewer it cannot be undone."""
 
@@ -150,7 +152,16 @@ def _scale(y: Table, place: int, train: CsvTable, target: str) -> Scale | None:
     steps = np.diff(partners)
     if (steps > 0).all() or (steps < 0).all():
         return Scale(values, partners) if len(values) >= _KEPT * len(np.unique(given)) else None
+    if _is_smooth(mine, given):
+        return None  # a function of its rows that nobody can undo
     return _by_ranks_of(y, place, train, target)  # its rows may be in another order, or drawn
+
+
+def _is_smooth(mine: NDArray[np.float64], given: NDArray[np.float64]) -> bool:
+    """Whether ``mine`` is a function of ``given``, row by row."""
+    ordered = mine[np.argsort(given, kind="stable")]
+    apart = np.abs(np.sort(mine) - np.median(mine)).mean()
+    return bool(np.abs(np.diff(ordered)).mean() < _SMOOTH * apart)
 
 
 def _by_ranks_of(y: Table, place: int, train: CsvTable, target: str) -> Scale | None:

@@ -302,7 +302,7 @@ def _tables(
             _coding(checks), present, LABELS
         ):
             yield _labels_elsewhere(checks, present, looks)
-        elif not _handed_on(checks.get("codings", ()), present, LABELS):
+        elif not _handed_on(_coding(checks, sure=True), present, LABELS):
             yield LABELS, UNCLEAR  # numbers that are labels, too, may be codes of others
     if _fails(checks, "test_rows_follow"):
         yield "X_test.pkl", "its rows are not those of test.csv in their order"
@@ -326,9 +326,10 @@ def _tables(
         yield alone, f"its columns are not those of {pair[alone == pair[0]]}"
 
 
-def _coding(checks: Mapping[str, Any]) -> list[str]:
-    """The files that tell, or may tell, what codes stand for."""
-    return [*checks.get("codings", ()), *checks.get("codings_unclear", ())]
+def _coding(checks: Mapping[str, Any], *, sure: bool = False) -> list[str]:
+    """The files that tell, or unless ``sure`` may tell, what codes stand for: tables hold labels anyway."""
+    files = [*checks.get("codings", ()), *(() if sure else checks.get("codings_unclear", ()))]
+    return [path for path in files if path not in PATHS.values()]
 
 
 def _is_one_hot(checks: Mapping[str, Any], present: Mapping[str, FileChange]) -> bool:

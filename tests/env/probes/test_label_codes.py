@@ -243,11 +243,11 @@ t[[IDS, TARGET]].to_csv('submission.csv', index=False)
 def test_codes_that_are_other_labels_are_sound_if_a_file_tells() -> None:
     note = "import json\njson.dump({str(v): code(v) for v in (0, 1)}, open('codes.json', 'w'))"
     plain = sprint(seed=NUMBERS)
-    told = sprint(tables(f"{SWAPPED}\n{note}\ny = y.map(code)"), analyst=SWAPS_BACK, seed=NUMBERS)
-    assert told.culprit is None, told
-    assert told.scores == pytest.approx(plain.scores, abs=1)
-    untold = sprint(tables(f"{SWAPPED}\ny = y.map(code)"), seed=NUMBERS)
-    assert blames(untold, "engineer_0"), untold
+    open_codes = sprint(tables(f"{SWAPPED}\n{note}\ny = y.map(code)"), analyst=SWAPS_BACK, seed=NUMBERS)
+    assert open_codes.culprit is None, open_codes
+    assert open_codes.scores == pytest.approx(plain.scores, abs=1)
+    silent = sprint(tables(f"{SWAPPED}\ny = y.map(code)"), seed=NUMBERS)
+    assert blames(silent, "engineer_0"), silent
 
 
 def test_codes_explain_no_rows_that_are_missing() -> None:
