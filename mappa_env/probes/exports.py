@@ -27,9 +27,9 @@ from mappa_env.types import Task, ToolResult
 Found = TypeVar("Found")
 LABELS, SUBMITTED = "y_train.pkl", "submission.csv"
 _OUTPUT_MB = 64
-_REFUSAL_S = 10.0
-"""The most seconds for finding out which exception a file's loaders raise."""
 """MiB of exported tables, and of each file of predictions."""
+_BRIEF_S = 10.0
+"""The most seconds for what may not matter: why a file does not load, and files beside a model."""
 
 
 class UnavailableError(Exception):
@@ -72,7 +72,7 @@ class Exports:
 
         It runs the file's code, so its success says nothing. Raises UnavailableError.
         """
-        limits = dataclasses.replace(self._site.limits, wall_s=min(self._site.limits.wall_s, _REFUSAL_S))
+        limits = dataclasses.replace(self._site.limits, wall_s=min(self._site.limits.wall_s, _BRIEF_S))
         result, error = self._once(loading(file), limits, failure)
         return error if result.status == "error" else ""
 
@@ -123,7 +123,7 @@ class Exports:
 
         limits = self._site.limits
         if question.beside:  # what hangs there may have nothing to do with the model
-            limits = dataclasses.replace(limits, wall_s=min(limits.wall_s, _REFUSAL_S))
+            limits = dataclasses.replace(limits, wall_s=min(limits.wall_s, _BRIEF_S))
         return self._once(code, limits, read)[1]
 
     def _left(self, name: str) -> bytes | None:

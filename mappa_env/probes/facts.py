@@ -45,6 +45,7 @@ _ORDERED, _LEAST_VALUES, _MOST_ORDERS = 64, 8, 8
 """Rows whose order is kept in a digest, distinct values in them, and columns."""
 _WORKS = ("loads", "type", "has_predict", "error", "predicts")
 _ROUNDED = 1e-9
+"""How much of their size numbers may differ by how sums were rounded."""
 _RENAMED = 0.95
 """Fewer equal labels than this may be others' names."""
 _LARGEST = float(np.finfo(np.float32).max)
@@ -104,7 +105,7 @@ def _undo(scale: Scales, found: dict[str, Facts], targets: list[str]) -> None:
     """
     model = found["model"]
     scales = {"undone": scale, **({"undone_falling": scale.falling()} if scale.by_rank else {})}
-    for part in (model, model.get("again", {})):
+    for part in (model, model.get("again", {}), model.get("beside", {})):
         for name, each in scales.items():
             if (undone := each.undone(part.get("predictions", [None]))) is not None:
                 part[name] = undone
@@ -125,7 +126,8 @@ def _cells(rows: list[Any] | None) -> int:
 def name_targets(one_hot: OneHot, found: Facts) -> None:
     """Name the classes of probabilities as the targets that they stand for."""
     model = found["model"]
-    for part in (model, model.get("again", {}), found.get("allowed", {}), found.get("allowed_smooth", {})):
+    parts = (model, model.get("again", {}), model.get("beside", {}))
+    for part in (*parts, found.get("allowed", {}), found.get("allowed_smooth", {})):
         classes = [as_cell(name) for name in part.get("classes", ())]
         if classes and set(classes) <= one_hot.names.keys():
             part["classes"] = [one_hot.names[name] for name in classes]
@@ -293,9 +295,9 @@ def _is_constant(values: NDArray[Any]) -> bool:
     """Whether all rows are the same, up to how sums were rounded."""
     if values.dtype.kind != "f" or not np.isfinite(values).all():
         return bool((values == values[:1]).all())
-    return (
-        bool((np.ptp(values, axis=0) <= _ROUNDED * np.abs(values).max(axis=0)).all()) if len(values) else True
-    )
+    if not len(values):
+        return True
+    return bool((np.ptp(values, axis=0) <= _ROUNDED * np.abs(values).max(axis=0)).all())
 
 
 def targets_in(train: CsvTable, test: CsvTable) -> list[str]:

@@ -49,13 +49,14 @@ class TabularProbe:
         y = None if record is None else record.table
         if y is not None and facts["checks"].get("labels_scaled"):
             facts["checks"]["scalings"] = scalings(site.workspace, y, targets, train)
-        one_hot = None if y is None else one_hot_of(y, targets, train)
-        coded = one_hot is not None and one_hot.coded
+        coded = facts["checks"].get("one_hot") == "coded"
         if labels or coded:
             known = frozenset(targets) if coded else labels_of(train, targets)
             found = codings(site.workspace, y, known, train.rows)
-            if one_hot is not None and coded and found.sure:  # else nobody can know what its codes stand for
-                name_targets(one_hot, facts)
+            if y is not None and coded and found.sure:  # else nobody can know what its codes stand for
+                one_hot = one_hot_of(y, targets, train)
+                if one_hot is not None:
+                    name_targets(one_hot, facts)
             facts["checks"] |= {"codings": found.sure, "codings_unclear": found.unclear}
         facts["checks"]["unlike"] = unlike(site.workspace)
         return {**facts, "attested_by": ATTESTED}

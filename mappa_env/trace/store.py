@@ -38,6 +38,7 @@ class TraceStore:
         packs: bool | None = None,
     ) -> None:
         self.path = Path(path)
+        self._where = self.path.absolute()  # wherever the program goes
         self._card = None if card is None else described(card)
         self._about = about
         self._packs = self.path.suffix == ".gz" if packs is None else packs
@@ -55,7 +56,7 @@ class TraceStore:
         with self._locked():
             if self._writer is None or self._writer.closed:
                 writer = SHARED.get()
-                self._number = writer.open(self.path, self._card, self._about)
+                self._number = writer.open(self._where, self._card, self._about)
                 self._writer = writer
             try:
                 self._writer.append(self._number, trajectory)
@@ -85,7 +86,7 @@ class TraceStore:
                 raise
             self._writer = None
             if self._packs:
-                pack_alone(self.path)
+                pack_alone(self._where)
 
     def _locked(self) -> AbstractContextManager[Any]:
         """A fork has no writer yet, and perhaps a lock that another thread held."""

@@ -107,5 +107,13 @@ class Play:
         return verdict
 
 
+def summed(plan: str, value: str) -> tuple[Play, list[Verdict]]:
+    """A team of MathChat that plans ``SUM`` and hands on ``value``, and the verdict on each action."""
+    play = Play("mathchat", SUM)
+    rows = [play.act("solver_0", plan), play.act("coder_0", code(f"print({value})"), ran(value))]
+    rows += [play.act("coder_0", f"result: {value}"), play.act("verifier_0", rf"\boxed{{{value}}}")]
+    return play, rows
+
+
 def code(*lines: str) -> str:
     return "```python\n" + "\n".join(lines) + "\n```"

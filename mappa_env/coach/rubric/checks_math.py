@@ -44,7 +44,7 @@ from mappa_env.types import ToolResult
 def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Finding | None:
     """Check the value of a ``plan:`` line, else of the answer that the text states, against the truth.
 
-    Else that of the formula with which a plan in words ends.
+    Else that of the last step of a plan, or of the formula with which a plan in words ends.
 
     Without the truth: the form. None: an expression that the host can neither evaluate nor find to fail; a
     method in numbered steps, or without the truth an answer in another form, which cost only where the task
@@ -67,10 +67,11 @@ def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Fi
         return Finding(0.0, "there is no plan", case.me)
     formula = formula_in(case.answer)
     if gold is not None and formula is not None:
+        end = "the last step of the plan" if in_steps else "the formula at the end of the plan"
         if formula_is_right(formula.closing, gold):
-            return Finding(1.0, "the formula at the end of the plan is right")
+            return Finding(1.0, f"{end} is right")
         if not formula_is_right(formula.every, gold):
-            return Finding(wrong, "the formula at the end of the plan gives a wrong value", case.me)
+            return Finding(wrong, f"{end} gives a wrong value", case.me)
     method = has_steps(case.answer)
     if (method or (said is not None and said.number is not None)) and "expr" not in case.evidence.task.meta:
         return None

@@ -119,7 +119,7 @@ def model(case: Case) -> Finding | None:
         said = why(test) if test else "there is no X_test.pkl to try it on"
         return Finding(UNTRIED, f"{MODEL} can predict; {said}", test.writer if test else None)
     causes = _clear([*unsound_inputs(case), *others])
-    if seen.get("constant") and needs_beside(case, facts) is None:
+    if seen.get("constant") and section(seen, "beside").get("constant", True):
         return _bad(
             case, f"{MODEL} predicts the same value for every row", [*causes, *_given_poor(case)], clear=True
         )

@@ -38,12 +38,11 @@ def skills_of_model(
 
     low, high = _RANGES.get(metric_named(case.evidence.task.metric).takes, (-math.inf, math.inf))
     seen, found = section(facts, "model"), []
-    beside = section(seen, "beside")
     answers = [seen, {**seen, **again}] if (again := section(seen, "again")) else [seen]
     for answer in answers:
         # Numbers in the scale of y_train are as good as those in that of train.csv.
         undone = [{**answer, "predictions": answer[name]} for name in UNDONE if name in answer]
-        prepared = [{**answer, **beside}] if "predictions" in beside and not alone else []
+        prepared = [] if alone else _prepared(answer, section(seen, "beside"))
         skills = []
         for each in (answer, *undone, *prepared):
             clipped = {
@@ -57,6 +56,12 @@ def skills_of_model(
             return []
         found.append(max(skills))
     return found
+
+
+def _prepared(answer: Mapping[str, Any], beside: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """An answer with what the model says ``beside`` a file of its writer, in every scale."""
+    said = [name for name in ("predictions", *UNDONE) if name in beside]
+    return [{**answer, **beside, "predictions": beside[name]} for name in said]
 
 
 def needs_beside(case: Case, facts: Mapping[str, Any]) -> str | None:

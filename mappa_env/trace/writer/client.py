@@ -99,13 +99,13 @@ class Writer:
         return self._link.fileno() < 0
 
     def open(self, path: Path, card: Mapping[str, Any] | None, about: Mapping[str, Any] | None) -> int:
-        """Begin a store; returns its number. Raises OSError, DataError as ``Appender.open``."""
+        """Begin a store for the absolute ``path``; returns its number. Raises as ``Appender.open``."""
         environment = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
         with self._lock:
             store = self._stores = self._stores + 1
             texts = to_json(card), to_json(about)
             try:
-                self._ask(Open(self._number(), store, os.fsencode(path.absolute()), *texts, environment))
+                self._ask(Open(self._number(), store, os.fsencode(path), *texts, environment))
             except BaseException:
                 with suppress(OSError):
                     self._sender.send(encoded(Close(0, store)))

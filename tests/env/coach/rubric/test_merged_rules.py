@@ -80,3 +80,20 @@ def test_who_negates_what_it_could_undo_is_to_blame() -> None:
     actions, _ = patched({"engineer_0": ("", engineer)}, NUMBERS, alone)
     assert culprit(actions) == "analyst_0"
     assert (actions[2].verdict.score or 0) < 4
+
+
+@pytest.mark.parametrize("undoes", [True, False])
+def test_a_scale_of_the_engineer_and_a_scaler_of_the_modeler_are_both_undone(undoes: bool) -> None:
+    engineer = f"import pandas as pd{STANDARD}z.to_pickle('y_train.pkl')"
+    modeler = (
+        f"{MODEL}from sklearn.preprocessing import StandardScaler\ntool = StandardScaler().fit(X)\n"
+        f"model = ExtraTreesRegressor(60, random_state=0).fit(tool.transform(X), y)\n"
+        f"pd.to_pickle(tool, 'tool.pkl'){SAVE}"
+    )
+    undo = "p = model.predict(pd.read_pickle('tool.pkl').transform(X))\n"
+    undo += "p = pd.read_pickle('y_scaler.pkl').inverse_transform(p.reshape(-1, 1))[:, 0].clip(0)"
+    alone = {"modeler_0": modeler, "analyst_0": f"{SUBMIT}{undo if undoes else 'p = p.clip(0)'}{WRITE}"}
+    actions, _ = patched({"engineer_0": ("", engineer)}, NUMBERS, alone)
+    assert [each.verdict.blame for each in actions] == [None] * 3
+    assert min(each.verdict.score or 0 for each in actions[: 2 + undoes]) > 8
+    assert (actions[2].verdict.score or 0) >= 6

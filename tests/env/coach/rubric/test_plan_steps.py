@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from mappa_env.coach.culprit import culprit
 from mappa_env.coach.rubric.claims_math import formula_in, plan_in, python_of
 from mappa_env.coach.rubric.plan_steps import steps_in
-from mappa_env.types import Verdict
-from rubric_play import SUM, Play, code, ran
+from rubric_play import SUM, Play, code, ran, summed
 
 RIGHT = [
     "plan:\nproduct = 3*4\ntotal = product + 2",
@@ -56,16 +55,9 @@ ONE = [
 ]
 
 
-def played(plan: str, value: str) -> tuple[Play, list[Verdict]]:
-    play = Play("mathchat", SUM)
-    rows = [play.act("solver_0", plan), play.act("coder_0", code(f"print({value})"), ran(value))]
-    rows += [play.act("coder_0", f"result: {value}"), play.act("verifier_0", rf"\boxed{{{value}}}")]
-    return play, rows
-
-
 @pytest.mark.parametrize("plan", RIGHT)
 def test_a_right_plan_in_steps_keeps_its_reward(plan: str) -> None:
-    play, rows = played(plan, "14")
+    play, rows = summed(plan, "14")
     assert [row.score for row in rows] == [10] * 4
     assert culprit(play.actions) is None
 
@@ -73,7 +65,7 @@ def test_a_right_plan_in_steps_keeps_its_reward(plan: str) -> None:
 @pytest.mark.parametrize("plan", RIGHT)
 @pytest.mark.parametrize("value", ["12", "2", "99"])
 def test_who_stops_at_another_step_answers_for_it(plan: str, value: str) -> None:
-    play, rows = played(plan, value)
+    play, rows = summed(plan, value)
     assert rows[0].score == 10
     assert (rows[1].score, rows[1].blame) == (1, "coder_0")
     assert culprit(play.actions) == "coder_0"
@@ -81,14 +73,14 @@ def test_who_stops_at_another_step_answers_for_it(plan: str, value: str) -> None
 
 @pytest.mark.parametrize("plan", WRONG)
 def test_who_carries_out_a_wrong_plan_in_steps_does_not_answer_for_it(plan: str) -> None:
-    play, rows = played(plan, "10")
+    play, rows = summed(plan, "10")
     assert [row.score for row in rows] == [1, 8, 8, 8]
     assert culprit(play.actions) == "solver_0"
 
 
 @pytest.mark.parametrize("plan", UNTOLD)
 def test_a_plan_of_which_only_a_part_can_be_told_is_neither_right_nor_wrong(plan: str) -> None:
-    _, rows = played(plan, "14")
+    _, rows = summed(plan, "14")
     assert rows[0].score is None
     assert [row.score for row in rows[1:]] == [10] * 3
 

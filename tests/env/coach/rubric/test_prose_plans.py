@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from mappa_env.coach.culprit import culprit
 from mappa_env.coach.rubric.prose_plan import formula_at_end
-from mappa_env.types import Verdict
-from rubric_play import SUM, Play, code, ran
+from rubric_play import summed
 
 WRONG = [
     "Multiply 3 by 4 and subtract 2, so compute 3*4 - 2.",
@@ -41,16 +40,9 @@ MORE_THAN_THE_FORMULA = [
 UNCHECKED = ["Multiply the first two and subtract the last.", "plan: as usual", "1. Multiply.\n2. Subtract."]
 
 
-def played(plan: str, value: str) -> tuple[Play, list[Verdict]]:
-    play = Play("mathchat", SUM)
-    rows = [play.act("solver_0", plan), play.act("coder_0", code(f"print({value})"), ran(value))]
-    rows += [play.act("coder_0", f"result: {value}"), play.act("verifier_0", rf"\boxed{{{value}}}")]
-    return play, rows
-
-
 @pytest.mark.parametrize("plan", WRONG)
 def test_who_computes_a_wrong_formula_in_words_carried_it_out(plan: str) -> None:
-    play, rows = played(plan, "10")
+    play, rows = summed(plan, "10")
     assert [row.score for row in rows] == [1, 8, 8, 8]
     assert {row.blame for row in rows} == {"solver_0"}
     assert culprit(play.actions) == "solver_0"
@@ -58,15 +50,15 @@ def test_who_computes_a_wrong_formula_in_words_carried_it_out(plan: str) -> None
 
 @pytest.mark.parametrize("plan", WRONG)
 def test_who_computes_something_else_answers_for_it(plan: str) -> None:
-    _, rows = played(plan, "13")
+    _, rows = summed(plan, "13")
     assert (rows[1].score, rows[1].blame, rows[2].blame) == (1, "coder_0", "coder_0")
 
 
 @pytest.mark.parametrize("plan", RIGHT)
 def test_a_right_formula_in_words_keeps_its_reward_and_excuses_no_other_value(plan: str) -> None:
-    assert [row.score for row in played(plan, "14")[1]] == [10] * 4
+    assert [row.score for row in summed(plan, "14")[1]] == [10] * 4
     for value in ("12", "13"):
-        play, rows = played(plan, value)
+        play, rows = summed(plan, value)
         assert (rows[0].score, rows[1].score, rows[1].blame) == (10, 1, "coder_0")
         assert culprit(play.actions) == "coder_0"
 
@@ -74,13 +66,13 @@ def test_a_right_formula_in_words_keeps_its_reward_and_excuses_no_other_value(pl
 @pytest.mark.parametrize("plan", MORE_THAN_THE_FORMULA)
 def test_who_stops_at_a_formula_that_is_not_the_whole_plan_answers_for_it(plan: str) -> None:
     assert formula_at_end(plan) is None
-    rows = played(plan, "12")[1]
+    rows = summed(plan, "12")[1]
     assert (rows[1].score, rows[1].blame) == (1, "coder_0")
 
 
 @pytest.mark.parametrize("plan", UNCHECKED)
 def test_where_nothing_can_be_checked_who_copies_loses_less_than_who_computed(plan: str) -> None:
-    rows = played(plan, "10")[1]
+    rows = summed(plan, "10")[1]
     assert [row.score for row in rows[1:]] == [1, 2, 8]
 
 
