@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import mappa_env
 from mappa_env.errors import DataError
 from mappa_env.trace.jsonlines import to_json
 from mappa_env.trace.writer.messages import (
@@ -47,6 +46,7 @@ from mappa_env.trace.writer.main import run
 run(0)
 """
 """With this very package, and without the modules of a notebook's folder that hide others."""
+_PACKAGE = str(Path(__file__).parents[2] / "__init__.py")
 _BUFFER = 1 << 20
 """Bytes that may wait in the socket, as far as the system allows; Linux takes twice as many."""
 _LISTEN_S = 0.1
@@ -200,7 +200,7 @@ def _started() -> tuple[subprocess.Popen[bytes], socket.socket]:
         link = socket.socket(fileno=fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 3))
         try:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _BOOT, str(mappa_env.__file__), *_PATHS],
+                [sys.executable, "-P", "-c", _BOOT, _PACKAGE, *_PATHS],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 cwd="/",
