@@ -123,11 +123,11 @@ def math_code(
     if tool.status != "ok":
         return Finding(failed if case.evidence.last_turn else unfinished, f"it failed: {_how(tool)}", case.me)
     before = chain.output if chain.ran == case.me else None
-    if before is not None and before.number is not None and (output is None or output.number is None):
-        return _repeated(chain, before, gold, followed=followed, repeated=repeated)
     if output is None:
         score = failed if case.evidence.last_turn else unfinished
         return Finding(score, "the code ran but printed nothing", case.me)
+    if before is not None and before.number is not None and output.number is None:
+        return _repeated(chain, before, gold, followed=followed, repeated=repeated)
     if gold is None:
         return _unchecked_output(case, chain, output, wrong)
     if is_right(output, gold):
@@ -143,7 +143,7 @@ def math_code(
 def _repeated(
     chain: Chain, output: Statement, gold: str | None, *, followed: float, repeated: float
 ) -> Finding:
-    """A run that prints no value leaves what the agent printed before as it is."""
+    """A run that prints words alone leaves what the agent printed before as it is."""
     said = f"the code printed no value, after {short(output)}"
     if gold is None or is_right(output, gold):
         return Finding(followed, said)

@@ -180,8 +180,8 @@ def output_of(
 
 
 def _adds_nothing(tool: ToolResult, before: ToolResult) -> bool:
-    """Whether a run ended well and printed no value, after one that did."""
-    if tool.status != "ok" or before.status != "ok":
+    """Whether a run ended well and printed words alone, after one that printed a value."""
+    if tool.status != "ok" or before.status != "ok" or not tool.stdout.strip():
         return False
     return any(each.number is not None for each in readings(before.stdout)) and all(
         each.number is None for each in readings(tool.stdout)

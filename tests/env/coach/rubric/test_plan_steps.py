@@ -108,6 +108,18 @@ def test_a_run_that_only_checks_leaves_the_value_before_it() -> None:
     assert [first.score, check.score, answer.score] == [10, 8, 10]
 
 
+@pytest.mark.parametrize("before", ["12", "14"])
+def test_who_prints_nothing_after_a_value_is_to_blame(before: str) -> None:
+    play = Play("mathchat", SUM)
+    play.act("solver_0", "plan: 3*4 + 2")
+    play.act("coder_0", code(f"print({before})"), ran(before))
+    silent = play.act("coder_0", code("x = 12 + 2"), ran(""))
+    assert silent.blame == "coder_0"
+    assert (silent.score or 0) <= 2
+    assert play.act("verifier_0", r"\boxed{none}").blame == "coder_0"
+    assert culprit(play.actions) == "coder_0"
+
+
 def test_a_check_of_a_wrong_value_earns_no_more_than_the_value() -> None:
     play = Play("mathchat", SUM)
     play.act("solver_0", "plan: 3*4 + 2")
