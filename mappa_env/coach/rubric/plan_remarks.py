@@ -9,7 +9,7 @@ _REMARK = re.compile(r"(?<=[^\s+\-*/%=,(])\s+\([^()]*[A-Za-z][^()]*\)$")
 _CLAUSE = re.compile(r"(?:[;.]|,)\s+[A-Za-z][^0-9+*/()\[\]]*$")
 _UNIT = re.compile(r"(?<=[0-9)\]])\s+(?P<unit>[A-Za-z]{2,20}(?: [A-Za-z]{2,20})?)$")
 _COMPUTES = re.compile(
-    r"\b(?:plus|minus|times|over|by|per|divided?|multipl(?:y|ied)|add|subtract|squared|cubed|mod|modulo|choose|factorial|percent|"
+    r"\b(?:plus|minus|times|over|by|per|divided?|multiply|multiplied|add|subtract|squared|cubed|mod|modulo|choose|factorial|percent|"
     r"dozens?|hundreds?|thousands?|millions?|billions?|half|halves|pairs?|squares?|cubes?|more|less|twice|"
     r"and|or|not|if|else|for|in|is|then|to|degrees?|radians?)\b",
     re.IGNORECASE,
