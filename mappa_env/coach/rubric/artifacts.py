@@ -53,6 +53,11 @@ class Defect(NamedTuple):
         return self.reason == UNCLEAR
 
 
+def sure_defects(causes: Iterable[Defect]) -> list[Defect]:
+    """Without those that may be none: predictions that can be graded show what they came to."""
+    return [cause for cause in causes if not cause.unclear]
+
+
 class Look(NamedTuple):
     """The action of ``agent`` at ``step``: its run, and what the probe found after it."""
 
