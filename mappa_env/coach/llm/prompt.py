@@ -85,7 +85,8 @@ class Prompts:
         case = Case(evidence, self._card.order, self._card.answerer)
         unsound = unsound_inputs(case)
         facts = _json(_facts(case, unsound, labels=labels))
-        texts = {"REPORTED": _json(found) if (found := _reported(evidence, unsound)) else ""}
+        found = _reported(evidence, unsound, labels=labels)
+        texts = {"REPORTED": _json(found) if found else ""}
         texts["saw"] = evidence.prompt
         if evidence.tool is not None:
             texts |= {"stdout": evidence.tool.stdout, "stderr": evidence.tool.stderr}
@@ -196,8 +197,8 @@ def _earlier(case: Case) -> list[dict[str, Any]]:
     return rows[-_LIST:]
 
 
-def _reported(evidence: Evidence, unsound: Sequence[Defect]) -> dict[str, Any]:
-    """What the sandbox reported: which files the code opened, and what is in files."""
+def _reported(evidence: Evidence, unsound: Sequence[Defect], *, labels: bool) -> dict[str, Any]:
+    """What the sandbox reported: which files the code opened, what is in files, and what a model predicts."""
     reasons = [
         {"path": _text(each.path, _NAME), "reason": _text(each.reason)}
         for each in unsound
@@ -206,6 +207,8 @@ def _reported(evidence: Evidence, unsound: Sequence[Defect]) -> dict[str, Any]:
     found: dict[str, Any] = {"unsound_contents_when_the_segment_began": reasons} if reasons else {}
     if evidence.tool is not None and evidence.tool.opened is not None:
         found["files_that_the_code_opened_or_asked_for"] = _plain(evidence.tool.opened)
+    if labels and evidence.follows is not None:
+        found["how_far_the_submission_follows_the_model_from_0_to_1"] = evidence.follows
     return found | ({} if evidence.probe is None else {"found_inside_files": _plain(evidence.probe)})
 
 

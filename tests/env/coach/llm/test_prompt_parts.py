@@ -125,6 +125,13 @@ def test_what_the_file_history_shows_is_a_fact() -> None:
     assert {"path": "model.pkl", "reason": "it is missing", "responsible": "engineer_0"} in unsound
 
 
+@pytest.mark.parametrize("labels", [True, False])
+def test_a_coach_that_knows_the_grade_knows_how_far_the_submission_follows_the_model(labels: bool) -> None:
+    shown = Prompts(CARD).write(replace(evidence("a"), follows=0.25), NONCE, labels=labels)
+    assert "follows_the_model" not in shown.parts[1]  # what the model predicts, the sandbox reports
+    assert ('follows_the_model_from_0_to_1": 0.25' in shown.parts[2]) is labels
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_in_their_places(name: str) -> None:
     facts, reported = parts(HOSTILE[name])
