@@ -22,6 +22,7 @@ from mappa_env.coach.rubric.checks_work import IDLE, unwritten, why
 from mappa_env.coach.rubric.inputs import unsound_inputs
 from mappa_env.coach.rubric.model_skill import falls_short, skill_of_model, two_faced
 from mappa_env.coach.rubric.poor_tables import allowed_skill
+from mappa_env.coach.rubric.rewritten import allowed_before
 from mappa_env.coach.rubric.skill_scores import UNUSABLE, scored, unusable, used_inputs, worded, worked_around
 
 TEST = "X_test.pkl"
@@ -86,6 +87,8 @@ def model(case: Case) -> Finding | None:
         cause = [*causes, *poor][0]
         return Finding(worked_around(skill), f"{said}; {why(cause)}", cause.writer)
     allowed = None if poor else allowed_skill(case, facts)
+    if allowed is not None and (before := allowed_before(case)) is not None:
+        allowed = max(allowed, before)  # what its own tables lack, it has lost itself
     score = scored(skill, 1.0 if allowed is None else allowed)
     if allowed is None and used_inputs(case):  # nobody can tell what the tables allow
         return Finding(max(score, UNKNOWN), said)

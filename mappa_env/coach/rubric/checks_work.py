@@ -13,7 +13,8 @@ from mappa_env.coach.rubric.artifacts import Defect, defects
 from mappa_env.coach.rubric.case import Case, Finding, deleted_by
 from mappa_env.coach.rubric.inputs import broken_before, files_before, made_unusable, unsound_inputs
 from mappa_env.coach.rubric.obstacles import in_the_way
-from mappa_env.coach.rubric.poor_tables import kept_as_good, ruined
+from mappa_env.coach.rubric.poor_tables import ruined
+from mappa_env.coach.rubric.rewritten import kept_as_good
 from mappa_env.coach.rubric.usage import explains, tried
 
 BLOCKED = 0.6
@@ -119,8 +120,7 @@ def _repaired(case: Case, overwritten: set[str]) -> set[str]:
     """Those of the files of others that this agent wrote again as whoever meets unsound files may.
 
     Its own inputs were unsound: all that it made no worse. Others were: these, and all if it left none of
-    them as it was, or they are sound now. None were: tables that are still sound, and from which as much can
-    be learned as before.
+    them as it was, or they are sound now. None were: sound files that are worth as much as before.
     """
     broken = broken_before(case)
     left = (broken & {defect.path for defect in defects(case)}) - overwritten

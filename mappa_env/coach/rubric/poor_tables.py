@@ -18,9 +18,8 @@ TRACE = 0.05
 """What the host's models may show by chance where they saw a sample of the rows: more would grow with all."""
 LITTLE = 0.5
 """Tables with few columns or rows are poor if the host's forest has less skill on them than this."""
-_NOISE = 0.05
-"""How much skill of the host's own models may differ by chance."""
-_LEARNED = (FEATURES, "y_train.pkl", "X_test.pkl")
+TABLES = frozenset((FEATURES, "y_train.pkl", "X_test.pkl"))
+"""What models learn from and are asked about."""
 _SMOOTH = "allowed_smooth"
 _HOSTS = ("allowed", _SMOOTH)
 """The facts about what the host's own models predict."""
@@ -143,20 +142,10 @@ def ruined(case: Case) -> bool:
     return bare is not None and bare.writer == case.me
 
 
-def kept_as_good(case: Case, paths: set[str]) -> set[str]:
-    """Those of ``paths`` that are tables, if as much can be learned from them as before this segment."""
-    tables, facts = paths & set(_LEARNED), facts_of(case)
-    before = next((each.probe for each in reversed(case.before) if each.probe is not None), None)
-    if not tables or facts is None or before is None:
-        return set()
-    now, was = learned_skill(case, facts), learned_skill(case, before)
-    return set() if now is None or was is None or now < was - _NOISE else tables
-
-
 def _who_changed(case: Case) -> str | None:
     """Who wrote a table first after the host could learn from them; None: it never could."""
     history, at = case.evidence.history, case.evidence
     good = [each.step for each in history if (learned_skill(case, each.probe or {}) or 0.0) >= WORTHLESS]
     runs = [(each.agent, each.tool) for each in history if good and each.step > good[-1]]
     runs += [(case.me, at.tool)] if good else []
-    return next((agent for agent, tool in runs if tool and set(tool.written).intersection(_LEARNED)), None)
+    return next((agent for agent, tool in runs if tool and TABLES.intersection(tool.written)), None)
