@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from posixpath import basename
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from mappa_env.errors import WorkspaceError
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.formats import HEAD, format_of
-from mappa_env.probes.labels import LABELS, MODEL, TABLES
+from mappa_env.probes.labels import LABELS, MODEL, TABLES, is_number
 from mappa_env.probes.plain import Table
 from mappa_env.probes.scale import scale_of
 from mappa_env.probes.unpacking import contents
@@ -76,6 +76,25 @@ def scalings(workspace: Workspace, y: Table, targets: list[str], train: CsvTable
     ]
     own = any(set(known.findall(mine)) - set(known.findall(given)) for mine, given in names)
     return [*telling, *([LABELS] if own else [])]
+
+
+def shift_notes(workspace: Workspace, codes: Mapping[str, str]) -> list[str]:
+    """The texts of agents that may tell by what number labels were shifted, which they name or hold.
+
+    ``codes``: code -> label. Empty if they are no numbers, or differ from their labels by several amounts.
+    """
+    if not codes or not all(map(is_number, (*codes, *codes.values()))):
+        return []
+    shifts = {round(float(label) - float(code), 9) for code, label in codes.items()}
+    if len(shifts) != 1 or 0 in shifts:
+        return []
+    telling = []
+    for path, entry in workspace.present.items():
+        if not entry.agent or entry.kind != "file" or path in (*TABLES, MODEL, LABELS):
+            continue
+        if entry.size <= _LARGEST and _tells(workspace, path, _NAMES_OF_LINES, list(shifts)):
+            telling.append(path)
+    return telling
 
 
 def _parameters(given: np.ndarray[tuple[int, ...], np.dtype[np.float64]], slope: float) -> list[float]:

@@ -15,10 +15,29 @@ from attacks.as_nobody import CLOSED, NOBODY
 
 HERE = Path(__file__).parent
 ACCESS = ("read", "write", "links", "network", "processes", "neighbours", "kernel", "state")
-"""Test files about what the code may reach, whose results could depend on the user."""
+"""Test files about what the code may reach, whose results depend on the user most."""
+ANSWERS = ("answers",)
 AMOUNTS = ("memory", "disk", "output", "exhaustion", "status")
 """Those about how much it may use."""
+OTHERS = (
+    "artefacts",
+    "controls",
+    "deception",
+    "history",
+    "interpreter",
+    "names",
+    "project",
+    "residue",
+    "supervisor",
+    "survivors",
+    "time",
+)
 LIMIT_S = 1800
+
+
+def test_no_file_of_attacks_is_left_out() -> None:
+    files = {path.stem.removeprefix("test_") for path in HERE.glob("test_*.py")}
+    assert files - {"as_nobody"} == {*ACCESS, *ANSWERS, *AMOUNTS, *OTHERS}
 
 
 @pytest.mark.skipif(
@@ -26,8 +45,13 @@ LIMIT_S = 1800
 )
 @pytest.mark.parametrize(
     "files",
-    [ACCESS, pytest.param(AMOUNTS, marks=pytest.mark.large)],
-    ids=["access", "amounts"],
+    [
+        ACCESS,
+        ANSWERS,
+        pytest.param(AMOUNTS, marks=pytest.mark.large),
+        pytest.param(OTHERS, marks=pytest.mark.large),
+    ],
+    ids=["access", "answers", "amounts", "others"],
 )
 def test_the_list_holds_for_an_ordinary_user(files: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as home:
