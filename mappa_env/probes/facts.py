@@ -25,12 +25,14 @@ from mappa_env.probes.labels import (
     labels_seen,
     share_known,
 )
+from mappa_env.probes.lost import lost
 from mappa_env.probes.one_hot import OneHot, one_hot_of
 from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, Beside, File, Opened
 from mappa_env.probes.plain import Table
 from mappa_env.probes.predictions import Said, shares_of
 from mappa_env.probes.rows import FEW_ROWS, rows_of
 from mappa_env.probes.scale import Scales, scale_of
+from mappa_env.probes.trial import trial
 
 Facts = dict[str, Any]
 MAX_PREDICTIONS = 2000
@@ -68,7 +70,14 @@ def facts_of(
         if labels:  # nobody needs its probabilities
             found["model"].pop("one_class", None)
         if (beside := opened.asked.beside) is not None:
-            found["model"]["beside"] = {**_beside(beside), "needed": opened.asked.said.predictions is None}
+            through = (
+                _beside(beside) if opened.asked.table == TABLES[2] else {"file": beside.file[:_MAX_NAME]}
+            )
+            found["model"]["beside"] = {**through, "needed": opened.asked.said.predictions is None}
+        if opened.asked.table == TABLES[0] and tables[0] is not None:
+            said = [opened.asked.said, *([] if beside is None else [beside.said])]
+            tried = trial(said, (tables[0], tables[1]), targets_in(train, test), train, opened.allowed)
+            found["model"] |= {"trial": tried} if tried else {}
         if opened.asked.inside:
             found["model"]["inside"] = opened.asked.inside
         found["model"]["format"] = "pickle" if opened.asked.plain else opened.files[MODEL].packing
@@ -352,6 +361,8 @@ def _checks(
             checks["scales_off"] = [name[:_MAX_NAME] for name in off[:8]]
     if x is not None:
         checks["target_leaked"] = leaked(x, y, targets, train)
+        if y is not None and z is not None:
+            checks["target_lost"] = [name[:_MAX_NAME] for name in lost(x, y, z, test)]
         checks["id_kept"] = bool(test.header) and test.header[0] in x.names
     return checks
 

@@ -24,12 +24,10 @@ from mappa_env.coach.rubric.model_skill import falls_short, skill_of_model, two_
 from mappa_env.coach.rubric.poor_tables import allowed_skill
 from mappa_env.coach.rubric.rewritten import allowed_before
 from mappa_env.coach.rubric.skill_scores import UNUSABLE, scored, unusable, used_inputs, worded, worked_around
+from mappa_env.coach.rubric.untried_models import TEST, UNTRIED, without_a_test
 
-TEST = "X_test.pkl"
 UNKNOWN = 0.5
 """The score of a model whose predictions cannot be graded."""
-UNTRIED = 0.8
-"""The score of a model that can predict, without a sound table to test it on."""
 
 
 def model(case: Case) -> Finding | None:
@@ -61,9 +59,7 @@ def model(case: Case) -> Finding | None:
     if untried := next((defect for defect in others if defect.path == MODEL), None):
         return Finding(UNTRIED, f"{MODEL} could not be tried: {why(untried)}", untried.writer)
     if "predictions" not in seen:
-        test = next((defect for defect in others if defect.path == TEST), None)
-        said = why(test) if test else "there is no X_test.pkl to try it on"
-        return Finding(UNTRIED, f"{MODEL} can predict; {said}", test.writer if test else None)
+        return without_a_test(case, others)
     causes = sure_defects([*unsound_inputs(case), *others])
     if seen.get("constant") and section(seen, "beside").get("constant", True):
         return unusable(
@@ -74,6 +70,8 @@ def model(case: Case) -> Finding | None:
     if two_faced(case, facts):
         return unusable(case, f"{MODEL} is unusable: {UNSTABLE}", causes, clear=True)
     skill = skill_of_model(case, facts)
+    if skill is None and any(defect.path == TEST for defect in others):
+        return without_a_test(case, others)
     if skill is None and others:
         said = f"{MODEL} can predict; {others[0].path} cannot be used to test it"
         return Finding(UNTRIED, said, "" if others[0].unclear else others[0].writer)

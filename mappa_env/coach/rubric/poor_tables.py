@@ -74,7 +74,8 @@ def learned_skill(case: Case, facts: Mapping[str, Any], reference: float | None 
     if case.evidence.truth is None:
         return None
     graded = [allowed_skill(case, facts, reference)]
-    if section(facts, _SMOOTH).get("learns", 0.0) > 0:  # not by chance alone
+    told = section(facts, "checks").get("target_lost")  # in rows of X_train, by what X_test lacks
+    if section(facts, _SMOOTH).get("learns", 0.0) > 0 and not told:  # not by chance alone
         graded.append(_skill_of(case, facts, _SMOOTH, reference))
     return max((skill for skill in graded if skill is not None), default=None)
 
