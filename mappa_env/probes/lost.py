@@ -24,7 +24,7 @@ def lost(x: Table, y: Table, test: Table, given: CsvTable) -> list[str]:
     if x.names != test.names or x.rows != y.rows or not test.kept or not (x.kept and all(test.numeric)):
         return []
     same = np.ptp(test.numbers, axis=0) == 0
-    found = []
+    found: list[str] = []
     for at in np.flatnonzero(same):
         name = test.names[at]
         if not x.numeric[at] or len(found) == _MOST or _is_given(name, given):

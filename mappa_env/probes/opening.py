@@ -148,16 +148,16 @@ def _asked(exports: Exports, site: Site, tables: Mapping[str, Record], rows: int
     """What the model says, and what it says to another program, which asks as one does that submits.
 
     A table with very many times the ``rows`` of test.csv is no test of a model: it would only exhaust it.
-    Without a readable X_test of as many rows as test.csv, the model is tried on X_train. A reader of pickles comes first, also to a
-    joblib file, which may show it something else than joblib.
+    Without a readable X_test of as many rows as test.csv, the model is tried on X_train. A reader of pickles
+    comes first, also to a joblib file, which may show it something else than joblib.
     """
     workspace = site.workspace
     question = Question(MODEL, shares=_takes_shares(site.task))
     submits = Submission(MODEL, given=GIVEN if GIVEN in workspace.present else "")
     test = tables.get(TABLES[2])
-    known, x = test is not None and test.table is not None, tables.get(TABLES[0])
-    short = test is not None and test.table is not None and rows not in (None, test.table.rows)
-    file = TABLES[0] if not known or (short and x is not None and x.table is not None) else TABLES[2]
+    fits = test is not None and test.table is not None and (rows is None or test.table.rows == rows)
+    known = [name for name in (TABLES[0], TABLES[2]) if name in tables and tables[name].table is not None]
+    file = TABLES[2] if fits or known == [TABLES[2]] else TABLES[0]
     seen = tables.get(file)
     if seen is not None and seen.table is not None and (not rows or seen.table.rows <= MOST * rows):
         form = format_of(workspace.head(file, HEAD))

@@ -27,18 +27,14 @@ def trial(
     train: CsvTable,
     allowed: Allowed | None,
 ) -> dict[str, Any]:
-    """What the answers of a model tell that knows these rows.
+    """What the answers of a model tell that may have been fitted to these rows.
 
-    ``constant``: they are all the same. ``follows``: how far they go together with y_train or with the targets
-    of train.csv, less what chance gives; only if it can be told. ``learns``: see ``Allowed``; only of a model
-    whose answers follow nothing, and if it can be told. ``said``: the answers, and those with a file beside it.
+    ``said``: its answers, and those with a file beside it. ``constant``: they are all the same. ``follows``:
+    how far they go together with y_train or the targets of train.csv, less what chance gives, if it can be
+    told. ``learns``: see ``Allowed``; only of a model that says nothing of these rows, and if it can be told.
     """
     x, y = tables
-    answers = [
-        each.probabilities or each.predictions
-        for each in said
-        if each.predictions is not None and each.predictions.rows == x.rows
-    ]
+    answers = [each.probabilities or each.predictions for each in said if each.predictions is not None]
     given = [each for each in answers if each is not None and each.rows and each.rows == x.rows]
     if not given:
         return {}

@@ -23,11 +23,10 @@ SEED = 5
 @pytest.mark.parametrize("change", [BINS, NOISY])
 def test_a_feature_of_the_target_that_x_test_lacks_is_the_engineers_fault(change: str) -> None:
     *_, engineer, modeler = played(REWRITE.replace("CHANGE", change), "pass", SEED)
-    verdicts = engineer.verdict, modeler.verdict
-    assert verdicts[0] is not None and verdicts[1] is not None
-    assert verdicts[0].score == 1.5
-    assert verdicts[1].score is not None and verdicts[1].score >= 6
-    assert {each.blame for each in verdicts if each is not None} == {"engineer_0"}
+    verdicts = [each.verdict for each in (engineer, modeler) if each.verdict is not None]
+    assert engineer.reward == 1.5
+    assert modeler.reward >= 6
+    assert [each.blame for each in verdicts] == ["engineer_0", "engineer_0"]
 
 
 @pytest.mark.parametrize("change", [RARE, USELESS])
