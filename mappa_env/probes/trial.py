@@ -95,4 +95,5 @@ def _most(truths: list[Column], answers: NDArray[Any]) -> float | None:
 def _is_one(values: NDArray[Any]) -> bool:
     if values.dtype.kind != "f" or not np.isfinite(values).all():
         return bool((values == values[:1]).all())
-    return bool((np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)).all())
+    with np.errstate(over="ignore"):  # a range beyond all numbers is one
+        return bool((np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)).all())

@@ -156,7 +156,10 @@ CASES: dict[str, Callable[[Path], object]] = {
         for n, v in (("X_train", X), ("y_train", Y))
     ],
     "few-rows": dump("model.pkl", DecisionTreeClassifier().fit(X[::-1], Y)),
-    "wide": dump("X_test.pkl", pd.concat([X] * 200)),
+    "wide": lambda folder: [
+        dump("X_test.pkl", pd.concat([X] * 200))(folder),
+        pd.concat([pd.read_csv(folder / "test.csv")] * 200).to_csv(folder / "test.csv", index=False),
+    ],
     "long-names": dump("X_train.pkl", X.set_axis(["x" * 50_000, "b", "c", "d"], axis=1)),
 }
 
@@ -198,6 +201,7 @@ def test_good_files_have_good_facts(facts: dict[str, dict[str, Any]]) -> None:
         "codings": [],
         "codings_unclear": [],
         "target_leaked": [],
+        "target_lost": [],
         "id_kept": False,
     }
     assert accuracy(good["allowed"]["predictions"]) == 1.0
