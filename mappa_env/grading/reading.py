@@ -7,6 +7,7 @@ line if it is an expression, else its last bold value, else what follows its las
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from collections.abc import Callable, Iterable
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from mappa_env.grading.expression import Number, safe_value
 from mappa_env.parsing import last_boxed
+from mappa_env.pyast import parse_expression
 
 _LONGEST = 20_000
 """Characters at the end of a text that are searched."""
@@ -57,6 +59,7 @@ _CLAUSE = re.compile(
 _HEDGE = re.compile(r"^(?:about|approximately|exactly|equal to|≈|~)\s*", re.IGNORECASE)
 _GOES_ON = re.compile(r"\s*[-+*/^=]|\s+(?:times|plus|minus|divided|multiplied|more|less)\b", re.IGNORECASE)
 _BOLD = re.compile(r"(?<![\w)*])\*\*([^*\n]{1,80})\*\*(?![\w(*])")
+_OF_NAMES = re.compile(r"(?=[^A-Za-z_]*[A-Za-z_])[\w.()]+(?:\s*(?:\*\*|//|[-+*/%])\s*[\w.()]+)+", re.ASCII)
 _EDGES = "`*_$ \t\r\n"
 
 
@@ -129,13 +132,24 @@ def number_of(text: str) -> Number | None:
     if whole is not None:
         return whole
     plain = plain_text(text[:_SHOWN])
-    if symbolic(plain):
+    if symbolic(plain) or _has_names(plain):
         return None
     bare = _REMARK.sub("", plain)
     found = _leading(_CLAUSE.split(bare, maxsplit=1)[0])
     for rest in (bare, plain):
         found = _last(rest) if found is None else found
     return found
+
+
+def _has_names(plain: str) -> bool:
+    """Whether a text is an expression of names, such as ``left // 7``: none of its numbers is its value."""
+    if not _OF_NAMES.fullmatch(plain):
+        return False
+    try:
+        nodes = list(ast.walk(parse_expression(plain)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(isinstance(node, ast.Name) for node in nodes)
 
 
 def value_of(text: str) -> Number | None:

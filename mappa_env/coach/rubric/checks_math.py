@@ -187,6 +187,8 @@ def _report(
             return Finding(followed, f"the report tells the right value, {short(words)}, in words")
         if words is not None and words.number is not None and words.number == output.number:
             result = words
+    if result is None and output is not None:
+        result = _reported_before(case, output)
     if result is None:
         return Finding(0.0, "the turn reports no result", case.me)
     right = gold is not None and is_right(result, gold)
@@ -214,6 +216,15 @@ def _report(
         return Finding(1.0, said)
     source = origin_of(chain, gold)
     return Finding(repeated if source == case.me else followed, f"{said}, which is wrong", source)
+
+
+def _reported_before(case: Case, output: Statement) -> Statement | None:
+    """The report beside the program of this agent's last run, if that printed what it says."""
+    run = next((record for record in reversed(case.seen) if record.tool is not None), None)
+    if run is None or run.agent != case.me:
+        return None
+    said = report_in(case.me, run.answer)
+    return said if said is not None and said.number is not None and same(said, output) else None
 
 
 def math_answer(

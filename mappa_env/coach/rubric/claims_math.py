@@ -11,6 +11,7 @@ from typing import NamedTuple
 from mappa_env.coach.rubric.plan_remarks import without_remarks
 from mappa_env.coach.rubric.plan_steps import steps_in
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
+from mappa_env.coach.rubric.programs_in import without_programs
 from mappa_env.coach.rubric.prose_plan import Formula, formula_at_end
 from mappa_env.grading.expression import Number
 from mappa_env.grading.math import MathStatus, alternatives, grade_answer
@@ -140,8 +141,8 @@ def _valued(said: Statement | None) -> bool:
 
 
 def result_in(agent: str, answer: str) -> Statement | None:
-    """The last ``result: <value>`` line that has a value, else the last one."""
-    return _said(agent, labelled(answer, "result"))
+    """The last ``result: <value>`` line that has a value, else the last one; programs report nothing."""
+    return _said(agent, labelled(without_programs(answer), "result"))
 
 
 def report_in(agent: str, answer: str) -> Statement | None:
@@ -150,8 +151,8 @@ def report_in(agent: str, answer: str) -> Statement | None:
 
 
 def stated_in(agent: str, answer: str) -> Statement | None:
-    """The box, else the ``answer:`` line, or what "the answer is"."""
-    return _said(agent, stated(answer))
+    """The box, else the ``answer:`` line, or what "the answer is"; programs state nothing."""
+    return _said(agent, stated(without_programs(answer)))
 
 
 def output_of(

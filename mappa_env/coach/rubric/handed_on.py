@@ -8,7 +8,6 @@ from typing import NamedTuple
 from mappa_env.coach.rubric.broken_plan import stopped
 from mappa_env.coach.rubric.case import Case, Finding
 from mappa_env.coach.rubric.claims_math import (
-    FORMS,
     Chain,
     Statement,
     chain_of,
@@ -18,7 +17,6 @@ from mappa_env.coach.rubric.claims_math import (
     short,
 )
 from mappa_env.grading.expression import Number
-from mappa_env.grading.math import grade_answer
 from mappa_env.grading.reading import numbers_in
 
 
@@ -115,19 +113,19 @@ def carried_on(case: Case, answer: Statement, given: HandedOn, gold: str | None,
 
 def _is_misshapen(answer: Statement, known: Iterable[Statement], gold: str) -> bool:
     """Whether an answer has a right value that was handed on, and its form is what is wrong."""
-    right = any(same(answer, each) and is_right(each, gold) for each in known)
-    return right and grade_answer(rf"\boxed{{{answer.text}}}", gold).status in FORMS
+    return any(same(answer, each) and is_right(each, gold) for each in known)
 
 
 def origin_of(chain: Chain, gold: str) -> str | None:
-    """The agent that introduced the wrong value.
+    """The agent that introduced the wrong value; None: every value that was handed on is right.
 
     The planner if the plan is wrong and was followed, be it the formula with which its words end; the
     reporter if the output was right; else the agent that ran the code.
     """
     plan, output = chain.plan, chain.output
-    if output is not None and chain.result is not None and is_right(output, gold):
-        return chain.result.agent
+    if output is not None and is_right(output, gold):
+        right = chain.result is None or is_right(chain.result, gold)
+        return None if right or chain.result is None else chain.result.agent
     if output is not None and (plan is None or plan.number is None) and chain.prose is not None:
         planner, formula = chain.prose
         followed = any(same(output, Statement("", "", value)) for value in formula.closing)
