@@ -70,7 +70,7 @@ def math_plan(case: Case, *, wrong: float = 0.1, unreadable: float = 0.05) -> Fi
         end = "the last step of the plan" if in_steps else "the formula at the end of the plan"
         if formula_is_right(formula.closing, gold):
             return Finding(1.0, f"{end} is right")
-        if not formula_is_right(formula.every, gold):
+        if formula.whole and not formula_is_right(formula.every, gold):
             return Finding(wrong, f"{end} gives a wrong value", case.me)
     method = has_steps(case.answer)
     if (method or (said is not None and said.number is not None)) and "expr" not in case.evidence.task.meta:

@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mappa_env.coach.rubric.plan_remarks import without_remarks
-from mappa_env.coach.rubric.plan_steps import steps_in
+from mappa_env.coach.rubric.plan_steps import heads_list, steps_in
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
+from mappa_env.coach.rubric.plan_writing import plainly, step_of
 from mappa_env.coach.rubric.programs_in import without_programs
 from mappa_env.coach.rubric.prose_plan import Formula, formula_at_end
 from mappa_env.grading.expression import Number
@@ -97,14 +98,16 @@ def plan_in(agent: str, answer: str) -> Statement | None:
 
     One in several steps has none by itself: see ``formula_in``.
     """
+    answer = plainly(answer[-20_000:])
     steps = steps_in(answer, python_of)
     if steps is not None:
         return Statement(agent, steps.text, None, True)
-    return _said(agent, labelled(_NEXT_LINE.sub(_joined, answer[-20_000:]), "plan", _plan_value))
+    return _said(agent, labelled(_NEXT_LINE.sub(_joined, answer), "plan", _plan_value))
 
 
 def formula_in(answer: str) -> Formula | None:
     """What a plan in several steps, or in words, comes to; None: it cannot be told."""
+    answer = plainly(answer[-20_000:])
     steps = steps_in(answer, python_of)
     return formula_at_end(answer) if steps is None else steps.formula
 
@@ -112,6 +115,8 @@ def formula_in(answer: str) -> Formula | None:
 def _joined(match: re.Match[str]) -> str:
     """``plan:`` with the expression that stands below it; a method or words there stay where they are."""
     text = match[2].strip("`*_$ \t")
+    if heads_list(match.string[match.end(1) :]):
+        return match[0]
     if _plan_value(text) is None and not is_expression(python_of(text)):
         return match[0]
     return f"{match[1]} {text}"
@@ -123,6 +128,8 @@ def _plan_value(text: str) -> Number | None:
     value = value_of(first)
     if value is None:
         value = plan_value(python_of(text)).number
+    if value is None and (step := step_of(text)).text != text.strip() and not step.changes:
+        value = _plan_value(step.text)
     if value is None and (bare := without_remarks(text)) != text:
         return _plan_value(bare)
     return value_of(others[-1]) if value is None and others else value

@@ -129,7 +129,9 @@ def origin_of(chain: Chain, gold: str) -> str | None:
     if output is not None and (plan is None or plan.number is None) and chain.prose is not None:
         planner, formula = chain.prose
         followed = any(same(output, Statement("", "", value)) for value in formula.closing)
-        return planner if followed and not formula_is_right(formula.every, gold) else output.agent
+        if not followed or formula_is_right(formula.every, gold):
+            return output.agent
+        return planner if formula.whole else ""
     if output is None or plan is None or plan.number is None:
         return chain.ran
     return plan.agent if not is_right(plan, gold) and same(plan, output) else output.agent

@@ -6,8 +6,21 @@ import re
 
 _GIVES = re.compile(r"\s*(?:[-=]>|→|⇒|⟹)")
 _REMARK = re.compile(r"(?<=[^\s+\-*/%=,(])\s+\([^()]*[A-Za-z][^()]*\)$")
+_GIVEN = re.compile(
+    r"(?<=[0-9)\]])[.,;]?\s+(?:this|which|that|it)\s+(?:gives|is|equals|yields)\s+(?:the\s+)?[^0-9+*/()\[\]]*$",
+    re.IGNORECASE,
+)
 _CLAUSE = re.compile(r"(?:[;.]|,)\s+[A-Za-z][^0-9+*/()\[\]]*$")
-_UNIT = re.compile(r"(?<=[0-9)\]])\s+(?P<unit>[A-Za-z]{2,20}(?: [A-Za-z]{2,20})?)$")
+_WORD = r"[A-Za-z]{2,20}"
+_UNIT = re.compile(
+    rf"(?<=[0-9)\]])\s+(?P<unit>{_WORD}(?: {_WORD})?)"
+    rf"(?: (?:per|for|in)(?: (?:the|each|every))? (?P<each>{_WORD}))?$"
+)
+_CHANGES = re.compile(
+    r"\b(?:plus|minus|times|divid|multip|add|subtract|doubl|tripl|twice|half|halv|third|quarter|squar|cube|root|"
+    r"round|revers|negat|sum|product|digit|percent|dozen|hundred|thousand|million)",
+    re.IGNORECASE,
+)
 _COMPUTES = re.compile(
     r"\b(?:plus|minus|times|over|by|per|divided?|multiply|multiplied|add|subtract|squared|cubed|mod|modulo|choose|factorial|percent|"
     r"dozens?|hundreds?|thousands?|millions?|billions?|half|halves|pairs?|squares?|cubes?|more|less|twice|"
@@ -24,8 +37,15 @@ def without_remarks(text: str) -> str:
         return text  # the arrow leads to the next step
     bare = bare.strip()
     bare = _REMARK.sub("", bare)
+    given_in = _GIVEN.search(bare)
+    if given_in is not None and not _CHANGES.search(given_in[0]):
+        bare = bare[: given_in.start()]
     clause = _CLAUSE.search(bare)
     if clause is not None and not _COMPUTES.match(clause[0].lstrip(",;. ")):
         bare = bare[: clause.start()]
     unit = _UNIT.search(bare)
-    return bare[: unit.start()] if unit is not None and not _COMPUTES.search(unit["unit"]) else bare
+    if unit is None or any(
+        _COMPUTES.search(word or "") or _CHANGES.search(word or "") for word in unit.groups()
+    ):
+        return bare
+    return bare[: unit.start()]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from mappa_env.coach.rubric.plan_value import is_expression, plan_value
+from mappa_env.coach.rubric.plan_writing import may_compute, step_of
 from mappa_env.coach.rubric.prose_plan import Formula
 from mappa_env.grading.expression import Number
 from mappa_env.grading.reading import value_of
@@ -19,13 +20,18 @@ _LONGEST = 20_000
 _MOST = 30
 _LABEL = re.compile(r"^[ \t>#*_`\-]*plan[ \t*_`]*[:=][ \t*_`]*([^\n]*)$", re.MULTILINE | re.IGNORECASE)
 _ITEM = re.compile(
-    r"^[ \t>]*(?:[-*+•][ \t]+|\(?(?:step[ \t]*)?[0-9]{1,2}[ \t]*[.):][ \t]+)(\S.*)$", re.IGNORECASE
+    r"^[ \t>#]*(?:[-*+•][ \t]+|(?:\*\*)?\(?(?:step[ \t]*)?[0-9]{1,2}[ \t]*[.):](?:\*\*)?[ \t]+)(\S.*)$",
+    re.IGNORECASE,
 )
+_FIRST = re.compile(r"\(?(?:step[ \t]*)?1[ \t]*[.):](?:\*\*)?[ \t]+(?=\S)", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*```")
 _EQUALS = re.compile(r"(?<![=<>!])=(?![=>])")
 _NAME = re.compile(r"(?:let[ \t]+)?([A-Za-z_]\w{0,40})", re.IGNORECASE)
 _WHERE = re.compile(r"[ \t,;]+(?:where|with|for)[ \t]+(?=[A-Za-z_]\w{0,40}[ \t]*=)", re.IGNORECASE)
-_ROW = re.compile(r";[ \t]*|,[ \t]+(?:then[ \t]+|and[ \t]+|so[ \t]+)?")
+_ROW = re.compile(
+    r";[ \t]*|,[ \t]+(?:then[ \t]+|and[ \t]+|so[ \t]+)?|\.[ \t]+(?=(?i:then|next|finally|so|now|thus)\b)"
+)
+_ARROW = re.compile(r"[ \t]*(?:[-=]>|→|⇒|⟹)[ \t]*")
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -48,7 +54,9 @@ def steps_in(answer: str, expression_of: Callable[[str], str]) -> Steps | None:
         steps = _parts(first) + below if first else below
         if len(steps) < 2 or len(steps) > _MOST or not any(map(_computes(expression_of), steps)):
             continue
-        if first and below and not _names_in(first) & _words(below):
+        if first and below and _FIRST.match(first):
+            steps = [_FIRST.sub("", first, count=1), *below]
+        elif first and below and _computes(expression_of)(first) and not _names_in(first) & _words(below):
             steps = _parts(first)  # what stands below it are remarks
             if len(steps) < 2:
                 return None
@@ -56,14 +64,28 @@ def steps_in(answer: str, expression_of: Callable[[str], str]) -> Steps | None:
     return None
 
 
+def heads_list(text: str) -> bool:
+    """Whether ``text`` begins with an item, and another one follows."""
+    lines = [line for line in text[:_LONGEST].split("\n") if line.strip()][:2]
+    return len(lines) == 2 and all(map(_ITEM.match, lines))
+
+
 def _below(text: str) -> list[str]:
     """The lines of steps that stand directly below a heading: a list, assignments or expressions."""
     found: list[str] = []
+    gap = False
     for line in text.removeprefix("\n").split("\n")[: 2 * _MOST]:
-        if _FENCE.match(line) or (not line.strip() and not found):
+        step = line.strip("`*_$ \t")
+        if _FENCE.match(line) or not step:
+            gap = True
             continue
+        if line.startswith("# "):
+            continue  # a comment of a program
         item = _ITEM.match(line)
-        step = (item[1] if item else line).strip().strip("`*_$ \t")
+        if item is None and gap and found:
+            break
+        gap = False
+        step = item[1].strip("`*_$ \t") if item else step
         if item is None and not _EQUALS.search(step) and not is_expression(step):
             break
         found.append(step)
@@ -75,6 +97,9 @@ def _parts(line: str) -> list[str]:
     where = _WHERE.split(line, maxsplit=1)
     if len(where) == 2:
         return [*_parts(where[1]), where[0]]
+    pieces = _ARROW.split(line)
+    if any(is_expression(side) for piece in pieces[1:] for side in _EQUALS.split(step_of(piece).text)):
+        return [part for piece in pieces if piece for part in _parts(piece)]
     cuts = [cut for cut in _ROW.finditer(line) if _outside(line, cut.start())]
     ends = [cut.start() for cut in cuts] + [len(line)]
     parts = [
@@ -94,7 +119,7 @@ def _outside(line: str, at: int) -> bool:
 
 def _computes(expression_of: Callable[[str], str]) -> Callable[[str], bool]:
     def check(step: str) -> bool:
-        return any(is_expression(expression_of(side)) for side in _EQUALS.split(step))
+        return any(is_expression(expression_of(side)) for side in _EQUALS.split(step_of(step).text))
 
     return check
 
@@ -112,14 +137,18 @@ def _formula(steps: list[str], expression_of: Callable[[str], str]) -> Formula |
     names: dict[str, Number] = {}
     last: tuple[Number, ...] = ()
     every: list[Number] = []
-    for step in steps:
-        sides = _EQUALS.split(step)
+    whole = True
+    for line in steps:
+        step = step_of(line)
+        sides = _EQUALS.split(step.text)
         last = tuple(value for side in sides if (value := _value(side, expression_of, names)) is not None)
         name = _NAME.fullmatch(sides[0].strip())
         if name is not None and len(sides) > 1 and last:
             names[name[1]] = last[-1]
         every += last
-    return Formula(last, tuple(every)) if last else None
+        confirmed = len(last) > len(set(last))  # it says what its expression comes to
+        whole = whole and (confirmed or not step.changes if last else not may_compute(line))
+    return Formula(last, tuple(every), whole) if last else None
 
 
 def _value(side: str, expression_of: Callable[[str], str], names: dict[str, Number]) -> Number | None:

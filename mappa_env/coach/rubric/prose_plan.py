@@ -34,11 +34,19 @@ _HIDDEN = re.compile(
 """Words that compute without a number beside them."""
 
 
+_TEX = re.compile(r"√|\\(?:sqrt|binom|log|ln|sin|cos|tan|p?mod|gcd|lcm|sum|prod|[dt]?frac)(?![a-z])")
+"""Functions around a formula that is therefore not all."""
+
+
 class Formula(NamedTuple):
-    """The values of both sides of the formula at the end, and those of all formulas of the text."""
+    """The values of both sides of the formula at the end, and those of all formulas of the text.
+
+    ``whole``: the text says nothing else that may compute, so one without the right value is wrong.
+    """
 
     closing: tuple[Number, ...]
     every: tuple[Number, ...]
+    whole: bool = True
 
 
 def formula_at_end(text: str) -> Formula | None:
@@ -49,7 +57,12 @@ def formula_at_end(text: str) -> Formula | None:
         return None
     rest, outside = text[found[-1].end() :], _FORMULA.sub(" ; ", text)
     used = numbers_in(" ; ".join(re.sub(r"[-+*/^%=()]", " ", match[0]) for match in found))
-    if _GOES_ON.search(rest) or _HIDDEN.search(outside) or not _numbers_of(outside) <= used:
+    if (
+        _TEX.search(outside)
+        or _GOES_ON.search(rest)
+        or _HIDDEN.search(outside)
+        or not _numbers_of(outside) <= used
+    ):
         return None
     sides = [_values(match[0]) for match in found]
     return Formula(sides[-1], tuple(value for each in sides for value in each)) if sides[-1] else None

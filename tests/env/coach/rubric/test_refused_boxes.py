@@ -1,4 +1,4 @@
-"""Boxes with a right value that the grader refuses, programs that name an answer, reports beside a program."""
+"""Refused boxes with a right value, programs that name an answer, reports beside a program."""
 
 from __future__ import annotations
 
