@@ -22,6 +22,8 @@ from mappa_env.types import ActionRecord, ToolResult
 
 FORMS: tuple[MathStatus, ...] = ("too_long", "unreadable", "unevaluated")
 """Grades that lie in how an answer is written: its value may be right."""
+_LONGEST = 1000
+"""Characters of a plan in which labels and remarks are looked for."""
 _TOLERANCE = Fraction(1, 10**6)
 _COMMENT = re.compile(r"\s#.*")
 _EQUALS = re.compile(r"(?<![=<>!])=(?![=>])")
@@ -124,15 +126,23 @@ def _joined(match: re.Match[str]) -> str:
 
 def _plan_value(text: str) -> Number | None:
     """The value of a Python expression, or of ``expression = value`` or ``name = expression``."""
-    first, *others = _EQUALS.split(_MODULE.sub("", _COMMENT.sub("", text)))
+    value = _bare_value(text)
+    if value is None and len(text) <= _LONGEST and not (step := step_of(text)).changes:
+        value = _bare_value(step.text)
+    for said in (bare := _COMMENT.sub("", text), without_remarks(bare[:_LONGEST])):
+        others = _EQUALS.split(said)[1:]
+        value = value_of(others[-1]) if value is None and others else value
+    return value
+
+
+def _bare_value(text: str) -> Number | None:
+    first = _EQUALS.split(_MODULE.sub("", _COMMENT.sub("", text)))[0]
     value = value_of(first)
     if value is None:
         value = plan_value(python_of(text)).number
-    if value is None and (step := step_of(text)).text != text.strip() and not step.changes:
-        value = _plan_value(step.text)
-    if value is None and (bare := without_remarks(text)) != text:
-        return _plan_value(bare)
-    return value_of(others[-1]) if value is None and others else value
+    if value is None and len(text) <= _LONGEST and (bare := without_remarks(text)) != text:
+        return _bare_value(bare)
+    return value
 
 
 def planned_in(agent: str, answer: str) -> Statement | None:

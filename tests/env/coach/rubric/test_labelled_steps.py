@@ -15,7 +15,7 @@ from rubric_play import summed
 STEPS = [
     "plan:\n1. Product: 3 * 4 = 12\n2. With the rest: 12 + {} = {}",
     "plan:\n1. **Product:** 3 * 4 = 12\n2. **All of it:** 12 + {} = {}",
-    "**Plan:**\n\n1. **Product**: 3 * 4\n\n2. **All of it**: 3 * 4 + {}",
+    "**Plan:**\n\n1. **Boxes**: 3 * 4\n\n2. **All of it**: 3 * 4 + {}",
     "plan:\n- Product: 3 * 4 = 12\n- Total stamps: 12 + {} = {}",
     "plan:\n1. Compute 3 * 4 = 12\n2. Compute 12 + {} = {}",
     "plan:\n1. Product: $3 \\times 4 = 12$\n2. Rest: $12 + {} = {}$",
