@@ -117,7 +117,7 @@ def formula_in(answer: str) -> Formula | None:
 def _joined(match: re.Match[str]) -> str:
     """``plan:`` with the expression that stands below it; a method or words there stay where they are."""
     text = match[2].strip("`*_$ \t")
-    if heads_list(match.string[match.end(1) :]):
+    if heads_list(match.string[match.string.rfind("\n", 0, match.start(2)) + 1 :]):
         return match[0]
     if _plan_value(text) is None and not is_expression(python_of(text)):
         return match[0]

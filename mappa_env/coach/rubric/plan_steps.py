@@ -19,10 +19,8 @@ from mappa_env.grading.reading import value_of
 _LONGEST = 20_000
 _MOST = 30
 _LABEL = re.compile(r"^[ \t>#*_`\-]*plan[ \t*_`]*[:=][ \t*_`]*([^\n]*)$", re.MULTILINE | re.IGNORECASE)
-_ITEM = re.compile(
-    r"^[ \t>#]*(?:[-*+•][ \t]+|(?:\*\*)?\(?(?:step[ \t]*)?[0-9]{1,2}[ \t]*[.):](?:\*\*)?[ \t]+)(\S.*)$",
-    re.IGNORECASE,
-)
+_NUMBER = r"(?:\*\*)?\(?(?:step[ \t]*)?[0-9]{1,2}[ \t]*[.):](?:\*\*)?[ \t]+"
+_ITEM = re.compile(rf"^[ \t>#]*(?:[-*+•][ \t]+(?:{_NUMBER})?|{_NUMBER})(\S.*)$", re.IGNORECASE)
 _FIRST = re.compile(r"\(?(?:step[ \t]*)?1[ \t]*[.):](?:\*\*)?[ \t]+(?=\S)", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*```")
 _EQUALS = re.compile(r"(?<![=<>!])=(?![=>])")
@@ -148,7 +146,13 @@ def _formula(steps: list[str], expression_of: Callable[[str], str]) -> Formula |
         every += last
         confirmed = len(last) > len(set(last))  # it says what its expression comes to
         whole = whole and (confirmed or not step.changes if last else not may_compute(line))
-    return Formula(last, tuple(every), whole) if last else None
+    computed = tuple(
+        value
+        for side in _EQUALS.split(step_of(steps[-1]).text)
+        if is_expression(expression_of(side.strip()))
+        and (value := _value(side, expression_of, names)) is not None
+    )
+    return Formula(computed or last, tuple(every), whole) if last else None
 
 
 def _value(side: str, expression_of: Callable[[str], str], names: dict[str, Number]) -> Number | None:

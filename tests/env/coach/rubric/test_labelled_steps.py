@@ -20,6 +20,7 @@ STEPS = [
     "plan:\n1. Compute 3 * 4 = 12\n2. Compute 12 + {} = {}",
     "plan:\n1. Product: $3 \\times 4 = 12$\n2. Rest: $12 + {} = {}$",
     "plan:\n1. 3 * 4 = 12 stamps in total\n2. 12 + {} = {} stamps per friend",
+    "**Plan:**\n\n*   **Step 1:** Boxes: $3 \\times 4 = 12$\n*   **Step 2:** Stamps: $12 + {} = {}$",
     "plan: 3*4 = 12 \u2192 12 + {} = {}",
     "plan: 3*4 = 12 => 12 + {} = {}",
     "plan: 3*4 -> 12 + {}",
@@ -96,3 +97,7 @@ def test_hostile_texts_take_no_time(text: str) -> None:
     plan_in("solver_0", f"plan: {text}")
     formula_in(f"plan:\n{text}")
     assert time.process_time() - start < 2
+
+
+def test_a_value_that_the_last_step_does_not_compute_earns_nothing() -> None:
+    assert summed("plan:\n1. Boxes: 3*4 = 12\n2. Stamps: 3*4 - 2 = 14", "14")[1][0].score is None
