@@ -36,7 +36,7 @@ _LEADING = re.compile(
 )
 _PRINTED = re.compile(r"print\(([^()\"']{1,200})\)")
 _CHANGES = re.compile(
-    r"\b(?:plus|minus|times|divi[ds]|multip|mod|add|subtract|sum|product|power|round|increas|decreas|more|less|"
+    r"\b(?:plus|minus|times|divi[ds]|multip|mod|add|subtract|sum|product|power|round|(?:in|de)creas|more|less|"
     r"remov|take|doubl|tripl|twice|half|halv|quarter|third|squar|cube|root|negat|revers|remain|percent|dozen|"
     r"hundred|thousand|million|check|verif|test)",
     re.IGNORECASE,

@@ -53,7 +53,7 @@ def poor_tables(case: Case, skill: float = 0.0) -> list[Defect]:
 def worthless_tables(case: Case, facts: Mapping[str, Any], skill: float = 0.0) -> Defect | None:
     """The tables, if neither the host's models nor the team's, with ``skill``, learn anything from them.
 
-    None also where that cannot be told: the host saw the first rows only, or a sample in which there is a
+    None also where that cannot be leaks: the host saw the first rows only, or a sample in which there is a
     trace of something, probabilities may merely be too sure of themselves, or the reference learns little.
     """
     change = case.evidence.present.get(FEATURES)
@@ -74,8 +74,8 @@ def learned_skill(case: Case, facts: Mapping[str, Any], reference: float | None 
     if case.evidence.truth is None:
         return None
     graded = [allowed_skill(case, facts, reference)]
-    told = section(facts, "checks").get("target_lost")  # in rows of X_train, by what X_test lacks
-    if section(facts, _SMOOTH).get("learns", 0.0) > 0 and not told:  # not by chance alone
+    leaks = section(facts, "checks").get("target_lost")  # in rows of X_train, by what X_test lacks
+    if section(facts, _SMOOTH).get("learns", 0.0) > 0 and not leaks:  # not by chance alone
         graded.append(_skill_of(case, facts, _SMOOTH, reference))
     return max((skill for skill in graded if skill is not None), default=None)
 
