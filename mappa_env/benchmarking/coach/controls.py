@@ -46,9 +46,14 @@ class Controlled:
 
 
 def controlled(episode: Episode, task_id: str, seed: int) -> Iterator[Controlled]:
-    """Play and judge every control on one task."""
+    """Play and judge every control on one task.
+
+    None of one that the expert fails: there its workaround gains nothing, and no fault counts either.
+    """
     play(episode, task_id, seed)
-    good = episode.actions
+    good, end = episode.actions, episode.outcome
+    if end is None or not end.success or end.score <= 0:
+        return
     clean = {spec.name: _scores(good, spec.name) for spec in episode.card.team}
     broken = [f for f in faults(episode.card, episode.task, seed, good) if f.name == FAULT]
     for at, victim in enumerate(episode.card.team.agents[1:], 1):

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from mappa_env.benchmarking.coach import controls
 from mappa_env.benchmarking.coach.controls import KINDS, Controlled, Earned, controlled, earned
 from mappa_env.episode.episode import Episode
 from mappa_env.registration import find_card
@@ -36,3 +37,17 @@ def test_controls_without_a_score_are_left_out() -> None:
     assert earned([scored]) == {"idle": Earned(1, 1.0, 1.5, 2.0, 0.15)}
     assert earned([scored, dataclasses.replace(scored, scores=(None,))]) == earned([scored])
     assert earned([dataclasses.replace(scored, clean=(None,))]) == {}
+
+
+def test_a_task_that_the_expert_fails_has_no_controls(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(episode: Episode, task_id: str, seed: int) -> None:
+        episode.reset(seed=seed, task_id=task_id)
+        while episode.agent is not None:
+            episode.act("I do not know.")
+
+    monkeypatch.setattr(controls, "play", fails)
+    episode = Episode(find_card("mathchat"), sandbox="calculator")
+    try:
+        assert list(controlled(episode, episode.tasks.ids[0], 0)) == []
+    finally:
+        episode.close()
