@@ -3,7 +3,7 @@
 No words decide, but how the program ended, and what exception the plan raises, which the host derives
 without running it. A program that crashes with another exception fails by itself; one that prints no value,
 and does not crash, was stopped by the plan if its code computes with the plan's numbers and names
-(``plan_use``): else it did not try. So it does not matter how a program words the plan or its failure, and a
+(``plans.use``): else it did not try. So it does not matter how a program words the plan or its failure, and a
 plan that it only quotes excuses no crash.
 """
 
@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from mappa_env.coach.program import exception_of, exceptions_of
 from mappa_env.coach.rubric.claims_math import Statement, failure_in, output_of, python_of
-from mappa_env.coach.rubric.plan_use import uses_plan
-from mappa_env.coach.rubric.plan_value import plan_value
+from mappa_env.coach.rubric.plans.use import uses_plan
+from mappa_env.coach.rubric.plans.value import plan_value
 from mappa_env.pyast import parse_expression
 from mappa_env.types import ToolResult
 

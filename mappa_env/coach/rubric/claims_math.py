@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from mappa_env.coach.rubric.plan_remarks import without_remarks
-from mappa_env.coach.rubric.plan_steps import heads_list, steps_in
-from mappa_env.coach.rubric.plan_value import is_expression, plan_value
-from mappa_env.coach.rubric.plan_writing import plainly, step_of
-from mappa_env.coach.rubric.programs_in import without_programs
-from mappa_env.coach.rubric.prose_plan import Formula, formula_at_end
+from mappa_env.coach.rubric.plans.programs import without_programs
+from mappa_env.coach.rubric.plans.prose import Formula, formula_at_end
+from mappa_env.coach.rubric.plans.remarks import without_remarks
+from mappa_env.coach.rubric.plans.steps import heads_list, steps_in
+from mappa_env.coach.rubric.plans.value import is_expression, plan_value
+from mappa_env.coach.rubric.plans.writing import plainly, step_of
 from mappa_env.grading.expression import Number
 from mappa_env.grading.math import MathStatus, alternatives, grade_answer
 from mappa_env.grading.reading import Reading, boxed, given, labelled, numbers_in, stated, symbolic, value_of

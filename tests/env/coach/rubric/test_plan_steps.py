@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mappa_env.coach.culprit import culprit
 from mappa_env.coach.rubric.claims_math import formula_in, plan_in, python_of
-from mappa_env.coach.rubric.plan_steps import steps_in
+from mappa_env.coach.rubric.plans.steps import steps_in
 from rubric_play import SUM, Play, code, ran, summed
 
 RIGHT = [

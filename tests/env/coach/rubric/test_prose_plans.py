@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mappa_env.coach.culprit import culprit
-from mappa_env.coach.rubric.prose_plan import formula_at_end
+from mappa_env.coach.rubric.plans.prose import formula_at_end
 from rubric_play import summed
 
 WRONG = [

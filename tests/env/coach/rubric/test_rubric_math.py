@@ -20,7 +20,7 @@ from mappa_env.coach.rubric.claims_math import (
     same,
     untold,
 )
-from mappa_env.coach.rubric.plan_value import plan_value
+from mappa_env.coach.rubric.plans.value import plan_value
 from mappa_env.grading.reading import number_of
 from mappa_env.types import ToolResult
 from rubric_play import SUM, Play, code, ran

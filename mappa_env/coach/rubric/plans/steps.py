@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from mappa_env.coach.rubric.plan_value import is_expression, plan_value
-from mappa_env.coach.rubric.plan_writing import may_compute, step_of
-from mappa_env.coach.rubric.prose_plan import Formula
+from mappa_env.coach.rubric.plans.prose import Formula
+from mappa_env.coach.rubric.plans.value import is_expression, plan_value
+from mappa_env.coach.rubric.plans.writing import may_compute, step_of
 from mappa_env.grading.expression import Number
 from mappa_env.grading.reading import value_of
 
