@@ -59,7 +59,7 @@ _CLAUSE = re.compile(
 _HEDGE = re.compile(r"^(?:about|approximately|exactly|equal to|≈|~)\s*", re.IGNORECASE)
 _GOES_ON = re.compile(r"\s*[-+*/^=]|\s+(?:times|plus|minus|divided|multiplied|more|less)\b", re.IGNORECASE)
 _BOLD = re.compile(r"(?<![\w)*])\*\*([^*\n]{1,80})\*\*(?![\w(*])")
-_OF_NAMES = re.compile(r"(?=[^A-Za-z_]*[A-Za-z_])[\w.()]+(?:\s*(?:\*\*|//|[-+*/%])\s*[\w.()]+)+", re.ASCII)
+_OF_NAMES = re.compile(r"[(\s]*[A-Za-z_][\w.()]*(?:\s*(?:\*\*|//|[-+*/%])\s*[\w.()]+)+", re.ASCII)
 _EDGES = "`*_$ \t\r\n"
 
 
@@ -142,7 +142,9 @@ def number_of(text: str) -> Number | None:
 
 
 def _has_names(plain: str) -> bool:
-    """Whether a text is an expression of names, such as ``left // 7``: none of its numbers is its value."""
+    """Whether a text is an expression that begins with a name, such as ``left // 7``: its numbers are none of
+    its value. One that begins with a number may be a remark on it, such as ``138 - verified``.
+    """
     if not _OF_NAMES.fullmatch(plain):
         return False
     try:

@@ -95,9 +95,10 @@ def math_code(
 ) -> Finding:
     """Check the code's output against the truth and the plan; for a turn without code, check its report.
 
-    ``followed``: it computed a wrong plan, or reports what that gave, or it
-    reports the right value only in words. ``blocked``: it carried out a plan that
-    cannot run. ``unfinished``: the code failed or printed no value, and turns are left; ``failed``: none are.
+    ``followed``: it computed a wrong plan, or reports what that gave, or it reports the right value only in
+    words. ``blocked``: it carried out a plan that cannot run, or of which the host understood only some
+    steps, none of them right. ``unfinished``: the code failed or printed no value, and turns are left;
+    ``failed``: none are.
     ``repeated``: it reports its own wrong output again.
     """
     tool, gold = case.evidence.tool, gold_of(case)
@@ -135,6 +136,9 @@ def math_code(
     if output.number is None and not case.evidence.last_turn:
         return Finding(unfinished, f"the code printed no value so far: {short(output)}", case.me)
     culprit = origin_of(dataclasses.replace(chain, output=output, result=None, ran=case.me), gold)
+    if culprit == "":
+        said = f"the code printed {short(output)}, which is wrong"
+        return Finding(blocked, f"{said}; nobody can tell whether the plan asks for it", culprit)
     if culprit != case.me:
         return Finding(followed, f"the code carries out a wrong plan: it printed {short(output)}", culprit)
     return Finding(wrong, f"the code printed {short(output)}, which is wrong", case.me)

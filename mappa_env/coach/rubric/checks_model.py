@@ -55,6 +55,8 @@ def model(case: Case) -> Finding | None:
     if own:
         if seen.get("tried_on"):  # X_test had no part in it
             others = [defect for defect in others if defect.path != TEST]
+        if section(facts or {}, "checks").get("target_lost"):  # its model may do without that column
+            others += given_poor(case)
         return unusable(case, f"{own[0].path} is unusable: {own[0].reason}", others)
     if untried := next((defect for defect in others if defect.path == MODEL), None):
         return Finding(UNTRIED, f"{MODEL} could not be tried: {why(untried)}", untried.writer)

@@ -119,8 +119,9 @@ def _is_misshapen(answer: Statement, known: Iterable[Statement], gold: str) -> b
 def origin_of(chain: Chain, gold: str) -> str | None:
     """The agent that introduced the wrong value; None: every value that was handed on is right.
 
-    The planner if the plan is wrong and was followed, be it the formula with which its words end; the
-    reporter if the output was right; else the agent that ran the code.
+    The planner if the plan is wrong and was followed, be it a formula in its words; the reporter if the
+    output was right; else the agent that ran the code. Empty: the host understood some steps of a plan, and
+    none of them is right, so nobody can tell.
     """
     plan, output = chain.plan, chain.output
     if output is not None and is_right(output, gold):
@@ -128,10 +129,13 @@ def origin_of(chain: Chain, gold: str) -> str | None:
         return None if right or chain.result is None else chain.result.agent
     if output is not None and (plan is None or plan.number is None) and chain.prose is not None:
         planner, formula = chain.prose
-        followed = any(same(output, Statement("", "", value)) for value in formula.closing)
-        if not followed or formula_is_right(formula.every, gold):
+        if formula_is_right(formula.every, gold):
             return output.agent
-        return planner if formula.whole else ""
+        followed = any(same(output, Statement("", "", value)) for value in formula.every)
+        if followed and formula.whole:
+            return planner
+        in_steps = plan is not None and plan.in_steps
+        return "" if followed or (in_steps and not formula.whole) else output.agent
     if output is None or plan is None or plan.number is None:
         return chain.ran
     return plan.agent if not is_right(plan, gold) and same(plan, output) else output.agent

@@ -13,7 +13,7 @@ _PYTHON = frozenset(("python", "py", "python3"))
 
 
 def without_programs(text: str) -> str:
-    """``text`` without the fenced blocks that are Python, by their tag or because they assign to a name."""
+    """``text`` without the fenced blocks that are Python: by their tag, or because they compute a name."""
     return _FENCED.sub(lambda block: "" if _is_program(block[1], block[2]) else block[0], text[-_LONGEST:])
 
 
@@ -24,4 +24,6 @@ def _is_program(tag: str, body: str) -> bool:
         tree = parse_module(body.encode("utf-8", "surrogatepass"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return any(isinstance(node, ast.Assign) for node in tree.body)
+    return any(
+        isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant) for node in tree.body
+    )

@@ -152,7 +152,9 @@ def _formula(steps: list[str], expression_of: Callable[[str], str]) -> Formula |
         if is_expression(expression_of(side.strip()))
         and (value := _value(side, expression_of, names)) is not None
     )
-    return Formula(computed or last, tuple(every), whole) if last else None
+    if not last:  # what the last step says, nobody can tell
+        return Formula((), tuple(every), whole=False) if every else None
+    return Formula(computed or last, tuple(every), whole)
 
 
 def _value(side: str, expression_of: Callable[[str], str], names: dict[str, Number]) -> Number | None:

@@ -35,13 +35,18 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _PRINTED = re.compile(r"print\(([^()\"']{1,200})\)")
-_CHANGES = re.compile(
-    r"\b(?:plus|minus|times|divi[ds]|multip|mod|add|subtract|sum|product|power|round|(?:in|de)creas|more|less|"
-    r"remov|take|doubl|tripl|twice|half|halv|quarter|third|squar|cube|root|negat|revers|remain|percent|dozen|"
-    r"hundred|thousand|million|check|verif|test)",
+_ASKS = re.compile(
+    r"\b(?:plus|minus|times|divi[ds]|multip|mod|add|subtract|round|(?:in|de)creas|remov|take|doubl|tripl|twice|halv|"
+    r"squar|cube|negat|revers|check|verif|test)",
     re.IGNORECASE,
 )
-"""Words that may compute by themselves, or tell that a step is a check."""
+"""Words that ask to compute, or tell that a step is a check."""
+_NAMES = re.compile(
+    r"\b(?:sum|product|power|more|less|half|quarter|third|root|remain|percent|dozen|hundred|thousand|million)",
+    re.IGNORECASE,
+)
+"""Words that name what an expression computes, and compute where none stands beside them."""
+_OPERATOR = re.compile(r"[\w)][ \t]*[-+*/%]")
 
 
 class Step(NamedTuple):
@@ -61,7 +66,7 @@ def plainly(text: str) -> str:
 
 def _without_tex(line: str) -> str:
     line = _ARROW.sub("→", line)
-    line = _TEXT.sub(lambda words: words[0] if _CHANGES.search(words[1]) else " ", line)
+    line = _TEXT.sub(lambda words: words[0] if _computes(words[1]) else " ", line)
     for _ in range(_DEEPEST):
         before = line
         line = _POWER.sub(r"**(\1)", line)
@@ -82,10 +87,17 @@ def step_of(line: str) -> Step:
         rest = rest[leading.end() :]
     printed = _PRINTED.fullmatch(rest)
     rest = rest if printed is None else printed[1]
-    changes = label is not None and _CHANGES.search(label[1]) is not None
+    changes = label is not None and (
+        _ASKS.search(label[1]) is not None
+        or (_NAMES.search(label[1]) is not None and not _OPERATOR.search(rest))
+    )
     return Step(rest.strip("`*_$ \t"), label is not None, changes)
 
 
 def may_compute(text: str) -> bool:
     """Whether a text has digits, or words that compute."""
-    return re.search("[0-9]", text) is not None or _CHANGES.search(text) is not None
+    return re.search("[0-9]", text) is not None or _computes(text)
+
+
+def _computes(words: str) -> bool:
+    return _ASKS.search(words) is not None or _NAMES.search(words) is not None

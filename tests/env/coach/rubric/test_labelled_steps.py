@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mappa_env.coach.culprit import culprit
-from mappa_env.coach.rubric.claims_math import formula_in, plan_in
+from mappa_env.coach.rubric.claims_math import formula_in, plan_in, report_in
 from rubric_play import summed
 
 STEPS = [
@@ -101,3 +101,44 @@ def test_hostile_texts_take_no_time(text: str) -> None:
 
 def test_a_value_that_the_last_step_does_not_compute_earns_nothing() -> None:
     assert summed("plan:\n1. Boxes: 3*4 = 12\n2. Stamps: 3*4 - 2 = 14", "14")[1][0].score is None
+
+
+@pytest.mark.parametrize("last", ["3. Split among the friends", "3. Divide by 7"])
+def test_who_carries_out_steps_that_are_understood_in_part_is_innocent(last: str) -> None:
+    play, rows = summed(f"plan:\n1. Total: 3 * 4 = 12\n2. Remaining: 12 + 9 = 21\n{last}", "3")
+    assert rows[0].status == "abstain"
+    assert min(row.score or 0.0 for row in rows[1:]) >= 6
+    assert culprit(play.actions) is None
+
+
+def test_who_leaves_a_wrong_plan_before_its_check_is_innocent() -> None:
+    play, rows = summed("plan:\n1. Total: 3 * 4 = 12\n2. Each: 12 + 9 = 21\n3. Verify: 21 - 9 = 12", "21")
+    assert [row.score for row in rows] == [1, 8, 8, 8]
+    assert culprit(play.actions) == "solver_0"
+
+
+@pytest.mark.parametrize("label", ["Remaining", "The sum", "Half of it", "Three more"])
+def test_a_label_that_only_names_what_is_computed_hides_no_wrong_plan(label: str) -> None:
+    play, _ = summed(f"plan:\n1. Total: 3*4\n2. {label}: 3*4 + 7", "19")
+    assert culprit(play.actions) == "solver_0"
+
+
+@pytest.mark.parametrize(
+    "report", ["result: 14 - verified", "result: 14/friend", "Answer: 14 - correct", "result: 14"]
+)
+def test_a_remark_behind_a_number_leaves_its_value(report: str) -> None:
+    said = report_in("coder_0", report)
+    assert said is not None
+    assert said.number == 14
+
+
+@pytest.mark.parametrize("report", ["result = left // 7", "answer: (total - 33) // 7"])
+def test_an_expression_of_names_has_no_value(report: str) -> None:
+    said = report_in("coder_0", report)
+    assert said is None or said.number is None
+
+
+def test_a_constant_in_a_fence_is_an_answer() -> None:
+    said = report_in("coder_0", "```\nanswer = 14\n```")
+    assert said is not None
+    assert said.number == 14

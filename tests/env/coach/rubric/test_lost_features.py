@@ -35,3 +35,17 @@ def test_other_columns_of_one_value_accuse_nobody(change: str) -> None:
     assert engineer.reward > 9
     assert modeler.probe is not None
     assert modeler.probe["checks"]["target_lost"] == []
+
+
+def test_a_modeler_that_does_without_a_feature_of_the_target_is_innocent() -> None:
+    leak = REWRITE.replace("CHANGE", BINS)
+    drops = "import pickle, numpy as np, pandas as pd\nfrom sklearn.ensemble import ExtraTreesRegressor\n"
+    drops += (
+        "X, y = pd.read_pickle('X_train.pkl').drop(columns='b'), np.ravel(pd.read_pickle('y_train.pkl'))\n"
+    )
+    drops += "pickle.dump(ExtraTreesRegressor(30, random_state=0).fit(X, y), open('model.pkl', 'wb'))"
+    *_, engineer, modeler = played(leak, drops, SEED)
+    assert engineer.reward == 1.5
+    assert modeler.reward == 6
+    assert modeler.verdict is not None
+    assert modeler.verdict.blame == "engineer_0"
