@@ -101,3 +101,8 @@ def _opened(content: bytes | Path) -> TextIO:
     if isinstance(content, Path):
         return content.open(encoding="utf-8-sig", newline="")
     return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+
+
+def targets_in(train: CsvTable, test: CsvTable) -> list[str]:
+    """The columns that test.csv lacks."""
+    return [name for name in train.header if name not in test.header]

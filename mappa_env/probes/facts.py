@@ -9,32 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mappa_env.grading.metrics import MAX_ABS
-from mappa_env.probes.alignment import labels_follow, rescaled, rows_follow
 from mappa_env.probes.association import MANY_VALUES, Column, missing
 from mappa_env.probes.baseline import MAX_ROWS, Allowed
-from mappa_env.probes.columns import places_of
-from mappa_env.probes.csv_table import CsvTable
+from mappa_env.probes.checks import MAX_NAME, Facts, checks_of
+from mappa_env.probes.csv_table import CsvTable, targets_in
 from mappa_env.probes.labels import (
     answers_in,
     as_cell,
-    codes_of,
-    is_number,
     labels_in,
     labels_of,
-    labels_seen,
     share_known,
 )
-from mappa_env.probes.lost import lost
 from mappa_env.probes.one_hot import OneHot, one_hot_of
-from mappa_env.probes.opening import HEAD_ROWS, MODEL, TABLES, Asked, Beside, File, Opened
+from mappa_env.probes.opening import MODEL, TABLES, Asked, Beside, File, Opened
 from mappa_env.probes.plain import Table
-from mappa_env.probes.predictions import Said, shares_of
-from mappa_env.probes.rows import FEW_ROWS, rows_of
+from mappa_env.probes.predictions import Said, is_constant, shares_of
 from mappa_env.probes.scale import Scales, scale_of
 from mappa_env.probes.trial import trial
 
-Facts = dict[str, Any]
 MAX_PREDICTIONS = 2000
 """Rows of predictions that are listed."""
 STABLE = -0.3
@@ -42,14 +34,9 @@ STABLE = -0.3
 agree with itself by chance alone: that is weak, and shows in its skill. Less is a contradiction."""
 _MAX_CELLS = 10_000
 _MAX_NAMES = 40
-_MAX_NAME = 60
 _ORDERED, _LEAST_VALUES, _MOST_ORDERS = 64, 8, 8
 """Rows whose order is kept in a digest, distinct values in them, and columns."""
 _WORKS = ("loads", "type", "has_predict", "error", "predicts")
-_ROUNDED = 1e-9
-"""How much of their size numbers may differ by how sums were rounded."""
-_RENAMED = 0.95
-"""Fewer equal labels than this may be others' names."""
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -70,9 +57,7 @@ def facts_of(
         if labels:  # nobody needs its probabilities
             found["model"].pop("one_class", None)
         if (beside := opened.asked.beside) is not None:
-            through = (
-                _beside(beside) if opened.asked.table == TABLES[2] else {"file": beside.file[:_MAX_NAME]}
-            )
+            through = _beside(beside) if opened.asked.table == TABLES[2] else {"file": beside.file[:MAX_NAME]}
             found["model"]["beside"] = {**through, "needed": opened.asked.said.predictions is None}
         if opened.asked.table == TABLES[0] and tables[0] is not None:
             said = [opened.asked.said, *([] if beside is None else [beside.said])]
@@ -86,7 +71,7 @@ def facts_of(
             answers = answers_in(predictions.values, ranked=ranked)
             found["model"] |= _answers(tables[1], answers, targets_in(train, test), train)
             found["model"]["answer_cols"] = predictions.values.shape[1]
-            found["model"]["one_answer"] = _is_constant(predictions.values)
+            found["model"]["one_answer"] = is_constant(predictions.values)
     if opened.allowed is not None:
         found["allowed"] = _allowed(opened.allowed, tables, train)
         if opened.allowed.smooth is not None:
@@ -94,7 +79,7 @@ def facts_of(
             found["allowed_smooth"]["learns"] = round(opened.allowed.smooth.learns, 3)
     targets = targets_in(train, test)
     one_hot = None if tables[1] is None else one_hot_of(tables[1], targets, train)
-    checks = _checks(tables, train, test, one_hot, labels=labels)
+    checks = checks_of(tables, train, test, one_hot, labels=labels)
     if one_hot is not None and not one_hot.coded:
         name_targets(one_hot, found)
     scale = None if labels or tables[1] is None else scale_of(tables[1], targets, train)
@@ -155,7 +140,7 @@ def _file(file: File) -> Facts:
     found |= {"plain": record.plain, "format": form, "stable": record.stable}
     if record.unfit:
         found["unfit"] = record.unfit
-    return {**found, "type": record.kind[:_MAX_NAME], "table": record.table is not None}
+    return {**found, "type": record.kind[:MAX_NAME], "table": record.table is not None}
 
 
 def _table(file: File) -> Table | None:
@@ -172,10 +157,10 @@ def table_facts(table: Table) -> Facts:
     return {
         "rows": table.rows,
         "cols": table.cols,
-        "columns": [name[:_MAX_NAME] for name in table.names[:_MAX_NAMES]],
+        "columns": [name[:MAX_NAME] for name in table.names[:_MAX_NAMES]],
         "mixed_names": table.mixed,
         "numeric": all(table.numeric),
-        "strings": [name[:_MAX_NAME] for name, numeric in pairs if not numeric][:8],
+        "strings": [name[:MAX_NAME] for name, numeric in pairs if not numeric][:8],
         "nan": table.nan,
         "inf": table.inf,
         "too_large": int((np.abs(table.numbers) > _LARGEST).sum()) - int(np.isinf(table.numbers).sum()),
@@ -199,10 +184,10 @@ def _beside(beside: Beside) -> Facts:
     """The answers with a file that its writer handed on: for who uses both."""
     agreement = beside.said.agreement(beside.again)
     if agreement < STABLE:
-        return {"file": beside.file[:_MAX_NAME]}
+        return {"file": beside.file[:MAX_NAME]}
     seen = _model(beside.said)
     names = ("predictions", "probabilities", "classes", "constant")
-    return {"file": beside.file[:_MAX_NAME], **{name: seen[name] for name in names if name in seen}}
+    return {"file": beside.file[:MAX_NAME], **{name: seen[name] for name in names if name in seen}}
 
 
 def _order(table: Table) -> dict[str, str]:
@@ -212,7 +197,7 @@ def _order(table: Table) -> dict[str, str]:
         if len(found) < _MOST_ORDERS and column.dtype.kind == "f":
             values, places = np.unique(column, return_inverse=True)
             if len(values) >= _LEAST_VALUES:
-                found[name[:_MAX_NAME]] = hashlib.sha256(places.astype("<i4").tobytes()).hexdigest()[:12]
+                found[name[:MAX_NAME]] = hashlib.sha256(places.astype("<i4").tobytes()).hexdigest()[:12]
     return found
 
 
@@ -239,7 +224,7 @@ def _model(said: Said) -> Facts:
     """What the model offers and predicts."""
     if not said.loads:
         return {"loads": False, "error": said.error}
-    found: Facts = {"loads": True, "type": said.kind[:_MAX_NAME], "has_predict": said.has_predict}
+    found: Facts = {"loads": True, "type": said.kind[:MAX_NAME], "has_predict": said.has_predict}
     if said.error:
         found["error"] = said.error
     if not said.asked:
@@ -251,13 +236,13 @@ def _model(said: Said) -> Facts:
         "predicts": True,
         "n_predictions": said.predictions.rows,
         "finite": bool(np.isfinite(values).all()) if values.dtype.kind == "f" else True,
-        "constant": _is_constant(values),
+        "constant": is_constant(values),
         "predictions": listed(values),
     }
     if said.probabilities is None or said.probabilities.values.dtype.kind not in "fib":
         return found
     shares = shares_of(said.probabilities)
-    found |= {"probabilities": listed(shares), "constant": _is_constant(said.probabilities.values)}
+    found |= {"probabilities": listed(shares), "constant": is_constant(said.probabilities.values)}
     if said.probabilities.values.shape[1] == 1 and found["constant"]:
         found["one_class"] = True
     if shares.shape[1] > 1:
@@ -298,141 +283,6 @@ def _alike(labels: Column, first: int) -> bool:
         return set(some.tolist()) == set(labels.tolist())
     with np.errstate(all="ignore"):
         return bool(abs(np.median(some) - np.median(labels)) <= np.std(labels) / 4)
-
-
-def _is_constant(values: NDArray[Any]) -> bool:
-    """Whether all rows are the same, up to how sums were rounded."""
-    if values.dtype.kind != "f" or not np.isfinite(values).all():
-        return bool((values == values[:1]).all())
-    if not len(values):
-        return True
-    return bool((np.ptp(values, axis=0) <= _ROUNDED * np.abs(values).max(axis=0)).all())
-
-
-def targets_in(train: CsvTable, test: CsvTable) -> list[str]:
-    """The columns that test.csv lacks."""
-    return [name for name in train.header if name not in test.header]
-
-
-def _checks(
-    tables: list[Table | None],
-    train: CsvTable,
-    test: CsvTable,
-    one_hot: OneHot | None,
-    *,
-    labels: bool,
-) -> Facts:
-    """Consistency of the files with each other and with the task; a key exists only if it can be told."""
-    x, y, z = tables
-    checks: Facts = {"train_rows": train.rows, "test_rows": test.rows}
-    if x is not None and z is not None:
-        # Columns without names, as arrays have them, go by their places.
-        named = x.named and z.named
-        checks["columns_match"] = x.cols == z.cols and (x.names == z.names or not named)
-    if x is not None and y is not None:
-        checks["rows_match"] = x.rows == y.rows
-    if z is not None and test.rows is not None:
-        checks["test_rows_match"] = z.rows == test.rows
-    targets = targets_in(train, test)
-    if y is not None:
-        checks |= _label_facts(y, targets, train, labels=labels)
-        if one_hot is not None:
-            checks["one_hot"] = "coded" if one_hot.coded else "named"
-            checks["label_words"] = 0
-        checks["labels_kept"] = _labels_kept(y, targets, train)
-        if labels and (codes := codes_of(y, targets, train)):
-            checks["codes"] = codes
-    same = (labels and checks.get("labels_known") == 1) or checks.get("labels_kept", False)
-    rows = None if x is None else rows_of(x, targets, train)
-    if x is not None and rows is not None:
-        checks["rows_in_place"] = rows.in_place
-        follow = None if y is None else labels_follow(x, y, targets, train, rows, labels=same)
-        if one_hot is not None and rows.names:
-            follow = one_hot.follows
-        checks |= {} if follow is None else {"labels_follow": follow}
-        if same and y is not None and follow is not None and follow < _RENAMED:
-            checks["labels_related"] = labels_follow(x, y, targets, train, rows, labels=False)
-    if z is not None and rows is not None and (follow := rows_follow(z, test, train, rows.names)) is not None:
-        checks["test_rows_follow"] = follow
-    if x is not None and z is not None and rows is not None:
-        off = rescaled(x, z, train, test, rows)
-        if off is not None:
-            checks["scales_match"] = not off
-            checks["scales_off"] = [name[:_MAX_NAME] for name in off[:8]]
-    if x is not None:
-        checks["target_leaked"] = leaked(x, y, targets, train)
-        if y is not None and z is not None:
-            checks["target_lost"] = [name[:_MAX_NAME] for name in lost(x, y, z, test)]
-        checks["id_kept"] = bool(test.header) and test.header[0] in x.names
-    return checks
-
-
-def leaked(x: Table, y: Table | None, targets: list[str], train: CsvTable) -> list[str]:
-    """Feature columns that hold the target: by name, by one-hot name, or by repeating its values."""
-    names = {*targets, *(f"{target}_{label}" for target in targets for label in _labels(train, target))}
-    found = names.intersection(x.names)
-    if y is not None and y.rows == x.rows >= FEW_ROWS:
-        most = min(HEAD_ROWS, x.kept, y.kept)
-        truths = {_content(each) for each in y.columns(most) if len(each) and (each != each[0]).any()}
-        columns = zip(x.names, x.columns(most), strict=True) if truths else ()
-        found |= {name for name, column in columns if _content(column) in truths}
-    return [name[:_MAX_NAME] for name in sorted(found)][:8]
-
-
-def _labels(train: CsvTable, target: str) -> set[str]:
-    """The values of a target in train.csv, as one-hot names have them."""
-    if target not in train.header:
-        return set()
-    at = train.header.index(target)
-    cells = {row[at].strip() for row in train.head if at < len(row)}
-    return cells | {form for cell in cells for form in _number_forms(cell)}
-
-
-def _number_forms(cell: str) -> tuple[str, ...]:
-    try:
-        return str(float(cell)), f"{float(cell):g}"
-    except ValueError:
-        return ()
-
-
-def _content(column: Column) -> bytes:
-    """Equal for columns of equal values; where they have few, also for codes of equal values."""
-    values, places = np.unique(column[~missing(column)], return_inverse=True)
-    if len(values) <= min(MANY_VALUES, len(column) // 2) and len(places) == len(column):
-        _, first, codes = np.unique(places, return_index=True, return_inverse=True)
-        return b"c" + np.argsort(np.argsort(first))[codes].tobytes()
-    if column.dtype.kind == "f":
-        return b"f" + (np.where(np.isnan(column), np.nan, column) + 0.0).tobytes()
-    return "".join("-" if cell is None else f"{len(cell)} {cell}" for cell in column).encode()
-
-
-def _label_facts(y: Table, targets: list[str], train: CsvTable, *, labels: bool) -> Facts:
-    """What the labels in y_train are to the targets in train.csv.
-
-    ``targets``: their number. ``label_words``: how many labels are texts, where those are numbers;
-    ``labels_huge``: how many are larger than any number that may be submitted.
-    ``labels_known``: the share of labels that occurs there, if all rows of train.csv are at hand; of numbers
-    only where the task asks for ``labels``.
-    """
-    found: Facts = {"targets": len(targets)} if targets else {}
-    words = [cell for column in y.texts for cell in column if cell is not None and not is_number(cell)]
-    if targets and all(train.column(name).dtype.kind == "f" for name in targets):
-        found["label_words"] = len(words)
-        words = []
-        found["labels_huge"] = int((np.abs(y.numbers) > MAX_ABS).sum())
-    mine = labels_in(y) if labels else words
-    if mine and (known := share_known(mine, labels_of(train, targets))) is not None:
-        found["labels_known"] = known
-    return found
-
-
-def _labels_kept(y: Table, targets: list[str], train: CsvTable) -> bool:
-    """Whether every column of y_train has two labels, and they are those of its target in train.csv."""
-    places = places_of(y, targets)
-    return bool(places) and all(
-        len(given := labels_seen(train, [name])) == 2 and set(labels_in(y, [place])) == given
-        for name, place in zip(targets, places, strict=True)
-    )
 
 
 def _answers(y: Table | None, answers: list[str], targets: list[str], train: CsvTable) -> Facts:

@@ -23,6 +23,8 @@ MAX_ROWS = 2**22
 """Rows that are counted; more are no predictions."""
 CONTRADICTION = -1.0
 """The agreement of answers that have nothing in common, not even their form."""
+_ROUNDED = 1e-9
+"""How much of their size numbers may differ by how sums were rounded."""
 _CLOSE = {"rtol": 1e-6, "atol": 1e-9}
 """Sums of floating-point numbers may differ in their last digits from run to run."""
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -249,3 +251,13 @@ def shares_of(array: Array) -> NDArray[Any]:
     """One column of probabilities for two classes, else one per class or target."""
     two = array.values.shape[1] == 2 and not array.names[0].startswith(OUTPUTS)
     return array.values[:, 1:] if two else array.values
+
+
+def is_constant(values: NDArray[Any]) -> bool:
+    """Whether all rows are the same, up to how sums were rounded."""
+    if values.dtype.kind != "f" or not np.isfinite(values).all():
+        return bool((values == values[:1]).all())
+    if not len(values):
+        return True
+    with np.errstate(over="ignore"):  # a range beyond all numbers is one
+        return bool((np.ptp(values, axis=0) <= _ROUNDED * np.abs(values).max(axis=0)).all())

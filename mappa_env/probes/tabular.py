@@ -7,10 +7,10 @@ from typing import Any
 
 from mappa_env.grading.metrics import METRICS
 from mappa_env.probes.base import Site
-from mappa_env.probes.csv_table import CsvTable, read_csv
+from mappa_env.probes.csv_table import CsvTable, read_csv, targets_in
 from mappa_env.probes.exports import UnavailableError
-from mappa_env.probes.facts import facts_of, name_targets, targets_in
-from mappa_env.probes.labels import LABELS, codes_of, codings, labels_of
+from mappa_env.probes.facts import facts_of, name_targets
+from mappa_env.probes.labels import LABELS, codings, labels_of
 from mappa_env.probes.one_hot import one_hot_of
 from mappa_env.probes.opening import HEAD_ROWS, Opener
 from mappa_env.probes.scalings import scalings, shift_notes
@@ -57,8 +57,10 @@ class TabularProbe:
                 one_hot = one_hot_of(y, targets, train)
                 if one_hot is not None:
                     name_targets(one_hot, facts)
-            shifted = {} if y is None or coded else codes_of(y, targets, train)
-            unclear = [*found.unclear, *shift_notes(site.workspace, shifted)]
-            facts["checks"] |= {"codings": found.sure, "codings_unclear": sorted({*unclear} - {*found.sure})}
+            shifted = shift_notes(site.workspace, {} if coded else facts["checks"].get("codes", {}))
+            facts["checks"] |= {
+                "codings": found.sure,
+                "codings_unclear": sorted({*found.unclear, *shifted} - {*found.sure}),
+            }
         facts["checks"]["unlike"] = unlike(site.workspace)
         return {**facts, "attested_by": ATTESTED}

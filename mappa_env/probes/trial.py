@@ -13,7 +13,7 @@ from mappa_env.probes.baseline import CHANCE, Allowed, baseline
 from mappa_env.probes.columns import MOST_TARGETS
 from mappa_env.probes.csv_table import CsvTable
 from mappa_env.probes.plain import Table
-from mappa_env.probes.predictions import Array, Said
+from mappa_env.probes.predictions import Array, Said, is_constant
 from mappa_env.probes.rows import FEW_ROWS, rows_of
 
 _MOST_LABELS = 12
@@ -38,7 +38,7 @@ def trial(
     given = [each for each in answers if each is not None and each.rows and each.rows == x.rows]
     if not given:
         return {}
-    constant = all(_is_one(each.values) for each in given)
+    constant = all(is_constant(each.values) for each in given)
     follows = None if constant else _follows(given, x, y, targets, train)
     found: dict[str, Any] = {"constant": constant}
     if follows is not None:
@@ -90,10 +90,3 @@ def _most(truths: list[Column], answers: NDArray[Any]) -> float | None:
             values = column.astype(float) if column.dtype.kind in "fib" else column
             found += [association(one, values) for one in each]
     return max((value for value in found if value is not None), default=None)
-
-
-def _is_one(values: NDArray[Any]) -> bool:
-    if values.dtype.kind != "f" or not np.isfinite(values).all():
-        return bool((values == values[:1]).all())
-    with np.errstate(over="ignore"):  # a range beyond all numbers is one
-        return bool((np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)).all())

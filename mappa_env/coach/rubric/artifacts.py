@@ -76,8 +76,12 @@ def facts_of(case: Case) -> Mapping[str, Any] | None:
     """The facts of the latest probe, which ran after the last action that wrote a shared file."""
     if case.evidence.probe is not None:
         return case.evidence.probe
-    earlier = (record.probe for record in reversed(case.evidence.history))
-    return next((facts for facts in earlier if facts is not None), None)
+    return facts_after(case.evidence.history)
+
+
+def facts_after(records: Sequence[ActionRecord]) -> Mapping[str, Any] | None:
+    """The facts of the latest probe after one of ``records``."""
+    return next((record.probe for record in reversed(records) if record.probe is not None), None)
 
 
 def defects(case: Case) -> list[Defect]:

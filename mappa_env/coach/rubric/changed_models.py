@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mappa_env.coach.rubric.artifacts import MODEL, Defect, defects, facts_of, is_unknown, section
+from mappa_env.coach.rubric.artifacts import (
+    MODEL,
+    Defect,
+    defects,
+    facts_after,
+    facts_of,
+    is_unknown,
+    section,
+)
 from mappa_env.coach.rubric.case import Case
 from mappa_env.coach.rubric.model_skill import TWO_FACED, skill_of_model
 
@@ -18,7 +26,7 @@ def changed_model(case: Case) -> Defect | None:
     None also where this agent changed any file that was there before, since the model may need that one.
     """
     change = case.evidence.present.get(MODEL)
-    before = next((record.probe for record in reversed(case.before) if record.probe is not None), None)
+    before = facts_after(case.before)
     now = facts_of(case)
     if change is None or change.agent in ("", case.me) or before is None or now is None or now is before:
         return None

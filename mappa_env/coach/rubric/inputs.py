@@ -19,6 +19,7 @@ from mappa_env.coach.rubric.artifacts import (
     Defect,
     defects,
     defects_of,
+    facts_after,
     facts_of,
     looks_of,
     other_format,
@@ -85,7 +86,7 @@ def _scrambled(case: Case) -> bool:
     That counts where nobody can compare them with test.csv. A column of the same name that keeps its order
     clears X_test, and so does an X_train none of whose columns does: then both were transformed.
     """
-    before, now = _facts(case.before) or {}, facts_of(case) or {}
+    before, now = facts_after(case.before) or {}, facts_of(case) or {}
     follow = section(now, "checks").get("test_rows_follow")
     if follow is not None or not case.mine(TEST) or TEST not in files_before(case):
         return False
@@ -102,7 +103,7 @@ def _keeps_order(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool | No
 
 def broken_before(case: Case) -> set[str]:
     """The files of other agents that were unusable when this segment began, also those it need not read."""
-    found = defects_of(_facts(case.before), files_before(case), looks_of(case.before))
+    found = defects_of(facts_after(case.before), files_before(case), looks_of(case.before))
     return {defect.path for defect in found if defect.writer not in ("", case.me)}
 
 
@@ -114,7 +115,7 @@ def files_before(case: Case) -> dict[str, FileChange]:
 def _unsound(order: Order, task: Task, before: Sequence[ActionRecord], agent: str) -> tuple[Defect, ...]:
     team = order.team
     present = _files(team, task, before)
-    facts = _facts(before)
+    facts = facts_after(before)
     found: dict[str, Defect] = {}
     for path in team[agent].reads:
         change = present.get(path)
@@ -172,14 +173,14 @@ def _harmed(
 def _sound(team: Team, task: Task, before: Sequence[ActionRecord]) -> set[str]:
     """The files that were there after the actions ``before``, without a known defect."""
     present = _files(team, task, before)
-    bad = {defect.path for defect in defects_of(_facts(before), present, looks_of(before))}
+    bad = {defect.path for defect in defects_of(facts_after(before), present, looks_of(before))}
     return {path for path, change in present.items() if change.kind == "file"} - bad
 
 
 def _unknown(
     present: Mapping[str, FileChange], before: Sequence[ActionRecord], agent: str, programs: Sequence[Program]
 ) -> str | None:
-    for path in unknown_files(_facts(before)):
+    for path in unknown_files(facts_after(before)):
         change = present.get(path)
         if change is not None and change.agent not in ("", agent) and any(run.uses(path) for run in programs):
             return path
@@ -195,7 +196,7 @@ def _foreign(
     """
     if not programs or not programs[-1].failed:
         return None
-    facts, present, last = _facts(before) or {}, _files(team, task, before), programs[-1]
+    facts, present, last = facts_after(before) or {}, _files(team, task, before), programs[-1]
     for name, path in PATHS.items():
         writer, part = present[path].agent if path in present else "", section(facts, name)
         if path not in team[agent].reads or writer in ("", agent):
@@ -229,10 +230,6 @@ def broken_helpers(
         for each in (*damages(runs_of(before), task, team), *others.values())
         if each.agent != agent and any(failed_over(run, each) for run in runs)
     ]
-
-
-def _facts(before: Sequence[ActionRecord]) -> Mapping[str, Any] | None:
-    return next((record.probe for record in reversed(before) if record.probe is not None), None)
 
 
 def _until(before: Sequence[ActionRecord], agent: str, path: str) -> Sequence[ActionRecord]:

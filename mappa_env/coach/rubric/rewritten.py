@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mappa_env.coach.rubric.artifacts import MODEL, facts_of, section
+from mappa_env.coach.rubric.artifacts import MODEL, facts_after, facts_of, section
 from mappa_env.coach.rubric.case import Case
 from mappa_env.coach.rubric.model_skill import falls_short, skill_of_model
 from mappa_env.coach.rubric.poor_tables import TABLES, learned_skill
@@ -16,7 +16,7 @@ def kept_as_good(case: Case, paths: set[str]) -> set[str]:
 
     Tables: the host's own models learn as much from them. A model: it predicts as well.
     """
-    now, was = facts_of(case), _before(case)
+    now, was = facts_of(case), facts_after(case.before)
     if now is None or was is None:
         return set()
     tables, model = paths & TABLES, paths & {MODEL}
@@ -29,16 +29,11 @@ def kept_as_good(case: Case, paths: set[str]) -> set[str]:
 
 def allowed_before(case: Case) -> float | None:
     """What the tables allowed that this agent has written again, although others have to; None: none."""
-    now, was = facts_of(case), _before(case)
+    now, was = facts_of(case), facts_after(case.before)
     again = {path for path in TABLES - set(case.evidence.agent.requires) if case.mine(path)}
     if now is None or was is None or not again:
         return None
     return learned_skill(case, was)
-
-
-def _before(case: Case) -> Mapping[str, Any] | None:
-    """The probe's facts when this segment began."""
-    return next((each.probe for each in reversed(case.before) if each.probe is not None), None)
 
 
 def _as_good(now: float | None, was: float | None) -> bool:

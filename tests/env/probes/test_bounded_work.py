@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mappa_env.probes.association import association
+from mappa_env.probes.checks import leaked
 from mappa_env.probes.csv_table import CsvTable, read_csv
-from mappa_env.probes.facts import leaked
 from mappa_env.probes.inside.exporter import MAX_COLUMNS
 from mappa_env.probes.plain import Table
 from mappa_env.probes.predictions import MAX_ROWS, array_in

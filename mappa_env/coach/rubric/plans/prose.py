@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mappa_env.coach.rubric.plans.words import LONE_OPERATIONS, OPERATIONS, QUANTITIES, RESULTS, any_of
 from mappa_env.grading.expression import Number
 from mappa_env.grading.reading import numbers_in, plain_text, value_of
 from mappa_env.grading.units import WORDS
@@ -22,18 +23,9 @@ _BOLD = re.compile(r"(?<![\w)*])\*\*([^*\n]{1,80})\*\*(?![\w(*])")
 _NUMBERED = re.compile(
     r"^[ \t>#*\-]*\(?(?:step[ \t]*)?[0-9]{1,2}[ \t]*[.):](?![0-9])", re.MULTILINE | re.IGNORECASE
 )
-_GOES_ON = re.compile(
-    r"\b(?:plus|minus|times|over|per|divid|multi[p]|mod|choose|factorial|percent|add|subtract|sum|product|power|"
-    r"round|(?:in|de)creas|more|less|remov|take)",
-    re.IGNORECASE,
-)
-_HIDDEN = re.compile(
-    r"\b(?:dozen|hundred|thousand|million|half|halv|quarter|third|doubl|tripl|twice|squar|cube|root|negat|revers)",
-    re.IGNORECASE,
-)
+_GOES_ON = any_of(OPERATIONS, RESULTS, "over|per|choose|factorial")
+_HIDDEN = any_of(LONE_OPERATIONS, QUANTITIES)
 """Words that compute without a number beside them."""
-
-
 _TEX = re.compile(r"√|\\(?:sqrt|binom|log|ln|sin|cos|tan|p?mod|gcd|lcm|sum|prod|[dt]?frac)(?![a-z])")
 """Functions around a formula that is therefore not all."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from mappa_env.coach.rubric.plans.words import LONE_OPERATIONS, OPERATIONS, QUANTITIES, RESULTS, any_of
+
 _GIVES = re.compile(r"\s*(?:[-=]>|→|⇒|⟹)")
 _REMARK = re.compile(r"(?<=[^\s+\-*/%=,(])\s+\([^()]*[A-Za-z][^()]*\)$")
 _GIVEN = re.compile(
@@ -16,11 +18,7 @@ _UNIT = re.compile(
     rf"(?<=[0-9)\]])\s+(?P<unit>{_WORD}(?: {_WORD})?)"
     rf"(?: (?:per|for|in)(?: (?:the|each|every))? (?P<each>{_WORD}))?$"
 )
-_CHANGES = re.compile(
-    r"\b(?:plus|minus|times|divid|multip|add|subtract|doubl|tripl|twice|half|halv|third|quarter|squar|cube|root|"
-    r"round|revers|negat|sum|product|digit|percent|dozen|hundred|thousand|million)",
-    re.IGNORECASE,
-)
+_CHANGES = any_of(OPERATIONS, LONE_OPERATIONS, QUANTITIES, RESULTS, "digit")
 _COMPUTES = re.compile(
     r"\b(?:plus|minus|times|over|by|per|divided?|multiply|multiplied|add|subtract|squared|cubed|mod|modulo|choose|factorial|percent|"
     r"dozens?|hundreds?|thousands?|millions?|billions?|half|halves|pairs?|squares?|cubes?|more|less|twice|"

@@ -34,7 +34,7 @@ _OPEN, _CLOSE = "([{", ")]}"
 
 
 class Steps(NamedTuple):
-    """The steps of a plan as text, and their values; ``formula`` is None if the last one has none."""
+    """The steps of a plan as text, and their values; ``formula`` is None if none has one."""
 
     text: str
     formula: Formula | None

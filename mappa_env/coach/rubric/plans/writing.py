@@ -8,6 +8,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mappa_env.coach.rubric.plans.words import (
+    CHECKS,
+    LONE_OPERATIONS,
+    OPERATIONS,
+    QUANTITIES,
+    RESULTS,
+    any_of,
+)
+
 _MATH = re.compile(r"\\(?=[a-zA-Z(\[])")
 _TEXT = re.compile(r"[ \t~]*\\(?:text|mathrm|textrm|mathit)\{[ \t]*([A-Za-z][A-Za-z ]{0,40})\}")
 _ROOT = re.compile(r"\\sqrt[ \t]*\{([^{}]{1,200})\}")
@@ -35,30 +44,22 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _PRINTED = re.compile(r"print\(([^()\"']{1,200})\)")
-_ASKS = re.compile(
-    r"\b(?:plus|minus|times|divi[ds]|multip|mod|add|subtract|round|(?:in|de)creas|remov|take|doubl|tripl|twice|halv|"
-    r"squar|cube|negat|revers|check|verif|test)",
-    re.IGNORECASE,
-)
+_ASKS = any_of(OPERATIONS, LONE_OPERATIONS, CHECKS)
 """Words that ask to compute, or tell that a step is a check."""
-_NAMES = re.compile(
-    r"\b(?:sum|product|power|more|less|half|quarter|third|root|remain|percent|dozen|hundred|thousand|million)",
-    re.IGNORECASE,
-)
+_NAMES = any_of(QUANTITIES, RESULTS, "remain")
 """Words that name what an expression computes, and compute where none stands beside them."""
 _OPERATOR = re.compile(r"[\w)][ \t]*[-+*/%]")
 
 
 class Step(NamedTuple):
-    """The expression of a step; ``labelled``: words stand before it; ``changes``: some of them compute."""
+    """The expression of a step; ``changes``: words before it compute, too."""
 
     text: str
-    labelled: bool
     changes: bool
 
 
 def plainly(text: str) -> str:
-    """``text`` with the operators of TeX and of print in those of Python; other TeX stays as it is."""
+    """``text`` with the operators of TeX, ``x`` and ``mod`` as those of Python; other TeX stays as it is."""
     if _MATH.search(text):
         text = "\n".join(_without_tex(line) if _MATH.search(line) else line for line in text.split("\n"))
     return _MODULO.sub(" % ", _TIMES.sub(r"\1*", text))
@@ -91,7 +92,7 @@ def step_of(line: str) -> Step:
         _ASKS.search(label[1]) is not None
         or (_NAMES.search(label[1]) is not None and not _OPERATOR.search(rest))
     )
-    return Step(rest.strip("`*_$ \t"), label is not None, changes)
+    return Step(rest.strip("`*_$ \t"), changes)
 
 
 def may_compute(text: str) -> bool:
