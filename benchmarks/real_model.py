@@ -11,7 +11,11 @@
 * ``raft``: the same steps of rejection sampling: imitate the episodes that succeeded (arXiv 2304.06767).
 * ``imitation``: more of the warm start's imitation, as many steps as fit the time that ``process`` trained.
 * ``few_shot``: no demonstrations at all. The model as it is, prompts with worked examples, the easiest level
-  of the tasks and 30 steps, so its rates do not compare with the others'.
+  of the tasks and 30 steps.
+* ``sprint``: the recipe on another environment, ``mappa/DSBenchSprint-v0``, whose agents write pandas and
+  scikit-learn: 30 steps, with room for longer actions, and a warm start of its own.
+
+The last two play other tasks, so their rates do not compare with the others'.
 
 Rates are those of held-out tasks at the warm start's best temperature, which was chosen on training tasks. An
 interrupted benchmark continues where it stopped: finished runs in --out are kept. Several machines or days
@@ -47,7 +51,16 @@ ARMS: Mapping[str, list[str]] = {
         "run.steps=30",
         f"env.id={Path(__file__).parent / 'mathchat_few_shot'}",
     ],
+    "sprint": [
+        "env.id=mappa/DSBenchSprint-v0",
+        "warmstart.episodes=500",
+        "rollout.max_new_tokens=224",
+        "run.steps=30",
+        "eval.episodes=157",
+    ],
 }
+ALONE = frozenset({"few_shot", "sprint"})
+"""Arms on other tasks than ``process``, without its warm start."""
 QUICK = [
     "warmstart.episodes=30",
     "warmstart.steps=4",
@@ -67,7 +80,7 @@ LEVELS = (0.5, 0.6, 0.7)
 
 def settings_of(arm: str, seed: int, out: Path, base: RunData | None) -> list[str]:
     """What makes ``arm`` of the recipe, given the run of ``process`` with the same seed."""
-    if base is None or arm == "few_shot":
+    if base is None or arm in ALONE:
         return ARMS[arm]
     assert base.summary is not None
     best = base.config.eval.temperatures[0] if base.best is None else base.best
@@ -146,7 +159,7 @@ def report(records: Sequence[Mapping[str, Any]]) -> None:
         seeds = [each["seed"] for each in mine]
         same = [each for each in records if each["arm"] == BASE and each["seed"] in seeds]
         against = "-"
-        if arm not in (BASE, "few_shot") and len(same) == len(mine):
+        if arm not in {BASE, *ALONE} and len(same) == len(mine):
             same.sort(key=lambda each: seeds.index(each["seed"]))
             against = signed(difference(successes(same, "after"), after))
         table.add_row(
@@ -184,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arms, seeds = args.arms.split(","), [int(seed) for seed in args.seeds.split(",") if seed]
     if unknown := sorted(set(arms) - set(ARMS)):
         parser.error(f"unknown arms {unknown}; there are {', '.join(ARMS)}")
-    if BASE not in arms and arms != ["few_shot"]:
+    if BASE not in arms and not ALONE.issuperset(arms):
         parser.error(f"the arms begin with the warm start of {BASE}: add it to --arms")
     out = args.out or Path("runs/real_model-quick" if args.quick else "runs/real_model")
     general = [*(QUICK if args.quick else []), *args.overrides]
