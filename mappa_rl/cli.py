@@ -27,6 +27,7 @@ from mappa_rl.commands import (
 )
 from mappa_rl.commands import eval as evaluate
 from mappa_rl.commands.console import REFUSED, Interrupted, say
+from mappa_rl.commands.options import check_dry_run
 from mappa_rl.errors import ConfigError, MappaRLError
 from mappa_rl.training.stopping import exit_status, signal_of
 
@@ -58,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parse(parser, words)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     try:
+        check_dry_run(args)
         status: int = args.run(args, console)
         return status
     except Interrupted as stop:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from mappa_rl.errors import ConfigError
+
 CHECKPOINT_HELP = "checkpoint to use (default: latest); best: highest success on eval.validation_tasks"
 RECIPE_HELP = "name of a recipe, or path of a YAML file"
 OVERRIDE_HELP = "settings to change, for example algo.kl_coef=0.02"
@@ -50,6 +52,21 @@ def add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="with --dry-run: print the full configuration too"
     )
+
+
+def check_dry_run(args: argparse.Namespace) -> None:
+    """Raise ConfigError for an option that says how to show a dry run, where there is none."""
+    if getattr(args, "dry_run", True):
+        return
+    for name in ("verbose", "no_rehearsal"):
+        if getattr(args, name, False):
+            raise ConfigError(f"--{name.replace('_', '-')} needs --dry-run: it changes what that prints.")
+
+
+def check_parallel(parallel: int, runs: int) -> None:
+    """Raise ConfigError for runs at the same time where there is one."""
+    if parallel > 1 and runs == 1:
+        raise ConfigError(f"--parallel {parallel}, but there is one run: give several with --seeds 0,1,2.")
 
 
 def names(text: str) -> list[str]:

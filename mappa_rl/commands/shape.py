@@ -10,7 +10,14 @@ from rich.console import Console
 from mappa_env.shaping import SHAPINGS
 from mappa_rl.commands.console import say_unread
 from mappa_rl.commands.fleet import plan_shapings
-from mappa_rl.commands.options import RECIPE_HELP, add_fleet, add_model, add_overrides, names
+from mappa_rl.commands.options import (
+    RECIPE_HELP,
+    add_fleet,
+    add_model,
+    add_overrides,
+    check_parallel,
+    names,
+)
 from mappa_rl.commands.train import dry_run, run_several
 from mappa_rl.config import load_config
 from mappa_rl.config.run_folder import new_folder
@@ -41,10 +48,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
     config = load_config(args.recipe, args.overrides)
     out = new_folder(config, f"{Path(args.recipe).stem}-shape")
     seeds = args.seeds or [config.run.seed]
+    runs = len(seeds) * len(args.shapings)
+    check_parallel(args.parallel, runs)
     if args.dry_run:
         return dry_run(args, config, out, console, args.shapings)
     say_unread(config, args.overrides, console)
-    runs = len(seeds) * len(args.shapings)
     refuse(find_problems(config, out, shapings=args.shapings, runs=runs, parallel=args.parallel))
     return run_several(plan_shapings(config, out, seeds, args.shapings), out, args.parallel, console)
 

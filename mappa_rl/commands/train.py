@@ -11,7 +11,7 @@ from rich.console import Console
 from mappa_rl.commands.checkpoint import newest_step
 from mappa_rl.commands.console import REFUSED, Interrupted, finish, say_unread
 from mappa_rl.commands.fleet import plan_seeds, run_all, run_processes, unfinished
-from mappa_rl.commands.options import RECIPE_HELP, add_fleet, add_model, add_overrides
+from mappa_rl.commands.options import RECIPE_HELP, add_fleet, add_model, add_overrides, check_parallel
 from mappa_rl.config import Config, load_config, recipe_names
 from mappa_rl.config.resumable import check_resumable
 from mappa_rl.config.run_folder import CONFIG, new_folder
@@ -47,6 +47,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     config = load_config(args.recipe, args.overrides)
     out = new_folder(config, args.recipe)
     seeds = args.seeds or [config.run.seed]
+    check_parallel(args.parallel, len(seeds))
     if args.dry_run:
         return dry_run(args, config, out, console)
     say_unread(config, args.overrides, console)
@@ -86,6 +87,7 @@ def _resume(args: argparse.Namespace, console: Console) -> int:
         if not args.checked:
             refuse(problems_of_rest(folders, args.resume, args.parallel))
         return run_several(folders, args.resume, args.parallel, console)
+    check_parallel(args.parallel, 1)
     before, config = load_config(args.resume / CONFIG), load_config(args.resume / CONFIG, overrides)
     if args.dry_run:
         return dry_run(args, config, args.resume, console)

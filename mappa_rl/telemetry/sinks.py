@@ -6,10 +6,10 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import Any
 
-from mappa_env.json_and_yaml import read_json
+from mappa_env.json_and_yaml import check_type, read_json
 from mappa_env.types import Trajectory
 from mappa_rl.atomic import write_text
 from mappa_rl.config import Config
@@ -102,6 +102,8 @@ def sinks_of(
 def read_metrics(out: Path) -> list[dict[str, Any]]:
     """The rows of a run's ``metrics.jsonl`` so far, without a last line that was cut short.
 
+    A row holds its ``step`` and numbers; None is a number that was not finite.
+
     Raises RunError for a damaged file.
     """
     path = out / METRICS
@@ -114,8 +116,13 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
             row = read_json(line)
         except ValueError as error:
             raise RunError(f"{path}, line {number} is not JSON ({error}): remove it to continue.") from None
-        if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+        if not isinstance(row, dict) or type(row.get("step")) is not int:
             raise RunError(f"{path}, line {number} has no 'step': remove it to continue.")
+        try:
+            for name, value in row.items():
+                check_type(f"{name!r:.60}", value, (int, float, NoneType))
+        except ValueError as error:
+            raise RunError(f"{path}, line {number} is damaged ({error}): remove it to continue.") from None
         rows.append(row)
     return rows
 

@@ -335,6 +335,10 @@ def test_recipes_and_keys_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     [
         (["train", "demo", "algo.gama=1"], 2, "Did you mean 'algo.gamma'?"),
         (["train"], 2, "name a recipe (demo, demo_dsbench, "),
+        (["train", "demo", "--no-rehearsal"], 2, "--no-rehearsal needs --dry-run"),
+        (["eval", "/no/such/run", "--verbose"], 2, "--verbose needs --dry-run"),
+        (["train", "demo", "--parallel", "2"], 2, "--parallel 2, but there is one run"),
+        (["shape", "demo", "--shapings", "mixed", "--parallel", "3", "--dry-run"], 2, "there is one run"),
         (["train", "dmeo"], 2, "neither a recipe nor a file. Did you mean 'demo'? Recipes: demo, "),
         (["report", "/no/such/run"], 1, "holds no run"),
         (["eval", "/no/such/run"], 1, "holds no run"),

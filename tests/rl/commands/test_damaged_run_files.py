@@ -38,6 +38,8 @@ DEEP = "[" * 100_000
         (METRICS, '{"step": "x", "success": 0.5}\n', lambda out: list(described(out))),
         (METRICS, '{"step": 3, "success": "x"}\n', lambda out: list(described(out))),
         (METRICS, '{"step": 3, "success": true}\n', lambda out: list(described(out))),
+        (METRICS, '{"step": true}\n', read_metrics),
+        (METRICS, '{"step": 3, "loss": {"policy": 1}}\n', read_metrics),
     ],
 )
 def test_a_damaged_file_of_a_run_is_named(
