@@ -190,6 +190,19 @@ def run_stopped(
     return ended - float(heard.read_text())
 
 
+def members(out: Path) -> list[str]:
+    """Command lines of living processes that name a run's folder."""
+    lines = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            lines += [line] if str(out) in line else []
+    return lines
+
+
 def saved_steps(out: Path) -> tuple[int, int]:
     """The last complete step by the run's metrics, and the step of its newest checkpoint."""
     from mappa_rl.learner.checkpoint import Checkpoints

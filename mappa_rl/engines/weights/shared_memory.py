@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
@@ -24,7 +25,8 @@ class SharedMemorySender:
     """Writes to a segment as large as the weights; the worker reads one bucket while the next is written.
 
     For a worker that computes in place (``vllm.in_place``), the worker chooses the layout of the segment and
-    only digests the weights. Any other worker loads them.
+    only digests the weights. Any other worker loads them. A thread digests the learner's own weights
+    meanwhile, each bucket after it was copied, while some of it is still in the processor's cache.
 
     A segment loses its name as soon as the workers have opened it: its memory goes with the last process that
     uses it, also where all of them are killed at once.
@@ -67,22 +69,29 @@ class SharedMemorySender:
             self._make(weights)
         started = time.perf_counter()
         sizes = {name: view.nbytes for name, view in self._views.items()}
-        dealt = [list(sizes)] if self._in_place else buckets(sizes)
+        dealt = buckets(sizes)
         asked = [self._receiver.ask("start_weight_update")]
         if self._in_place:
             asked[0].result()  # from here on the worker computes nothing
-        for names in dealt:
-            for name in names:
-                self._views[name].copy_(weights[name])
-            asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))
-        written = time.perf_counter() - started
-        asked.append(self._receiver.ask("finish_weight_update"))
-        digested = self._receiver.ask("received_digests")
-        digests = {name: digest(tensor.to(self._dtype)) for name, tensor in weights.items()}
+        with ThreadPoolExecutor(1, thread_name_prefix="digests") as beside:
+            taken = []
+            for names in dealt:
+                for name in names:
+                    self._views[name].copy_(weights[name])
+                asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))
+                taken.append(beside.submit(self._digests, weights, names))
+            written = time.perf_counter() - started
+            asked.append(self._receiver.ask("finish_weight_update"))
+            digested = self._receiver.ask("received_digests")
+        digests = {name: found for each in taken for name, found in each.result().items()}
         for answer in asked:  # in order: the first error is the cause
             answer.result()
         seconds = written if self._in_place else time.perf_counter() - started
         return Sent(sum(sizes.values()), len(dealt), seconds, digests, digested.result())
+
+    def _digests(self, weights: Mapping[str, Tensor], names: list[str]) -> dict[str, str]:
+        """Of the learner's tensors, as the engine should hold them."""
+        return {name: digest(weights[name].to(self._dtype)) for name in names}
 
     def layout(self, names: list[str]) -> dict[str, Any]:
         """Layout of these weights in the segment: a ``worker.SharedMemoryUpdateInfo`` as a dict."""

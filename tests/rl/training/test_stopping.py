@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
-from killing import PHASES, SMALL, draw, outcome, resume, run_stopped, run_whole, saved_steps
+from killing import PHASES, SMALL, draw, members, outcome, resume, run_stopped, run_whole, saved_steps
 from mappa_rl.cli import main
 from mappa_rl.errors import RunError
 from mappa_rl.learner.checkpoint import Checkpoints
@@ -247,16 +247,3 @@ def test_an_interruption_while_processes_share_weights_leaves_nothing_to_save(tm
         raise KeyboardInterrupt
     assert saver.rescue() == ("the update under way was not completed; there is no checkpoint yet")
     assert not list(tmp_path.iterdir())
-
-
-def members(out: Path) -> list[str]:
-    """Command lines of living processes that name a run's folder."""
-    lines = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            lines += [line] if str(out) in line else []
-    return lines
