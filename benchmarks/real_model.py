@@ -3,7 +3,7 @@
     make llm
     .venv-vllm/bin/python benchmarks/real_model.py [--recipe smollm2_lora] [--seeds 0,1,2]
                           [--arms process,outcome,raft,imitation] [--quick] [--out FOLDER]
-                          [--json PATH] [--add PATH ...]
+                          [--json PATH] [--add PATH ...] [--figure PATH]
 
 ``process`` is the recipe as it is. The others begin with its warm start:
 
@@ -31,6 +31,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import learning_figure
 from compared import difference, kept, rate, reached, signed, success, successes
 from rich.console import Console
 from rich.table import Table
@@ -193,6 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--add", type=Path, nargs="+", default=[], metavar="PATH", help="runs that --json has kept"
     )
+    parser.add_argument("--figure", type=Path, metavar="PATH", help="draw all runs here (.png, .svg, .pdf)")
     args = parser.parse_args(argv)
     arms, seeds = args.arms.split(","), [int(seed) for seed in args.seeds.split(",") if seed]
     if unknown := sorted(set(arms) - set(ARMS)):
@@ -211,6 +213,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             base = run if arm == BASE else base
             records.append(record_of(arm, run, base))
     report(records)
+    if args.figure:
+        learning_figure.draw(records, BASE, args.figure)
     if args.json:
         lines = ",\n".join(json.dumps(each) for each in records)
         args.json.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
