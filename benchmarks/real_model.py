@@ -46,7 +46,7 @@ ARMS: Mapping[str, list[str]] = {
     BASE: [],
     "outcome": ["env.shaping=outcome"],
     "raft": ["env.shaping=outcome", "algo.name=raft"],
-    "imitation": ["run.steps=0", "warmstart.until=0"],
+    "imitation": ["run.steps=0"],
     "few_shot": [
         "warmstart.steps=0",
         "run.steps=30",
@@ -66,8 +66,6 @@ QUICK = [
     "warmstart.episodes=30",
     "warmstart.steps=4",
     "warmstart.warmup_steps=1",
-    "warmstart.check_every=2",
-    "warmstart.check_episodes=4",
     "warmstart.batch_size=4",
     "run.steps=2",
     "eval.episodes=6",
@@ -103,7 +101,6 @@ def settings_of(arm: str, seed: int, out: Path, base: RunData | None) -> list[st
         *ARMS[arm],
         f"warmstart.steps={more}",
         "warmstart.warmup_steps=1",
-        "warmstart.check_every=1",
     ]
 
 

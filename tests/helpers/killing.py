@@ -46,7 +46,6 @@ REAL = [
     "optim.autocast=false",
     "algo.importance_sampling=none",
     "warmstart.episodes=32",
-    "warmstart.until=0",
     "warmstart.steps=4",
     "warmstart.warmup_steps=1",
     "rollout.episodes_per_step=8",

@@ -170,9 +170,9 @@ def gpu_bucket(total: int) -> int:
     return max(SMALLEST_BUCKET, min(LARGEST_BUCKET, -(-total // (MOST_TRANSFERS // 2 - 1))))
 
 
-def buckets(sizes: Mapping[str, int]) -> list[list[str]]:
-    """Split names with these sizes (bytes) into at most 16 buckets, in order."""
-    full = max(SMALLEST_BUCKET, -(-sum(sizes.values()) // (MOST_TRANSFERS - 1)))
+def buckets(sizes: Mapping[str, int], most: int = MOST_TRANSFERS) -> list[list[str]]:
+    """Split names with these sizes (bytes) into at most ``most`` buckets, in order."""
+    full = max(SMALLEST_BUCKET, -(-sum(sizes.values()) // (most - 1)))
     out: list[list[str]] = [[]]
     held = 0
     for name, size in sizes.items():

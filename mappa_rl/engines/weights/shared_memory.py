@@ -19,6 +19,7 @@ from mappa_rl.engines.weights.digest import digest
 from mappa_rl.errors import EngineError
 
 _ALIGNED = 64  # bytes
+_IN_PLACE = 4  # buckets; a call of the worker costs more than a digest of a few MB
 
 
 class SharedMemorySender:
@@ -69,7 +70,7 @@ class SharedMemorySender:
             self._make(weights)
         started = time.perf_counter()
         sizes = {name: view.nbytes for name, view in self._views.items()}
-        dealt = buckets(sizes)
+        dealt = buckets(sizes, _IN_PLACE) if self._in_place else buckets(sizes)
         asked = [self._receiver.ask("start_weight_update")]
         if self._in_place:
             asked[0].result()  # from here on the worker computes nothing

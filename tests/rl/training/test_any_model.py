@@ -40,6 +40,7 @@ WARMED = [
     "warmstart.steps=2",
     "warmstart.warmup_steps=1",
     "warmstart.batch_size=2",
+    "warmstart.until=0.35",
     "warmstart.check_every=1",
     "warmstart.check_episodes=1",
 ]
