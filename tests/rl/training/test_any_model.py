@@ -23,6 +23,7 @@ AGENTS = ("solver_0", "coder_0", "verifier_0")
 SMALL = [
     "rollout.episodes_per_step=4",
     "rollout.max_new_tokens=8",
+    "rollout.temperature=0.7",  # random models: their replies end early often enough to differ in length
     "algo.overlong_buffer=4",
     f"env.coach={HERE / 'length_coach.py'}:LengthCoach",
     "env.sandbox=calculator",
