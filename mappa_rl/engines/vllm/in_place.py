@@ -32,7 +32,7 @@ from mappa_rl.engines.weights.digest import digest
 _ALIGNED = 64  # bytes
 _CPUINFO = Path("/proc/cpuinfo")
 _INTEL = _CPUINFO.is_file() and "GenuineIntel" in _CPUINFO.read_text()
-_BY_MKL = _INTEL or not torch.backends.mkldnn.is_available()
+_BY_MKL = _INTEL or not torch._C._has_mkldnn
 """Not measured at the start: every run must choose the same, since the rounding differs."""
 _log = logging.getLogger(__name__)
 _pack = utils.dispatch_cpu_unquantized_gemm
@@ -47,7 +47,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     1.9 times as long, for 32 rows 1.3.
     """
     if not _BY_MKL and x.dim() == 2 and len(x) > 1:
-        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+        return product
     if x.dim() == 2 and 8 <= len(x) < 48:
         product = torch.mm(weight, x.t()).t().contiguous()
         return product if bias is None else product.add_(bias)

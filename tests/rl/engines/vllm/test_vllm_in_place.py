@@ -64,10 +64,15 @@ def test_only_a_model_whose_bytes_are_the_folders_is_laid_out(tmp_path: Path) ->
 
 
 @needs_vllm
+@pytest.mark.parametrize("by_mkl", [True, False])
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 47, 48])
-def test_plain_products_are_the_same_in_both_orders(rows: int) -> None:
+def test_plain_products_are_the_same_on_all_processors(
+    rows: int, by_mkl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mappa_rl.engines.vllm import in_place
     from mappa_rl.engines.vllm.in_place import linear
 
+    monkeypatch.setattr(in_place, "_BY_MKL", by_mkl)
     torch.manual_seed(0)
     x, weight, bias = torch.randn(rows, 24), torch.randn(40, 24), torch.randn(40)
     for given in (None, bias):
