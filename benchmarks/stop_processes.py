@@ -52,9 +52,9 @@ class Started:
             time.sleep(0.01)
         self.began = time.monotonic()
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self) -> int:
         """Its exit status."""
-        return self.process.wait(timeout)
+        return self.process.wait()
 
     def fail(self, what: str) -> None:
         """End the program with what the run printed."""
@@ -64,11 +64,11 @@ class Started:
 def stopped(out: Path, overrides: Sequence[str], after_s: float, number: signal.Signals) -> float | None:
     """Seconds from the signal to the end of all processes; None if the run was over before."""
     run = Started(out, overrides)
-    try:
-        run.wait(after_s)
-    except subprocess.TimeoutExpired:
-        pass
-    else:
+    over = out / "summary.json"
+    while time.monotonic() - run.began < after_s and not over.is_file():
+        time.sleep(0.005)
+    if over.is_file():
+        run.wait()
         return None
     sent = time.monotonic()
     run.process.send_signal(number)
@@ -76,9 +76,9 @@ def stopped(out: Path, overrides: Sequence[str], after_s: float, number: signal.
     while killing.members(out) and time.monotonic() - sent < LIMIT_S:
         time.sleep(0.05)
     spent = time.monotonic() - sent
-    if status not in (0, 128 + number):
+    if status not in (0, 128 + number) and not over.is_file():
         run.fail(f"ended with {status} after {number.name} at {after_s:.2f} s")
-    return spent if status else None
+    return spent if status == 128 + number else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -96,9 +96,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="mappa-stop-") as folder:
         whole, out = Path(folder) / "whole", Path(folder) / "stopped"
         run = Started(whole, overrides)
+        while not (whole / "summary.json").is_file() and run.process.poll() is None:
+            time.sleep(0.005)
+        length = time.monotonic() - run.began
         if status := run.wait():
             run.fail(f"ended with {status}")
-        length = time.monotonic() - run.began
         expected = killing.outcome(whole)
         overrides += [f"warmstart.path={whole / 'warmstart'}"]
         while len(rows) < args.stops:
