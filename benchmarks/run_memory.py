@@ -4,7 +4,7 @@ Plays a recipe on a CPU, in a temporary folder, and adds up the proportional siz
 again and again. Prints the largest sum and what it consists of, beside the estimate.
 
     python benchmarks/run_memory.py smollm2_lora warmstart.steps=2 warmstart.warmup_steps=1 \\
-        warmstart.until=0 run.steps=1 eval.episodes=4 eval.calibration_temperatures=[] [KEY=VALUE ...]
+        run.steps=1 eval.episodes=4 eval.calibration_temperatures=[] [KEY=VALUE ...]
 """
 
 from __future__ import annotations

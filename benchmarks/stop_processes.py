@@ -34,6 +34,8 @@ from rich.table import Table
 
 LIMIT_S = 30.0
 """Schedulers often kill so long after SIGTERM."""
+MOST_S = 120.0
+"""After that it does not end at all, and neither would this program."""
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 killing: Any = fakes.load("killing")
 
@@ -72,8 +74,13 @@ def stopped(out: Path, overrides: Sequence[str], after_s: float, number: signal.
         return None
     sent = time.monotonic()
     run.process.send_signal(number)
+    while run.process.poll() is None and time.monotonic() - sent < MOST_S:
+        time.sleep(0.05)
+    if run.process.poll() is None:
+        run.process.kill()
+        run.fail(f"did not end in {MOST_S:.0f} s after {number.name} at {after_s:.2f} s")
     status = run.wait()
-    while killing.members(out) and time.monotonic() - sent < LIMIT_S:
+    while killing.members(out) and time.monotonic() - sent < MOST_S:
         time.sleep(0.05)
     spent = time.monotonic() - sent
     if status not in (0, 128 + number) and not over.is_file():
