@@ -42,6 +42,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "are already recorded."
         )
     config = own_folder_dropped(load_config(folder / CONFIG, args.overrides), folder)
+    if config.sft.corrections_coef and not load_config(folder / CONFIG).sft.corrections_coef:
+        raise ConfigError(
+            f"sft.corrections_coef={config.sft.corrections_coef:g} has nothing to teach in a replay of "
+            f"{folder}: that run had sft.corrections_coef=0, and recorded no corrections."
+        )
     config = config.with_overrides(["run.record_rollouts=false"])
     say_unread(config, args.overrides, console)
     out = new_folder(config, folder.name) if config.run.out else next_folder(folder / "replay")
@@ -78,7 +83,8 @@ def replay(config: Config, source: Path, out: Path) -> Path:
         assemble(config, start, plays=False) as parts,
     ):
         tokenizers = {name: policy.chat.tokenizer for name, policy in parts.policies.items()}
-        checkpoints = Checkpoints(out / "checkpoints", keep=config.run.keep_checkpoints)
+        run = config.run
+        checkpoints = Checkpoints(out / "checkpoints", run.keep_checkpoints, run.checkpoints_mb)
         progress.phase("replay", len(paths), "steps")
         with sinks_of(config, out, progress.note) as metrics:
             for path in paths:

@@ -12,6 +12,10 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
+AUTO = "auto"
+"""Metadata of a key that also takes this word, and whose run's config names what it stood for."""
+
+
 class Section(BaseModel):
     """Base of all sections: frozen, and unknown keys are errors."""
 

@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from mappa_rl.config.base import Count, Section
+from mappa_rl.config.base import AUTO, Count, Section
 from mappa_rl.config.bf16 import fast_bf16
 
 
 class Engine(Section):
     """What samples the policies' replies (docs/training.md). All keys except ``name`` are for vllm only."""
 
-    name: Literal["hf", "vllm"] = "hf"
+    name: Annotated[Literal["hf", "vllm"], AUTO] = "hf"
     """``hf``: transformers, in the learner's process; ``vllm``: vLLM, in separate processes; ``auto``: vllm
     where it is installed, else hf, which ignores the other keys. A run's config names the chosen one."""
-    dtype: Literal["learner", "fp32", "bf16"] = "learner"
+    dtype: Annotated[Literal["learner", "fp32", "bf16"], AUTO] = "learner"
     """Precision of the engine's weights; ``learner``: the same as ``optim.dtype``; ``auto``: ``bf16`` where
     the machine has instructions for it, else ``learner``. A run's config names the chosen one."""
     tensor_parallel: Count = 1
@@ -46,11 +46,11 @@ class Engine(Section):
     @model_validator(mode="before")
     @classmethod
     def _chosen(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or data.get("name") != "auto":
+        if not isinstance(data, dict) or data.get("name") != AUTO:
             return data
         return {**data, "name": "vllm"} if importlib.util.find_spec("vllm") else {"name": "hf"}
 
     @field_validator("dtype", mode="before")
     @classmethod
     def _precision(cls, value: Any) -> Any:
-        return ("bf16" if fast_bf16() else "learner") if value == "auto" else value
+        return ("bf16" if fast_bf16() else "learner") if value == AUTO else value

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from mappa_rl.config.base import Count, Fraction, NotNegative, Positive, Section
+from mappa_rl.config.base import AUTO, Count, Fraction, NotNegative, Positive, Section
 from mappa_rl.config.bf16 import fast_bf16
 
 
@@ -40,7 +40,7 @@ class Optim(Section):
     """Maximum tokens in one forward pass; changes memory and speed, never the gradient."""
     dtype: Literal["fp32", "bf16"] = "fp32"
     """Precision of weights and gradients; ``bf16`` keeps fp32 weights for the optimizer (ZeRO 1 or 2)."""
-    autocast: bool = False
+    autocast: Annotated[bool, AUTO] = False
     """Keep weights in fp32, compute products in bf16: twice as fast on processors with bf16 instructions, and
     far slower on others. ``auto``: true where it is fast; a run's config names what was chosen."""
     attention: Literal["auto", "sdpa", "flash"] = "auto"
@@ -60,7 +60,7 @@ class Optim(Section):
     @field_validator("autocast", mode="before")
     @classmethod
     def _chosen(cls, value: Any) -> Any:
-        return fast_bf16() if value == "auto" else value
+        return fast_bf16() if value == AUTO else value
 
     @model_validator(mode="after")
     def _once(self) -> Self:

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from mappa_rl.config.base import AUTO
 from mappa_rl.config.overrides import write_yaml
 from mappa_rl.config.schema import Config
 
@@ -37,7 +38,8 @@ def _row(key: str, field: FieldInfo) -> str:
     default = write_yaml({"": field.default}).partition(":")[2].strip()
     if "\n" in default:
         default = str(field.default)
-    cells = (f"`{key}`", _type(field.annotation), f"`{default}`", _range(field), meaning)
+    taken = _type(field.annotation) + (f", `{AUTO}`" if AUTO in field.metadata else "")
+    cells = (f"`{key}`", taken, f"`{default}`", _range(field), meaning)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -203,8 +203,8 @@ class HFEngine:
             most = max(len(request.ids) + limit for request, limit in zip(requests, limits, strict=True))
             raise EngineMemoryError(
                 f"Memory ran out while the hf engine continued {len(requests)} texts of up to {most} tokens: "
-                "raise rollout.lockstep_groups, or in a new run lower rollout.episodes_per_step or "
-                "rollout.max_context"
+                "raise rollout.lockstep_groups if rollout.schedule is lockstep, or in a new run lower "
+                "rollout.episodes_per_step or rollout.max_context"
             ) from error
 
     def _run(self, requests: Sequence[Request], limits: Sequence[int]) -> list[Generation]:

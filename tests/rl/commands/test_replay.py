@@ -235,6 +235,18 @@ def test_a_replay_may_learn_otherwise_from_the_same_episodes(
 
 
 @pytest.mark.slow
+def test_a_replay_keeps_to_its_disk_budget(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = ["run.checkpoint_every=1", f"run.keep_checkpoints={STEPS}", f"out={tmp_path / 'again'}"]
+    assert main(["replay", str(run), *many, "run.checkpoints_mb=1"]) == 2
+    found = re.search(r"run.checkpoints_mb=1 must be at least (\d+)", capsys.readouterr().err)
+    assert found
+    assert main(["replay", str(run), *many, f"run.checkpoints_mb={found[1]}"]) == 0
+    assert len(list((tmp_path / "again" / "checkpoints").glob("step-*"))) < STEPS
+
+
+@pytest.mark.slow
 def test_generated_episodes_are_those_of_a_first_step(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,6 +271,8 @@ def test_what_a_replay_cannot_change_or_find_is_said(
 ) -> None:
     assert main(["replay", str(run), "rollout.temperature=0.5"]) == 2
     assert "replay can change only algo.*" in capsys.readouterr().err
+    assert main(["replay", str(run), "sft.corrections_coef=1"]) == 2
+    assert "that run had sft.corrections_coef=0, and recorded no corrections." in capsys.readouterr().err
     shutil.copytree(run / FOLDER, tmp_path / FOLDER)
     shutil.copy(run / "config.yaml", tmp_path / "config.yaml")
     assert main(["replay", str(tmp_path)]) == 1
