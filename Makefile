@@ -45,8 +45,15 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
+# Those of vLLM and of the real model are left out where `make llm` has not been run, and a GPU's always.
 bench: $(STAMP)
-	for script in $(filter-out benchmarks/gpu_%,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script --quick || exit 1; done
+	for script in $$(grep -l -e --quick benchmarks/*.py | grep -v /gpu_); do \
+		python=$(BIN)/python; \
+		case $$script in */real_*|*/weight_sync.py) python=$(VLLM)/bin/python;; esac; \
+		if [ $$python = $(VLLM)/bin/python ] && [ ! -e $(LLM)/config.json ]; then \
+			echo "== $$script is skipped: it needs \`make llm\`"; continue; fi; \
+		echo "== $$script"; $$python $$script --quick || exit 1; \
+	done
 
 # An environment of its own for vLLM, which narrows versions, and for W&B and Weave: it takes 3 GB.
 vllm: $(VLLM)/.installed

@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="mappa-kill-") as folder:
         whole, out = Path(folder) / "whole", Path(folder) / "killed"
         times = killing.run_whole(whole, runner=killing.forked, of=of)
-        expected = killing.outcome(whole)
+        expected, summary = killing.outcome(whole), killing.result(whole)
         start = [f"warmstart.path={whole / 'warmstart'}"]
         for phase in phases:
             moment = killing.draw(times, phase, rng)
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             same = {
                 "metrics": found[0] == expected[0],
                 "weights": found[1] == expected[1],
-                "summary": (out / "summary.json").is_file(),
+                "summary": killing.result(out) == summary,
                 "saved": saved,
             }
             call_s = times[phase][moment.call]

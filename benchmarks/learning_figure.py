@@ -20,8 +20,7 @@ def draw(records: Sequence[Mapping[str, Any]], base: str, path: Path) -> None:
     with rc_context({**STYLE, "figure.facecolor": "white", "savefig.facecolor": "white"}):
         figure = Figure(figsize=(11, 3.4), layout="constrained")
         seeds, arms, held = figure.subplots(1, 3, width_ratios=(1, 1, 1.2))
-        runs = {(each["arm"], each["seed"]): each for each in reversed(records)}  # the first of each
-        mine = [each for (arm, _), each in sorted(runs.items()) if arm == base]
+        mine = sorted((each for each in records if each["arm"] == base), key=lambda each: each["seed"])
         _curves(seeds, {f"seed {each['seed']}": each["curve"] for each in mine})
         seeds.set_title(f"{base}: success in training")
         controls = [each for each in records if each["arm"] != base and each["curve"]]
@@ -48,10 +47,7 @@ def _held_out(axes: Axes, records: Sequence[Mapping[str, Any]]) -> None:
             spread = [[found.mean - found.low], [found.high - found.mean]]
             label = None if row else phase
             axes.errorbar(found.mean, row, xerr=spread, fmt="o", color=colour, label=label)
-    names: list[str] = []
-    for each in records:
-        name = f"{each['arm']}, seed {each['seed']}"
-        names.append(f"{name}, again" if name in names else name)
+    names = [f"{each['arm']}, seed {each['seed']}" for each in records]
     axes.set_yticks(range(len(records)), names)
     axes.invert_yaxis()
     axes.set(xlim=(0, 1), title="held-out success, 95 % intervals")

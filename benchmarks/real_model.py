@@ -1,4 +1,4 @@
-"""Does a real language model learn from process rewards, and better than by other means in the same time?
+"""Does a real language model learn from process rewards, and better than by other means?
 
     make llm
     .venv-vllm/bin/python benchmarks/real_model.py [--recipe smollm2_lora] [--seeds 0,1,2]
@@ -27,7 +27,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from rich.console import Console
 from rich.table import Table
 from runs import begins, finished
 
+from mappa_env.statistics.intervals import student
 from mappa_rl.config import load_config
 from mappa_rl.evaluation.results import Result
 from mappa_rl.report.runs import RunData, read_run
@@ -46,7 +49,7 @@ ARMS: Mapping[str, list[str]] = {
     BASE: [],
     "outcome": ["env.shaping=outcome"],
     "raft": ["env.shaping=outcome", "algo.name=raft"],
-    "imitation": ["run.steps=0"],
+    "imitation": ["run.steps=0", "warmstart.until=0"],
     "few_shot": [
         "warmstart.steps=0",
         "run.steps=30",
@@ -146,7 +149,14 @@ def record_of(arm: str, run: RunData, base: RunData | None) -> dict[str, Any]:
 def report(records: Sequence[Mapping[str, Any]]) -> None:
     """Print the tables."""
     table = Table(
-        "arm", "seeds", "before", "after", "change, 95 %", f"against {BASE}", title="held-out success"
+        "arm",
+        "seeds",
+        "before",
+        "after",
+        "change, 95 % over tasks",
+        "over seeds",
+        f"against {BASE}",
+        title="held-out success",
     )
     times = Table("arm", "seed", "T", "minutes by phase", "training reaches 50, 60, 70 % at step")
     for arm in ARMS:
@@ -166,6 +176,7 @@ def report(records: Sequence[Mapping[str, Any]]) -> None:
             rate(success(before)),
             rate(success(after)),
             signed(difference(before, after)),
+            _over_seeds(mine),
             against,
         )
         for each in mine:
@@ -175,6 +186,14 @@ def report(records: Sequence[Mapping[str, Any]]) -> None:
     console = Console(width=140)
     console.print(table)
     console.print(times)
+
+
+def _over_seeds(records: Sequence[Mapping[str, Any]]) -> str:
+    """The change with an interval over seeds (Student's t): what another seed may bring."""
+    if len(records) < 2:
+        return "-"
+    pairs = [[success(successes([each], phase)).mean for phase in ("before", "after")] for each in records]
+    return signed(student([after - before for before, after in pairs]))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -202,6 +221,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     general = [*(QUICK if args.quick else []), *args.overrides]
     load_config(args.recipe, general)  # a wrong setting is refused before any run
     records = [each for path in args.add for each in json.loads(path.read_bytes())]
+    wanted = [*((each["arm"], each["seed"]) for each in records), *product(arms, seeds)]
+    if twice := [f"{arm}, seed {seed}" for (arm, seed), count in Counter(wanted).items() if count > 1]:
+        parser.error(f"{'; '.join(twice)}: twice among the runs, which would count them as two")
     for seed in seeds:
         base = None
         for arm in sorted(arms, key=list(ARMS).index):

@@ -19,6 +19,11 @@ def free_disk(folder: Path) -> int:
     return shutil.disk_usage(at).free
 
 
+def size_of(folder: Path) -> int:
+    """Bytes of all files in ``folder``; 0 where there is none."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def is_full(error: BaseException, folder: Path) -> bool:
     """Whether ``error``, just caught, means that the disk of ``folder`` is full."""
     reasons = [error]

@@ -96,14 +96,18 @@ def run_processes(config: Config, out: Path) -> None:
     This process makes the warm start.
     """
     from mappa_rl.telemetry.progress import Progress
+    from mappa_rl.telemetry.times import KeptTimes
     from mappa_rl.training.room import check_room
     from mappa_rl.training.start import starting_model
 
     if config.cluster.name == "ray":
         check_room(config)
     with locked(out), Progress(f"{config.env.id}, seed {config.run.seed}") as progress:
-        config = adopt(config, out)
-        starting_model(config, out, progress)
+        times = KeptTimes(out, progress)
+        try:
+            starting_model(adopt(config, out), out, progress)
+        finally:
+            times.keep()
     if config.cluster.name == "ray":
         from mappa_rl.commands.ray_fleet import lead
 

@@ -50,9 +50,14 @@ class Config(Sections):
         return write_yaml(self.model_dump(mode="json"))
 
     def with_overrides(self, overrides: Sequence[str]) -> Config:
-        """A copy with ``["a.b=c", ...]`` laid over it. Raises ConfigError."""
-        data = apply_overrides(Config, self.model_dump(mode="json", exclude_unset=True), overrides, ALIASES)
-        return validate(Config, data, "override")
+        """A copy with ``["a.b=c", ...]`` laid over it. Raises ConfigError.
+
+        ``engine.name=hf`` also drops what this config says of vllm's engine, as ``auto`` does.
+        """
+        base = self.model_dump(mode="json", exclude_unset=True)
+        if any(text.replace(" ", "") == "engine.name=hf" for text in overrides):
+            base["engine"] = {}
+        return validate(Config, apply_overrides(Config, base, overrides, ALIASES), "override")
 
 
 def recipe_names() -> list[str]:

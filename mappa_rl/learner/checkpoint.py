@@ -18,7 +18,7 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,13 +26,14 @@ import numpy as np
 import torch
 
 from mappa_env.json_and_yaml import read_json
-from mappa_rl.disk import is_full
+from mappa_rl.disk import is_full, size_of
 from mappa_rl.errors import CheckpointError
 from mappa_rl.models.lora import is_adapted
 
 _FORMAT = 1
 _RETREAT = "Remove this checkpoint's folder to resume from the one before."
 _NAME = re.compile(r"step-\d{6,}")
+_REPLACED = ".tmp-replaced-"
 
 
 class Kept(Protocol):
@@ -83,6 +84,7 @@ class Checkpoints:
         the step; default: those of this moment.
         """
         final, staging = self.root / f"step-{step:06d}", self.root / f".tmp-step-{step:06d}"
+        self.recover()
         for stale in self.root.glob(".tmp-*"):
             stale.unlink() if stale.is_file() else shutil.rmtree(stale)
         self._make_room(copies=1)
@@ -111,6 +113,13 @@ class Checkpoints:
             raise
         return final
 
+    def recover(self) -> None:
+        """Put back a checkpoint whose replacement a kill interrupted. Only for the process that saves."""
+        for replaced in self.root.glob(f"{_REPLACED}step-*"):
+            final = self.root / replaced.name.removeprefix(_REPLACED)
+            if not final.exists():
+                replaced.rename(final)
+
     def latest(self) -> Path | None:
         """The newest complete checkpoint, or None."""
         try:
@@ -124,9 +133,7 @@ class Checkpoints:
 
     def best(self) -> Path | None:
         """The checkpoint with the highest score (ties: the newest); None if none has a score."""
-        scores = [(_manifest(path)["score"], path) for path in self._complete()]
-        scored = [(score, path) for score, path in scores if score is not None]
-        return max(scored)[1] if scored else None
+        return _best(self._complete())
 
     def find(self, name: str) -> Path:
         """The checkpoint ``latest``, ``best``, or that of a step number. Raises ``CheckpointError``."""
@@ -162,10 +169,10 @@ class Checkpoints:
             raise CheckpointError(
                 f"{path} has policies {manifest['policies']}, but the run has {sorted(learners)}."
             )
+        chance, state = _object(path / "random.json"), _object(path / "state.json")
         for name, learner in learners.items():
             learner.load(path / "policies" / name)
-        restore_random_state(json.loads((path / "random.json").read_text(encoding="utf-8")))
-        state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        restore_random_state(chance)
         return state
 
     def _publish(self, staging: Path, final: Path, step: int, score: float | None) -> None:
@@ -187,7 +194,7 @@ class Checkpoints:
         for path in [*staging.rglob("*"), staging]:
             _flush(path)
         if final.exists():  # the same step again, after a resume from an earlier one
-            replaced = self.root / f".tmp-replaced-{final.name}"
+            replaced = self.root / f"{_REPLACED}{final.name}"
             final.rename(replaced)
             staging.rename(final)
             shutil.rmtree(replaced)
@@ -203,7 +210,7 @@ class Checkpoints:
 
     def _prune(self, newest: Path) -> None:
         complete = self._complete()
-        spared = {*complete[-self._keep :], newest, self.best()}
+        spared = {*complete[-self._keep :], newest, _best(path for path in complete if _readable(path))}
         for path in complete:
             if path not in spared:
                 shutil.rmtree(path)
@@ -213,8 +220,9 @@ class Checkpoints:
         complete = self._complete()
         if not self._most or not complete:
             return
-        sizes = {path: sum(_manifest(path)["files"].values()) for path in complete}
-        coming, spared = copies * sizes[complete[-1]], {self.latest(), self.best()}
+        sizes = {path: size_of(path) for path in complete}
+        best = _best(path for path in complete if _readable(path))
+        coming, spared = copies * sizes[complete[-1]], {self.latest(), best}
         for path in complete:
             if sum(sizes.values()) + coming > self._most and path not in spared:
                 shutil.rmtree(path)
@@ -228,6 +236,32 @@ class Checkpoints:
             if _NAME.fullmatch(path.name) and (path / "manifest.json").is_file()
         ]
         return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def _best(paths: Iterable[Path]) -> Path | None:
+    scores = [(_manifest(path)["score"], path) for path in paths]
+    scored = [(score, path) for score, path in scores if score is not None]
+    return max(scored)[1] if scored else None
+
+
+def _readable(path: Path) -> bool:
+    """Whether its manifest is; a damaged checkpoint must not keep a new one from being saved."""
+    try:
+        _manifest(path)
+    except CheckpointError:
+        return False
+    return True
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """Of a file that must hold one. Raises CheckpointError."""
+    try:
+        found = read_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}. {_RETREAT}") from error
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} is damaged: it holds {found!r:.80}. {_RETREAT}")
+    return found
 
 
 def _manifest(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 PATIENCE_S = 15.0
 """Seconds that what must not be cut short may take after a signal. Schedulers often kill after 30."""
 LIMIT_S = 28.0
-"""Seconds after which a command ends although calls to a coach or an engine are still under way."""
+"""Seconds after which a command ends although calls, or the writing of a checkpoint, are still under way."""
 COPIES_S = 2.0
 """A signal so soon after the first is a copy: schedulers signal every process, launchers pass theirs on."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -119,6 +119,10 @@ def _timer(seconds: float, function: Callable[[int], None], number: int) -> thre
 
 
 def _end(number: int) -> None:
-    print("mappa-rl: ended although calls were under way; what was saved is complete.", file=sys.stderr)
+    print(
+        "mappa-rl: ended although calls, or a checkpoint that was being written, were under way; the "
+        "checkpoints before are complete.",
+        file=sys.stderr,
+    )
     sys.stderr.flush()
     os._exit(exit_status(number))

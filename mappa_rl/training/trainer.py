@@ -70,6 +70,7 @@ def train(
             checkpoints = Checkpoints(
                 out / "checkpoints", config.run.keep_checkpoints, config.run.checkpoints_mb
             )
+            checkpoints.recover()
             watch = progress.watch
             with (
                 parts,

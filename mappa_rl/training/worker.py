@@ -13,7 +13,7 @@ import torch
 from mappa_rl.config import load_config
 from mappa_rl.config.run_folder import CONFIG
 from mappa_rl.distributed import join_first
-from mappa_rl.errors import CrewLost
+from mappa_rl.errors import CrewLost, MappaRLError
 from mappa_rl.training.exhausted import resumable
 from mappa_rl.training.members import follow
 from mappa_rl.training.stopping import LIMIT_S, SIGNALS, Stopping, exit_status, signal_of
@@ -27,7 +27,18 @@ LOST = 75
 
 
 def main(out: Path) -> None:
-    """Rank 0 runs the training in ``out``, which is checked; the other ranks follow it. Raises RunError."""
+    """Rank 0 runs the training in ``out``, which is checked; the other ranks follow it.
+
+    Exits with status 1 and one line on standard error where the run cannot go on.
+    """
+    try:
+        _take_part(out)
+    except MappaRLError as error:
+        print(f"mappa-rl: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _take_part(out: Path) -> None:
     config = load_config(out / CONFIG)
     if os.environ["RANK"] == "0":
         try:
@@ -44,7 +55,8 @@ def main(out: Path) -> None:
         for number in SIGNALS:  # rank 0 needs this process to save the run, and releases it then
             signal.signal(number, signal.SIG_IGN)
         torch.set_num_threads(config.run.torch_threads or torch.get_num_threads())
-        follow(config, start_folder(config, out))
+        with resumable(out):
+            follow(config, start_folder(config, out))
 
 
 if __name__ == "__main__":

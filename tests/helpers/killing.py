@@ -172,6 +172,12 @@ def outcome(out: Path) -> tuple[list[dict[str, Any]], dict[str, dict[str, bytes]
     return rows, weights
 
 
+def result(out: Path) -> dict[str, Any]:
+    """What the summary says of the episodes: all but clocks, versions and folders."""
+    summary = json.loads((out / "summary.json").read_bytes())
+    return {name: summary[name] for name in ("arms", "seeds", "episodes", "calibration", "faults")}
+
+
 def run_stopped(
     out: Path,
     moment: Moment,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from mappa_rl.engines.weights.base import Receiver, Sent, buckets
-from mappa_rl.engines.weights.digest import digest
+from mappa_rl.engines.weights.digest import copied
 from mappa_rl.errors import EngineError
 
 _ALIGNED = 64  # bytes
@@ -26,8 +25,7 @@ class SharedMemorySender:
     """Writes to a segment as large as the weights; the worker reads one bucket while the next is written.
 
     For a worker that computes in place (``vllm.in_place``), the worker chooses the layout of the segment and
-    only digests the weights. Any other worker loads them. A thread digests the learner's own weights
-    meanwhile, each bucket after it was copied, while some of it is still in the processor's cache.
+    only digests the weights. Any other worker loads them. The learner's own digests are taken in copying.
 
     A segment loses its name as soon as the workers have opened it: its memory goes with the last process that
     uses it, also where all of them are killed at once.
@@ -74,25 +72,17 @@ class SharedMemorySender:
         asked = [self._receiver.ask("start_weight_update")]
         if self._in_place:
             asked[0].result()  # from here on the worker computes nothing
-        with ThreadPoolExecutor(1, thread_name_prefix="digests") as beside:
-            taken = []
-            for names in dealt:
-                for name in names:
-                    self._views[name].copy_(weights[name])
-                asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))
-                taken.append(beside.submit(self._digests, weights, names))
-            written = time.perf_counter() - started
-            asked.append(self._receiver.ask("finish_weight_update"))
-            digested = self._receiver.ask("received_digests")
-        digests = {name: found for each in taken for name, found in each.result().items()}
+        digests = {}
+        for names in dealt:
+            digests |= {name: copied(weights[name], self._views[name]) for name in names}
+            asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))
+        written = time.perf_counter() - started
+        asked.append(self._receiver.ask("finish_weight_update"))
+        digested = self._receiver.ask("received_digests")
         for answer in asked:  # in order: the first error is the cause
             answer.result()
         seconds = written if self._in_place else time.perf_counter() - started
         return Sent(sum(sizes.values()), len(dealt), seconds, digests, digested.result())
-
-    def _digests(self, weights: Mapping[str, Tensor], names: list[str]) -> dict[str, str]:
-        """Of the learner's tensors, as the engine should hold them."""
-        return {name: digest(weights[name].to(self._dtype)) for name in names}
 
     def layout(self, names: list[str]) -> dict[str, Any]:
         """Layout of these weights in the segment: a ``worker.SharedMemoryUpdateInfo`` as a dict."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mappa_rl.config import Config
 from mappa_rl.crews.roster import crews_of
-from mappa_rl.disk import free_disk
+from mappa_rl.disk import free_disk, size_of
 from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.shape import Shape
 from mappa_rl.training.preflight.measured import HELPERS, MB, PROCESS
@@ -119,8 +119,16 @@ def on_gpus(config: Config, policies: PolicyMap, shape: Shape | None) -> bool:
 def resource_problems(
     config: Config, need: Footprint, out: Path, runs: int = 1, parallel: int = 1
 ) -> list[Problem]:
-    """Where ``runs`` runs, ``parallel`` at a time, need more memory or disk than is free on this machine."""
+    """Where ``runs`` runs, ``parallel`` at a time, need more memory or disk than is free on this machine.
+
+    The checkpoints that the run in ``out`` has already take no further room, and a warm start that is there
+    takes no memory.
+    """
+    from mappa_rl.warmstart.warmstart import FOLDER  # as above
+
     found, free = [], free_memory()
+    if (out / FOLDER).is_dir():
+        need = replace(need, warm=0)
     spread = config.cluster.name == "ray" and not head_is_here(config)
     wanted = (need.leading if spread else need.main) * min(runs, parallel)
     if free is not None and wanted > free:
@@ -144,13 +152,16 @@ def resource_problems(
                 "after the new one is complete.",
             )
         )
-    room = free_disk(out)
-    if need.disk * runs > room:
+    room, begun = free_disk(out), size_of(out / "checkpoints")
+    # One is written before an old one is removed, except under a limit, which makes room first.
+    required = max(need.disk * runs - begun, 0 if most else need.checkpoint)
+    if required > room:
+        remedy = "free some" if begun else "lower run.keep_checkpoints, or choose another folder with out="
         found.append(
             Problem(
                 "disk",
-                f"the checkpoints take about {gigabytes(need.disk * runs)} GB, but only {gigabytes(room)} GB "
-                f"is free in {out}: lower run.keep_checkpoints, or choose another folder with out=.",
+                f"the checkpoints take about {gigabytes(required)} GB{' more' if begun else ''}, but only "
+                f"{gigabytes(room)} GB is free in {out}: {remedy}.",
             )
         )
     return found

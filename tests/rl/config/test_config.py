@@ -191,6 +191,14 @@ def test_the_engine_auto_is_the_one_that_is_installed(
     assert (engine.name, engine.dtype) == (("vllm", "bf16") if installed else ("hf", "learner"))
 
 
+def test_the_engine_hf_drops_what_a_recipe_says_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Error messages say ``use engine.name=hf``."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())  # vllm is installed
+    assert load_config("smollm2", ["engine.name=hf"]).engine == load_config("demo").engine
+    with pytest.raises(ConfigError, match=r"engine\.max_num_seqs does nothing"):
+        load_config("smollm2", ["engine.name=hf", "engine.max_num_seqs=8"])
+
+
 @pytest.mark.parametrize("text", ["optim: {lr: 0.001}\noptim: {epochs: 2}", "optim: {lr: 0.001, lr: 0.002}"])
 def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "twice.yaml").write_text(text)

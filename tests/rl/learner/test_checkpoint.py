@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -223,6 +224,55 @@ def test_what_does_not_fit_is_refused(tmp_path):
         store.save(2, {}, {}, score=float("nan"))
     with pytest.raises(CheckpointError, match="at least 1"):
         Checkpoints(tmp_path, keep=0)
+
+
+@pytest.mark.parametrize("name", ["state.json", "random.json"])
+def test_a_damaged_file_is_found_before_anything_is_restored(tmp_path, name):
+    class Untouched:
+        def load(self, folder):
+            raise AssertionError("restored before all was read")
+
+    learners = make_learners()
+    store = Checkpoints(tmp_path, keep=2)
+    path = store.save(1, learners, {"step": 1})
+    for text in (b"{", b"7"):
+        whole = (path / name).stat().st_size
+        (path / name).write_bytes(text.ljust(whole))
+        with pytest.raises(CheckpointError, match=rf"{name} is damaged: .* Remove this checkpoint's folder"):
+            store.load(dict.fromkeys(learners, Untouched()))
+
+
+def test_a_damaged_checkpoint_keeps_no_later_one_from_being_saved(tmp_path):
+    for most in (0, 1):
+        store = Checkpoints(tmp_path / str(most), keep=1, most_mb=most)
+        old = store.save(1, {}, {}, score=1.0)
+        (old / "manifest.json").write_text("{")
+        with pytest.raises(CheckpointError, match="not a complete checkpoint"):
+            store.best()
+        assert store.save(2, {}, {}, score=0.5) == store.latest() == store.best()
+        assert not old.exists()
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_a_checkpoint_outlives_a_kill_during_its_replacement(tmp_path, monkeypatch, saves):
+    store = Checkpoints(tmp_path, keep=2)
+    path = store.save(1, {}, {"run": "first"})
+    with monkeypatch.context() as patch:
+        renamed = Path.rename
+
+        def killed(self, target):
+            if self.name == ".tmp-step-000001":
+                raise KeyboardInterrupt
+            return renamed(self, target)
+
+        patch.setattr(Path, "rename", killed)
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)  # a kill removes nothing
+        with pytest.raises(KeyboardInterrupt):
+            store.save(1, {}, {"run": "second"})
+    assert store.latest() is None
+    again = Checkpoints(tmp_path, keep=2)
+    again.save(2, {}, {}) if saves else again.recover()
+    assert again.load({}, path) == {"run": "first"}
 
 
 @pytest.mark.parametrize("stage", [0, 2])

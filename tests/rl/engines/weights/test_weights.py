@@ -7,7 +7,7 @@ import torch
 
 from engine_helpers import make_model
 from mappa_rl.engines.weights.base import MOST_TRANSFERS, buckets, named_weights
-from mappa_rl.engines.weights.digest import _folded, digest
+from mappa_rl.engines.weights.digest import _PIECE, _folded, copied, digest
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (7, 5), (300, 40), (1000, 33)])
@@ -27,6 +27,22 @@ def test_a_digest_sees_a_bit_a_swap_and_a_shape(shape: tuple[int, ...], dtype: t
         swapped[0], swapped[-1] = flat[-1], flat[0]
         assert digest(swapped.view(shape)) != right
         assert digest(torch.stack([tensor, tensor], -1)[..., 0]) == right  # strides do not matter
+
+
+@pytest.mark.parametrize("shape", [(), (7, 5), (_PIECE,), (3, _PIECE // 2 + 1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_copy_has_the_digest_of_its_source(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    weights = torch.randn(shape)
+    for source in (weights, torch.stack([weights, weights], -1)[..., 1]):
+        target = torch.full(shape, torch.nan, dtype=dtype)
+        assert copied(source, target) == digest(weights.to(dtype)) == digest(target)
+
+
+def test_a_copy_has_the_digest_of_what_was_read_not_of_what_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = torch.ones(10), torch.zeros(10)
+    monkeypatch.setattr(torch.Tensor, "copy_", lambda self, other: self)  # a copy that does nothing
+    assert copied(source, target) == digest(source) != digest(target)
 
 
 @pytest.mark.parametrize("shape", [(3,), (7, 5), (300, 40), (1000, 33)])

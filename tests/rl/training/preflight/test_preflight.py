@@ -18,6 +18,7 @@ from mappa_rl.config import load_config
 from mappa_rl.disk import free_disk
 from mappa_rl.errors import ConfigError
 from mappa_rl.training.preflight import Purpose, coach, find_problems, require, resources
+from mappa_rl.training.preflight.memory import Memory
 from mappa_rl.training.preflight.resources import free_memory
 
 CALM = ["env.sandbox=calculator", "run.tensorboard=false"]
@@ -263,6 +264,32 @@ def test_memory_and_disk_are_compared_with_what_is_free(
     assert [line.split(":")[0] for line in found] == ["memory", "disk"]
     assert "lower optim.tokens_per_micro_batch" in found[0]
     assert "lower run.keep_checkpoints" in found[1]
+
+
+def test_a_resumed_run_needs_room_only_for_what_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On a disk that had room for all of a run's checkpoints when it began."""
+    config = load_config("demo", [*CALM, "run.keep_checkpoints=2"])
+    need = resources.Footprint(Memory(*[0] * 13), 1, 10**12, (), 100, 300, False, False)
+    monkeypatch.setattr(resources, "free_memory", lambda: 10**11)
+    room = 300
+
+    def concerns() -> list[str]:
+        monkeypatch.setattr(resources, "free_disk", lambda folder: room - resources.size_of(tmp_path))
+        return [problem.concern for problem in resources.resource_problems(config, need, tmp_path)]
+
+    assert concerns() == ["memory"]
+    (tmp_path / "warmstart").mkdir()
+    assert concerns() == []
+    for step in ("step-000001", "step-000002"):
+        (tmp_path / "checkpoints" / step / "policies").mkdir(parents=True)
+        (tmp_path / "checkpoints" / step / "policies" / "weights").write_bytes(bytes(100))
+        assert concerns() == []
+    room = 299
+    (problem,) = resources.resource_problems(config, need, tmp_path)
+    assert problem.concern == "disk"
+    assert "GB more, but only" in problem.message
 
 
 @pytest.mark.parametrize("purpose", ["train", "generate", "evaluate"])
