@@ -29,7 +29,7 @@ from mappa_rl.commands import eval as evaluate
 from mappa_rl.commands.console import REFUSED, Interrupted, say
 from mappa_rl.commands.options import check_dry_run
 from mappa_rl.errors import ConfigError, MappaRLError
-from mappa_rl.training.stopping import exit_status, signal_of
+from mappa_rl.stopping import exit_status, signal_of
 
 COMMANDS = {
     "train": train,

@@ -20,9 +20,9 @@ from mappa_rl.config import Config, load_config
 from mappa_rl.config.run_folder import CONFIG, write_config
 from mappa_rl.errors import ConfigError, RunError
 from mappa_rl.evaluation.summary import SUMMARY
+from mappa_rl.stopping import signal_of
 from mappa_rl.training.folder import adopt
 from mappa_rl.training.lock import locked
-from mappa_rl.training.stopping import signal_of
 
 COMMAND = (sys.executable, "-m", "mappa_rl.cli", "train", "--checked", "--resume")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")

@@ -24,8 +24,8 @@ from mappa_rl.commands.ending import end_tree
 from mappa_rl.config import Config
 from mappa_rl.errors import ActorLost, MappaRLError, RunError
 from mappa_rl.memory import is_out_of_memory
+from mappa_rl.stopping import signal_of
 from mappa_rl.training.follower import Follower
-from mappa_rl.training.stopping import signal_of
 from mappa_rl.training.worker import HELD, LOST
 
 LEADER = (sys.executable, "-m", "mappa_rl.training.worker")

@@ -18,9 +18,9 @@ from mappa_rl.config.run_folder import CONFIG, new_folder
 from mappa_rl.errors import ConfigError
 from mappa_rl.report.combine import combine
 from mappa_rl.report.runs import find_runs, read_run
+from mappa_rl.stopping import LIMIT_S, Stopping, signal_of
 from mappa_rl.training.exhausted import resumable
 from mappa_rl.training.preflight import Problem, find_problems, refuse, require
-from mappa_rl.training.stopping import LIMIT_S, Stopping, signal_of
 
 HELP = "train a recipe, or resume a run"
 

@@ -18,8 +18,8 @@ from mappa_rl.config import load_config
 from mappa_rl.crews.local import CONFIG, STORE, TASK
 from mappa_rl.distributed import join_by_file
 from mappa_rl.errors import LearnerError, MappaRLError
+from mappa_rl.stopping import SIGNALS
 from mappa_rl.training.members import Members, crew_members
-from mappa_rl.training.stopping import SIGNALS
 
 
 def main(folder: Path) -> None:

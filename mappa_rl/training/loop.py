@@ -16,12 +16,12 @@ from mappa_rl.evaluation.held_out import HeldOut
 from mappa_rl.rollout.batches import Batches
 from mappa_rl.rollout.records import Recorded, write_step
 from mappa_rl.rollout.types import RolloutWorker
+from mappa_rl.stopping import Stopping
 from mappa_rl.telemetry.progress import Progress
 from mappa_rl.telemetry.sinks import Sinks
 from mappa_rl.training.build import Parts
 from mappa_rl.training.saver import Saver
 from mappa_rl.training.step import Listeners, train_step
-from mappa_rl.training.stopping import Stopping
 from mappa_rl.training.traces import StepTraces
 
 

@@ -22,6 +22,7 @@ from mappa_rl.evaluation.summarise import summarise
 from mappa_rl.learner.checkpoint import Checkpoints
 from mappa_rl.memory import give_back
 from mappa_rl.rollout.batches import batches_of
+from mappa_rl.stopping import Stopping
 from mappa_rl.telemetry.progress import Progress
 from mappa_rl.telemetry.sinks import sinks_of
 from mappa_rl.telemetry.times import KeptTimes
@@ -33,7 +34,6 @@ from mappa_rl.training.preflight import require
 from mappa_rl.training.room import check_room, record
 from mappa_rl.training.saver import Saver
 from mappa_rl.training.start import starting_model
-from mappa_rl.training.stopping import Stopping
 from mappa_rl.training.traces import StepTraces
 
 

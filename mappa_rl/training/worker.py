@@ -14,9 +14,9 @@ from mappa_rl.config import load_config
 from mappa_rl.config.run_folder import CONFIG
 from mappa_rl.distributed import join_first
 from mappa_rl.errors import CrewLost, MappaRLError
+from mappa_rl.stopping import LIMIT_S, SIGNALS, Stopping, exit_status, signal_of
 from mappa_rl.training.exhausted import resumable
 from mappa_rl.training.members import follow
-from mappa_rl.training.stopping import LIMIT_S, SIGNALS, Stopping, exit_status, signal_of
 from mappa_rl.training.trainer import train
 from mappa_rl.warmstart.warmstart import start_folder
 

@@ -28,7 +28,8 @@ def imitate(
     ``learner.updates``, and batches depend on (seed, step) alone, so a learner restored from a checkpoint
     continues exactly. Every sample is seen once before any is seen again. ``on_step`` gets the number of
     updates done and the stats of ``Learner.supervised``; it may save a checkpoint. ``enough`` gets the number
-    of updates done after every ``start.check_every``, and ends training with True.
+    of updates done after every ``start.check_every``, and ends training with True; for a restored learner it
+    may get the same number again.
 
     Raises LearnerError if ``samples`` is empty.
     """
@@ -36,6 +37,12 @@ def imitate(
         raise LearnerError(
             "There are no demonstrations to imitate: raise warmstart.episodes, or set warmstart.steps=0."
         )
+
+    def is_enough(step: int) -> bool:
+        return enough is not None and step > 0 and step % start.check_every == 0 and enough(step)
+
+    if is_enough(learner.updates):
+        return
     batch = start.batch_size
     order, epoch = np.empty(0, np.int64), -1
     for step in range(learner.updates, start.steps):
@@ -48,7 +55,7 @@ def imitate(
         stats = learner.supervised([samples[i] for i in chosen], [weights[i] for i in chosen])
         if on_step is not None:
             on_step(step + 1, stats)
-        if enough is not None and (step + 1) % start.check_every == 0 and enough(step + 1):
+        if is_enough(step + 1):
             return
 
 

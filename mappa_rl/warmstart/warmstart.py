@@ -23,10 +23,11 @@ from mappa_rl.models.policy_map import PolicyMap
 from mappa_rl.models.pretrained import model_folder
 from mappa_rl.models.tiny import tiny_qwen3, train_tokenizer
 from mappa_rl.telemetry.progress import Progress
-from mappa_rl.types import Sample, Turn
+from mappa_rl.types import Sample, StepStats, Turn
 from mappa_rl.warmstart.copied_names import name_weights, renamed, task_names
 from mappa_rl.warmstart.demonstrations import DemonstrationEpisode, demonstrate, texts
 from mappa_rl.warmstart.imitation import imitate, token_weights
+from mappa_rl.warmstart.unfinished import Unfinished, discard, updates_in
 
 FOLDER = "warmstart"
 FACTS = "demonstrations.json"
@@ -41,9 +42,9 @@ Played = Callable[[Any, ChatTokenizer], float]
 def warm_start(config: Config, out: Path, progress: Progress, played: Played) -> Path:
     """Find or create the folder with the model and the tokenizer that all policies start from.
 
-    It is written whole or not at all, so a run that was killed meanwhile creates it again from the same
-    seeds. A pretrained model without a warm start is used from its own folder. Imitation ends early when
-    ``played`` reaches ``warmstart.until``.
+    It is written whole or not at all. A run that was stopped meanwhile continues it (see ``Unfinished``), and
+    comes to the same weights. A pretrained model without a warm start is used from its own folder. Imitation
+    ends early when ``played`` reaches ``warmstart.until``.
 
     Raises:
         RunError: ``warmstart.path`` does not contain a model.
@@ -52,29 +53,24 @@ def warm_start(config: Config, out: Path, progress: Progress, played: Played) ->
     disable_progress_bar()  # type: ignore[no-untyped-call]  # the run has its own progress display
     folder = start_folder(config, out)
     if folder.is_dir():
+        discard(out)
         return folder
     episodes = _demonstrations(config, progress)
     model, tokenizer = _model(config, episodes)
-    checks: list[tuple[int, float]] = []
+    checks: dict[int, float] = {}
     if config.warmstart.steps:
         chat = ChatTokenizer(tokenizer, more_stop_ids=declared_stops(model))
-
-        def enough(step: int) -> bool:
-            rate = played(model, chat)
-            checks.append((step, rate))
-            progress.note(f"warm start, step {step}: success {rate:.1%} on training tasks")
-            return rate >= config.warmstart.until
-
-        progress.phase("warm start", config.warmstart.steps)
+        progress.phase("warm start", config.warmstart.steps, done=updates_in(out))
         with progress.watch.at("learner"):
-            _imitate(model, episodes, chat, config, progress, enough if config.warmstart.until else None)
+            checks = _imitate(model, episodes, chat, config, out, progress, played)
     draft = out / f"{FOLDER}.new"
     shutil.rmtree(draft, ignore_errors=True)
     model.save_pretrained(draft)
     tokenizer.save_pretrained(draft)
-    facts = _facts(episodes) | {"checks": checks}
+    facts = _facts(episodes) | {"checks": sorted(checks.items())}
     (draft / FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     draft.rename(folder)
+    discard(out)
     return folder
 
 
@@ -171,9 +167,11 @@ def _imitate(
     episodes: list[DemonstrationEpisode],
     chat: ChatTokenizer,
     config: Config,
+    out: Path,
     progress: Progress,
-    enough: Callable[[int], bool] | None,
-) -> None:
+    played: Played,
+) -> dict[int, float]:
+    """Train ``model``; returns step -> success rate where that was measured."""
     start = config.warmstart
     samples, weights = [], []
     names = task_names(config.env.id, config.env.options("train")) if start.renamed else []
@@ -189,7 +187,23 @@ def _imitate(
     fp32 = {"weight_decay": 0.0, "attention": "auto", "dtype": "fp32"}  # as _model loads it
     optim = config.optim.model_copy(update=fp32)
     learner = Learner(model, optim, schedule, temperature=1.0, critic=False, seed=0)
-    imitate(learner, samples, weights, start, seed=config.run.seed, on_step=progress.update, enough=enough)
+    checks: dict[int, float] = {}
+    with Unfinished(out, learner, checks) as unfinished:
+
+        def updated(step: int, stats: StepStats) -> None:
+            progress.update(step, stats)
+            unfinished.updated()
+
+        def enough(step: int) -> bool:
+            if step not in checks:
+                with unfinished.between():
+                    checks[step] = played(model, chat)
+                progress.note(f"warm start, step {step}: success {checks[step]:.1%} on training tasks")
+            return checks[step] >= start.until
+
+        asked = enough if start.until else None
+        imitate(learner, samples, weights, start, seed=config.run.seed, on_step=updated, enough=asked)
+    return checks
 
 
 def _facts(episodes: list[DemonstrationEpisode]) -> dict[str, Any]:

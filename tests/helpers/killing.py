@@ -248,7 +248,7 @@ def carry_out(out: Path, plan: dict[str, Any]) -> None:
     from mappa_rl.learner.learner import Learner
     from mappa_rl.rollout import batches
     from mappa_rl.rollout.policies import Policies
-    from mappa_rl.training.stopping import Terminated
+    from mappa_rl.stopping import Terminated
     from mappa_rl.training.trainer import train
 
     if plan.get("resume"):

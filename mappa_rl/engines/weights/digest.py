@@ -34,7 +34,7 @@ def copied(source: Tensor, target: Tensor) -> str:
     cache still holds what is read twice: together they take 1.3 times as long as the copy alone.
     """
     flat, found = source.detach().contiguous().view(-1), _begun(target)
-    for mine, theirs in zip(flat.split(_PIECE), target.view(-1).split(_PIECE), strict=True):
+    for mine, theirs in zip(torch.split(flat, _PIECE), torch.split(target.view(-1), _PIECE), strict=True):
         piece = mine.to(theirs)  # itself, where dtype and device are the same
         found.update(piece.view(torch.uint8).numpy().data)
         theirs.copy_(piece)

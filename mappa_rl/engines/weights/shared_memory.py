@@ -72,7 +72,7 @@ class SharedMemorySender:
         asked = [self._receiver.ask("start_weight_update")]
         if self._in_place:
             asked[0].result()  # from here on the worker computes nothing
-        digests = {}
+        digests: dict[str, str] = {}
         for names in dealt:
             digests |= {name: copied(weights[name], self._views[name]) for name in names}
             asked.append(self._receiver.ask("update_weights", update_info=self.layout(names)))

@@ -173,6 +173,13 @@ def warm_start_bytes(config: Config, shape: Shape, device: str) -> int:
     return (4 + 4 + optimizer) * shape.parameters + passes + heap
 
 
+def warm_start_disk(config: Config, shape: Shape) -> int:
+    """Bytes of a warm start under way: two copies of weights and optimizer while one is saved (fp32)."""
+    if config.warmstart.path or not config.warmstart.steps:
+        return 0
+    return 2 * (4 + (12 if config.optim.zero_stage else 8)) * shape.parameters
+
+
 def activations(config: Config, shape: Shape, w: int, adapters: bool) -> int:
     """Bytes that one forward pass keeps for its backward pass, logits aside.
 

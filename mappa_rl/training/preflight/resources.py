@@ -45,6 +45,8 @@ class Footprint:
     on_gpu: bool
     shared: bool
     crews: Sequence[Memory] = ()
+    warm_disk: int = 0
+    """Bytes of the warm start under way; gone before there is a checkpoint."""
 
     @property
     def engines(self) -> int:
@@ -89,7 +91,13 @@ def footprint(
     those of this machine, whatever the size of its model.
     """
     # Not at the top: torch, which it needs, costs commands two seconds.
-    from mappa_rl.training.preflight.memory import checkpoint_bytes, engine_bytes, estimate, warm_start_bytes
+    from mappa_rl.training.preflight.memory import (
+        checkpoint_bytes,
+        engine_bytes,
+        estimate,
+        warm_start_bytes,
+        warm_start_disk,
+    )
 
     on_gpu, engine = gpu is not None or (plays and on_gpus(config, policies, shape)), config.engine
     on_gpu = on_gpu or shape.parameters >= LARGE
@@ -106,7 +114,16 @@ def footprint(
     replicas = engine_bytes(config, shape, policies) if plays and not on_gpu else ()
     warm = warm_start_bytes(config, shape, device) if plays else 0
     return Footprint(
-        memory, config.run.processes, warm, replicas, one, min(disk, most or disk), on_gpu, shared, crews
+        memory,
+        config.run.processes,
+        warm,
+        replicas,
+        one,
+        min(disk, most or disk),
+        on_gpu,
+        shared,
+        crews,
+        warm_start_disk(config, shape) if plays else 0,
     )
 
 
@@ -124,11 +141,12 @@ def resource_problems(
     The checkpoints that the run in ``out`` has already take no further room, and a warm start that is there
     takes no memory.
     """
-    from mappa_rl.warmstart.warmstart import FOLDER  # as above
+    from mappa_rl.warmstart.unfinished import FOLDER as UNFINISHED  # as above
+    from mappa_rl.warmstart.warmstart import FOLDER
 
     found, free = [], free_memory()
     if (out / FOLDER).is_dir():
-        need = replace(need, warm=0)
+        need = replace(need, warm=0, warm_disk=0)
     spread = config.cluster.name == "ray" and not head_is_here(config)
     wanted = (need.leading if spread else need.main) * min(runs, parallel)
     if free is not None and wanted > free:
@@ -155,12 +173,13 @@ def resource_problems(
     room, begun = free_disk(out), size_of(out / "checkpoints")
     # One is written before an old one is removed, except under a limit, which makes room first.
     required = max(need.disk * runs - begun, 0 if most else need.checkpoint)
+    required = max(required, need.warm_disk * parallel - size_of(out / UNFINISHED))
     if required > room:
         remedy = "free some" if begun else "lower run.keep_checkpoints, or choose another folder with out="
         found.append(
             Problem(
                 "disk",
-                f"the checkpoints take about {gigabytes(required)} GB{' more' if begun else ''}, but only "
+                f"checkpoints take about {gigabytes(required)} GB{' more' if begun else ''}, but only "
                 f"{gigabytes(room)} GB is free in {out}: {remedy}.",
             )
         )

@@ -167,7 +167,7 @@ import sys
 from mappa_rl.cluster.session import connect, import_ray
 from mappa_rl.config import Cluster
 from mappa_rl.errors import ClusterError
-from mappa_rl.training.stopping import Stopping
+from mappa_rl.stopping import Stopping
 import_ray()
 with Stopping():
     print("joining", flush=True)

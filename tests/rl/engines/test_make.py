@@ -19,7 +19,7 @@ from mappa_rl.engines.make import check_engine, make_engines, sent_directly
 from mappa_rl.engines.vllm.options import VLLMOptions, engine_environment
 from mappa_rl.engines.vllm.owner import is_running
 from mappa_rl.errors import ConfigError, EngineError
-from mappa_rl.training.stopping import SIGNALS, Stopping
+from mappa_rl.stopping import SIGNALS, Stopping
 
 
 @pytest.mark.parametrize(("schedule", "shared"), [("lockstep", True), ("async", False)])

@@ -23,11 +23,11 @@ from mappa_rl.cli import main
 from mappa_rl.errors import RunError
 from mappa_rl.learner.checkpoint import Checkpoints
 from mappa_rl.learner.parallel import Processes
+from mappa_rl.stopping import SIGNALS, Stopping, Terminated
 from mappa_rl.telemetry.sinks import read_metrics
 from mappa_rl.training.build import Parts
 from mappa_rl.training.lock import locked
 from mappa_rl.training.saver import Saver
-from mappa_rl.training.stopping import SIGNALS, Stopping, Terminated
 
 
 def test_signals_raise_at_once_and_handlers_come_back() -> None:
@@ -74,7 +74,7 @@ def test_what_must_be_complete_outlasts_the_patience() -> None:
 def test_a_block_that_has_ended_ends_no_process_and_ignored_signals_stay_ignored() -> None:
     script = """
 import signal, time
-from mappa_rl.training.stopping import Stopping
+from mappa_rl.stopping import Stopping
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 try:
     with Stopping(limit_s=2.0):
@@ -100,7 +100,7 @@ def test_patience_ends() -> None:
 def test_a_thread_that_waits_does_not_keep_a_stopped_process(tmp_path: Path) -> None:
     script = """
 import concurrent.futures, signal, time
-from mappa_rl.training.stopping import Stopping
+from mappa_rl.stopping import Stopping
 with Stopping(limit_s=1.0), concurrent.futures.ThreadPoolExecutor() as pool:
     pool.submit(time.sleep, 60)
     signal.raise_signal(signal.SIGTERM)

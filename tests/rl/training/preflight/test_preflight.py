@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -271,7 +272,7 @@ def test_a_resumed_run_needs_room_only_for_what_is_not_there(
 ) -> None:
     """On a disk that had room for all of a run's checkpoints when it began."""
     config = load_config("demo", [*CALM, "run.keep_checkpoints=2"])
-    need = resources.Footprint(Memory(*[0] * 13), 1, 10**12, (), 100, 300, False, False)
+    need = resources.Footprint(Memory(*[0] * 13), 1, 10**12, (), 100, 300, False, False, warm_disk=400)
     monkeypatch.setattr(resources, "free_memory", lambda: 10**11)
     room = 300
 
@@ -279,7 +280,13 @@ def test_a_resumed_run_needs_room_only_for_what_is_not_there(
         monkeypatch.setattr(resources, "free_disk", lambda folder: room - resources.size_of(tmp_path))
         return [problem.concern for problem in resources.resource_problems(config, need, tmp_path)]
 
+    assert concerns() == ["memory", "disk"]
+    (tmp_path / "warmstart.unfinished").mkdir()
+    (tmp_path / "warmstart.unfinished" / "weights").write_bytes(bytes(200))
+    room = 500
     assert concerns() == ["memory"]
+    shutil.rmtree(tmp_path / "warmstart.unfinished")
+    room = 300
     (tmp_path / "warmstart").mkdir()
     assert concerns() == []
     for step in ("step-000001", "step-000002"):
