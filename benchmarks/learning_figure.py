@@ -18,15 +18,17 @@ from mappa_rl.report.style import BEFORE, COLOURS, STYLE
 def draw(records: Sequence[Mapping[str, Any]], base: str, path: Path) -> None:
     """Write the figure of the runs in ``records``; ``base``: the arm that has several seeds."""
     with rc_context({**STYLE, "figure.facecolor": "white", "savefig.facecolor": "white"}):
-        figure = Figure(figsize=(11, 3.4), layout="constrained")
-        seeds, arms, held = figure.subplots(1, 3, width_ratios=(1, 1, 1.2))
+        controls = [each for each in records if each["arm"] != base and each["curve"]]
+        figure = Figure(figsize=(11 if controls else 8, 3.4), layout="constrained")
+        seeds, *arms, held = figure.subplots(1, 3 if controls else 2)
         mine = sorted((each for each in records if each["arm"] == base), key=lambda each: each["seed"])
         _curves(seeds, {f"seed {each['seed']}": each["curve"] for each in mine})
         seeds.set_title(f"{base}: success in training")
-        controls = [each for each in records if each["arm"] != base and each["curve"]]
         beside = [each for each in mine if each["seed"] in {other["seed"] for other in controls}]
-        _curves(arms, {f"{each['arm']}, seed {each['seed']}": each["curve"] for each in [*beside, *controls]})
-        arms.set_title("other arms, same seed")
+        for axes in arms:
+            shown = {f"{each['arm']}, seed {each['seed']}": each["curve"] for each in [*beside, *controls]}
+            _curves(axes, shown)
+            axes.set_title("other arms, same seed")
         _held_out(held, records)
         figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
 
