@@ -55,9 +55,11 @@ class Config(Sections):
         ``engine.name=hf`` also drops what this config says of vllm's engine, as ``auto`` does.
         """
         base = self.model_dump(mode="json", exclude_unset=True)
-        if any(text.replace(" ", "") == "engine.name=hf" for text in overrides):
-            base["engine"] = {}
-        return validate(Config, apply_overrides(Config, base, overrides, ALIASES), "override")
+        data = apply_overrides(Config, base, overrides, ALIASES)
+        engine = data.get("engine")
+        if self.engine.name != "hf" and isinstance(engine, dict) and engine.get("name") == "hf":
+            data = apply_overrides(Config, {**base, "engine": {}}, overrides, ALIASES)
+        return validate(Config, data, "override")
 
 
 def recipe_names() -> list[str]:

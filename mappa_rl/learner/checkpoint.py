@@ -169,7 +169,9 @@ class Checkpoints:
             raise CheckpointError(
                 f"{path} has policies {manifest['policies']}, but the run has {sorted(learners)}."
             )
-        chance, state = _object(path / "random.json"), _object(path / "state.json")
+        chance, state = (
+            _object(path / name, f"{path / name} is damaged") for name in ("random.json", "state.json")
+        )
         for name, learner in learners.items():
             learner.load(path / "policies" / name)
         restore_random_state(chance)
@@ -253,24 +255,19 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def _object(path: Path) -> dict[str, Any]:
-    """Of a file that must hold one. Raises CheckpointError."""
+def _object(path: Path, otherwise: str) -> dict[str, Any]:
+    """The JSON object in a file. Raises CheckpointError, which begins with ``otherwise``."""
     try:
         found = read_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}. {_RETREAT}") from error
+        raise CheckpointError(f"{otherwise}: {error}. {_RETREAT}") from error
     if not isinstance(found, dict):
-        raise CheckpointError(f"{path} is damaged: it holds {found!r:.80}. {_RETREAT}")
+        raise CheckpointError(f"{otherwise}: {path.name} holds {found!r:.80}. {_RETREAT}")
     return found
 
 
 def _manifest(path: Path) -> dict[str, Any]:
-    try:
-        manifest: dict[str, Any] = read_json((path / "manifest.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is not a complete checkpoint: {error}") from error
-    if not isinstance(manifest, dict):
-        raise CheckpointError(f"{path} is not a complete checkpoint: its manifest is {manifest!r:.80}.")
+    manifest = _object(path / "manifest.json", f"{path} is not a complete checkpoint")
     if manifest.get("format") != _FORMAT:
         raise CheckpointError(
             f"{path} has format {manifest.get('format')}, but this version of mappa reads {_FORMAT}."

@@ -172,14 +172,21 @@ def resource_problems(
         )
     room, begun = free_disk(out), size_of(out / "checkpoints")
     # One is written before an old one is removed, except under a limit, which makes room first.
-    required = max(need.disk * runs - begun, 0 if most else need.checkpoint)
-    required = max(required, need.warm_disk * parallel - size_of(out / UNFINISHED))
-    if required > room:
-        remedy = "free some" if begun else "lower run.keep_checkpoints, or choose another folder with out="
+    saved = max(need.disk * runs - begun, 0 if most else need.checkpoint)
+    warm = need.warm_disk * parallel - size_of(out / UNFINISHED)
+    if max(saved, warm) > room:
+        what, remedy = (
+            "the checkpoints take",
+            "lower run.keep_checkpoints, or choose another folder with out=",
+        )
+        if warm > saved:
+            what, remedy = "saving the warm start takes", "free some, or choose another folder with out="
+        elif begun:
+            remedy = "free some"
         found.append(
             Problem(
                 "disk",
-                f"checkpoints take about {gigabytes(required)} GB{' more' if begun else ''}, but only "
+                f"{what} about {gigabytes(max(saved, warm))} GB{' more' if begun else ''}, but only "
                 f"{gigabytes(room)} GB is free in {out}: {remedy}.",
             )
         )

@@ -194,7 +194,8 @@ def test_the_engine_auto_is_the_one_that_is_installed(
 def test_the_engine_hf_drops_what_a_recipe_says_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Error messages say ``use engine.name=hf``."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())  # vllm is installed
-    assert load_config("smollm2", ["engine.name=hf"]).engine == load_config("demo").engine
+    for asked in ("engine.name=hf", "engine.name = 'hf'"):
+        assert load_config("smollm2", [asked]).engine == load_config("demo").engine
     with pytest.raises(ConfigError, match=r"engine\.max_num_seqs does nothing"):
         load_config("smollm2", ["engine.name=hf", "engine.max_num_seqs=8"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -191,6 +192,9 @@ def test_sigterm_saves_a_run_of_two_processes_and_ends_all_of_them(tmp_path: Pat
     assert Checkpoints(tmp_path / "run" / "checkpoints", keep=1).intact("latest")
     assert main(["train", "--resume", str(tmp_path / "run"), f"run.steps={saved + 1}"]) == 0
     assert [row["step"] for row in read_metrics(tmp_path / "run")] == list(range(1, saved + 2))
+    spent = json.loads((tmp_path / "run" / "summary.json").read_bytes())["phases"]
+    assert spent["warm start"] > 0  # another process makes it than those that train
+    assert spent["training"] > 0
 
 
 @pytest.mark.large
